@@ -63,7 +63,7 @@ COPY --from=spark-packages /opt/venv /opt/venv
 COPY . /opt/evenflow
 WORKDIR /opt/evenflow
 ARG CLOUD=
-RUN python -m spark_consumers.jars connector ${CLOUD} \
+RUN python -m spark_consumers.jars.fetch connector ${CLOUD} \
  && ln -s /opt/cache/evenflow/jars/*kafka-0-10*/ /opt/connector \
  && if [ -n "${CLOUD}" ]; then ln -s /opt/cache/evenflow/jars/*hadoop-aws*/ /opt/cloud; else mkdir /opt/cloud; fi
 
@@ -88,7 +88,7 @@ FROM sources AS controller
 COPY --from=controller-packages /opt/venv /opt/venv
 CMD ["control"]
 
-# What Spark's own scheduler starts for an executor is this image with `python -m spark_consumers.executor_pod`.
+# What Spark's own scheduler starts for an executor is this image with `python -m spark_consumers.cluster.executor_pod`.
 FROM java AS spark
 COPY --from=sources /opt/evenflow /opt/evenflow
 COPY --from=sources /opt/cache /opt/cache

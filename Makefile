@@ -36,9 +36,9 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
 
 setup: $(STAMP) ## make .venv with the locked packages and fetch the jars, archive classes (once; then offline)
-	@$(BIN)/python -m spark_consumers.jars
-	@$(BIN)/python -m workbench.broker_jars
-	@$(BIN)/python -m workbench.archive
+	@$(BIN)/python -m spark_consumers.jars.fetch
+	@$(BIN)/python -m workbench.local.broker_jars
+	@$(BIN)/python -m workbench.local.archive
 
 $(STAMP): requirements.lock requirements.hashed.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -57,7 +57,7 @@ test: setup ## lint, types, layers, and the tests, in three processes on two cor
 	$(SHARES) $(TWICE) $(BY_FILE) tests/pipeline tests/chaos tests/faults tests/unit -m "not more and not long" --durations=40 $(FLAGS)
 
 test-browser: setup ## the live page in Debian's Chromium, which is installed (as root)
-	$(BIN)/python -m workbench.debian chromium
+	$(BIN)/python -m workbench.local.debian chromium
 	$(BIN)/python -m pytest tests/browser $(FLAGS)
 
 test-containers: setup ## the suites in Docker containers; installs the engine, makes the images (as root)
@@ -74,7 +74,7 @@ test-rl: setup ## the training of policies (tests/rl); installs the extra `rl` i
 	PYTHONPATH=$(CURDIR) .rl/bin/python -m pytest tests/rl $(FLAGS)
 
 test-more: setup ## the longer suites (marked `more`), some of them in containers (CONTAINERS=no: none), and smoke runs of benchmarks
-	$(BIN)/python -m workbench.debian chromium
+	$(BIN)/python -m workbench.local.debian chromium
 	$(SHARES) $(TWICE) $(BY_GROUP) tests/unit tests/pipeline tests/chaos tests/faults tests/browser -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
 ifneq ($(CONTAINERS),no)
 	$(BIN)/python -m tests.ground prepare containers
@@ -126,7 +126,7 @@ sbom: setup ## a bill of materials (CycloneDX) of the packages and jars, in buil
 audit: setup ## what is known against the locked packages (pip-audit, needs the network), and whether the jars are those of the list
 	@test -x .audit/bin/python || $(PYTHON) -m venv .audit
 	.audit/bin/python -m pip install --quiet --disable-pip-version-check -r docker/audit.txt
-	$(BIN)/python -m spark_consumers.jar_hashes
+	$(BIN)/python -m spark_consumers.jars.hashes
 	.audit/bin/pip-audit --requirement requirements.hashed.lock --require-hashes --disable-pip --progress-spinner off $(FLAGS)
 
 format: setup ## put the code into the one format
@@ -137,7 +137,7 @@ bench: setup ## the benchmarks (FLAGS="ID ..." for some)
 	$(BIN)/python -m benchmarks $(FLAGS)
 
 reproduce: setup ## the papers' figures again: docs/reproducing.md (FLAGS="--section NAME", --text-only, --quick ...)
-	$(BIN)/python -m benchmarks.reproducing $(FLAGS)
+	$(BIN)/python -m papers $(FLAGS)
 
 docs: setup ## regenerate the generated pages, and the pictures of kept rows
 	$(BIN)/evenflow settings --markdown > docs/settings.md

@@ -16,12 +16,12 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from rich.console import Console
 
-from benchmarks.machine import machine
+from benchmarks.measuring.machine import machine
 from benchmarks.scale.pages import table
 from evenflow import queries
 from evenflow.queries import BuiltInQuery
 from evenflow.settings.durations import format_duration
-from evenflow.settings.query import Query
+from evenflow.settings.sections.query import Query
 from evenflow.windows import pane_of
 from workbench.demo.options import DemoOptions, prepare
 from workbench.demo.run import DemoResult, run

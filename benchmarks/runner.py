@@ -9,61 +9,61 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from benchmarks.machine import machine
+from benchmarks.measuring.machine import machine
 from evenflow.errors import ConfigError
 from evenflow.simulation.provenance import program
 
-SCENARIOS = (
-    "topics_roundtrip",
-    "service_partitioner_hashing",
-    "service_partitioner_d_choices",
-    "service_partitioner_evenflow",
-    "service_combiner",
-    "service_reducer",
-    "service_end_to_end_fused",
-    "service_end_to_end_split",
-    "service_results",
-    "service_peers",
-    "service_start",
-    "service_instances",
-    "service_shift",
-    "service_batches",
-    "service_batch_queries",
-    "service_bad_records",
-    "service_expressions",
-    "service_formats",
-    "service_metrics",
-    "service_metrics_partitioner",
-    "service_metrics_spark",
-    "partitioners_speed",
-    "partitioners_growth_workers",
-    "partitioners_growth_keys",
-    "partitioners_statistics",
-    "partitioners_prompt_plan",
-    "partitioners_partly_quality",
-    "partitioners_partly_plan",
-    "growth_lanes",
-    "growth_panes",
-    "growth_keys",
-    "growth_service",
-    "reducer_emit",
-    "reduce_prompt",
-    "forwarding",
-    "stage_costs",
-    "spark_batches_a_trigger",
-    "spark_reduce_prompt",
-    "spark_task_times",
-    "elasticity_spike",
-    "elasticity_staircase",
-    "elasticity_sine",
-    "elasticity_flash_crowd",
-    "elasticity_batches",
-    "scale",
-)
-"""Modules of `benchmarks/` with one scenario each, in the order in which they run."""
+SCENARIOS = {
+    "topics-roundtrip": "topics_roundtrip",
+    "service-partitioner-hashing": "service.partitioner_hashing",
+    "service-partitioner-d-choices": "service.partitioner_d_choices",
+    "service-partitioner-evenflow": "service.partitioner_evenflow",
+    "service-combiner": "pipeline.combiner",
+    "service-reducer": "pipeline.reducer",
+    "service-end-to-end-fused": "pipeline.end_to_end_fused",
+    "service-end-to-end-split": "pipeline.end_to_end_split",
+    "service-results": "pipeline.results",
+    "service-peers": "pipeline.peers",
+    "service-start": "service.start",
+    "service-instances": "service.instances",
+    "service-shift": "service.shift",
+    "service-batches": "service.batches",
+    "service-batch-queries": "service.batch_queries",
+    "service-bad-records": "service.bad_records",
+    "service-expressions": "service.expressions",
+    "service-formats": "service.formats",
+    "service-metrics": "pipeline.metrics",
+    "service-metrics-partitioner": "pipeline.metrics_partitioner",
+    "service-metrics-spark": "pipeline.metrics_spark",
+    "partitioners-speed": "partitioners.speed",
+    "partitioners-growth-workers": "partitioners.growth_workers",
+    "partitioners-growth-keys": "partitioners.growth_keys",
+    "partitioners-statistics": "partitioners.statistics",
+    "partitioners-prompt-plan": "partitioners.prompt_plan",
+    "partitioners-partly-quality": "partitioners.partly_quality",
+    "partitioners-partly-plan": "partitioners.partly_plan",
+    "growth-lanes": "cores.growth_lanes",
+    "growth-panes": "cores.growth_panes",
+    "growth-keys": "cores.growth_keys",
+    "growth-service": "service.growth",
+    "reducer-emit": "cores.reducer_emit",
+    "reduce-prompt": "cores.reduce_prompt",
+    "forwarding": "cores.forwarding",
+    "stage-costs": "cores.stage_costs",
+    "spark-batches-a-trigger": "spark.batches_a_trigger",
+    "spark-reduce-prompt": "spark.reduce_prompt",
+    "spark-task-times": "spark.task_times",
+    "elasticity-spike": "elasticity.spike",
+    "elasticity-staircase": "elasticity.staircase",
+    "elasticity-sine": "elasticity.sine",
+    "elasticity-flash-crowd": "elasticity.flash_crowd",
+    "elasticity-batches": "elasticity.batches",
+    "scale": "scale",
+}
+"""Modules below `benchmarks` with one scenario each, by its id, in the order in which they run."""
 
 GROUPS = {
-    group: tuple(name for name in SCENARIOS if name.startswith(f"{group}_"))
+    group: tuple(name for name in SCENARIOS if name.startswith(f"{group}-"))
     for group in ("service", "partitioners", "growth", "elasticity")
 }
 """Names for several scenarios at once."""
@@ -71,7 +71,7 @@ GROUPS = {
 
 def known() -> dict[str, Any]:
     """Scenario modules by their id."""
-    return {module.ID: module for module in (import_module(f"benchmarks.{name}") for name in SCENARIOS)}
+    return {name: import_module(f"benchmarks.{module}") for name, module in SCENARIOS.items()}
 
 
 def chosen(names: Sequence[str]) -> list[Any]:
@@ -80,9 +80,7 @@ def chosen(names: Sequence[str]) -> list[Any]:
     ConfigError for an unknown name.
     """
     modules = known()
-    groups = {
-        group: [import_module(f"benchmarks.{name}") for name in names] for group, names in GROUPS.items()
-    }
+    groups = {group: [modules[name] for name in names] for group, names in GROUPS.items()}
     unknown = sorted(set(names) - set(modules) - set(groups))
     if unknown:
         raise ConfigError(

@@ -9,7 +9,7 @@ from topics.admin import ensure_topics
 from topics.clients import flush, producer
 from topics.reader import read_range
 from topics.state import TopicSpec
-from workbench.broker import EmbeddedBroker
+from workbench.local.broker import EmbeddedBroker
 
 SEED = 7
 ID = "topics-roundtrip"

@@ -26,8 +26,8 @@ def audit(
 
     settings = settings_of(context)
 
-    from evenflow.talking.words import moment
-    from topics.audit import ROLE, read_entries
+    from evenflow.reporting.words import moment
+    from topics.query.audit import ROLE, read_entries
 
     entries, others = read_entries(settings)
     for written in entries:

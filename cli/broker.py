@@ -21,7 +21,7 @@ def broker(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1. 0: a free one.")] = 9092,
 ) -> None:
     """Run a real single-node Kafka broker here until Ctrl-C or SIGTERM. Prints its address."""
-    from workbench.broker import EmbeddedBroker, run_until_stopped
+    from workbench.local.broker import EmbeddedBroker, run_until_stopped
 
     run_until_stopped(
         EmbeddedBroker(data_dir=data_dir, port=port),

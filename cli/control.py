@@ -36,7 +36,7 @@ def control(
 
     from controller.service import control as run
     from controller.talk import judgement_words
-    from topics.waiting import wait_for_input
+    from topics.query.waiting import wait_for_input
 
     def tell(judgement: Judgement, record: DecisionRecord) -> None:
         if as_json:

@@ -88,7 +88,7 @@ def demo(
 ) -> None:
     """Run the whole pipeline on this machine with real data and verify every window. Exit 1 on differences."""
     from evenflow.commands.context import say_plain
-    from evenflow.written import name_of, parse_choice
+    from evenflow.text.options import name_of, parse_choice
     from workbench.demo import DemoOptions, run
 
     if watch and control is None:
@@ -176,10 +176,10 @@ def _closed_loop(
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
-    from evenflow.written import parse_choice
+    from evenflow.text.options import parse_choice
     from workbench.elastic import LoopOptions, fields, shape_of, show_loop
-    from workbench.ports import WebPorts
-    from workbench.prometheus import Prometheus
+    from workbench.local.ports import WebPorts
+    from workbench.local.prometheus import Prometheus
 
     name, options = parse_choice(control)
     rule, rule_options = parse_choice(partitioner)

@@ -10,7 +10,7 @@ import typer
 from evenflow.commands.context import counted, settings_of
 
 if TYPE_CHECKING:
-    from workbench.doctor_topics import DoctorReport
+    from workbench.doctor.topics import DoctorReport
 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
@@ -39,7 +39,7 @@ def doctor(
         )
     settings = settings_of(context) if topic is None else settings_of(context, input={"topic": topic})
 
-    from workbench.doctor import examine
+    from workbench.doctor.checks import examine
 
     report = examine(settings, most=0 if no_sample else sample)
     _print_json(report) if as_json else _print(report)

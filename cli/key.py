@@ -107,7 +107,7 @@ def _print(replies: list[Reply]) -> None:
 
 
 def _row(reply: Reply) -> tuple[str, str, str, str, str]:
-    from evenflow.talking.words import numbers, printable
+    from evenflow.reporting.words import numbers, printable
 
     name, answer = printable(reply.instance), reply.answer
     if answer is None:

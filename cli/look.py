@@ -21,7 +21,7 @@ def look_first(settings: Settings, *, unchecked: bool) -> None:
     The wait is as long as `kafka.startup_wait` says. unchecked: do not look at a sample. Raises ConfigError if the query
     has not begun and the sample cannot be the input that the query means.
     """
-    from topics.waiting import wait_for_input
+    from topics.query.waiting import wait_for_input
 
     wait_for_input(settings)
     if unchecked:

@@ -35,7 +35,7 @@ def rename(
     before = settings_of(context)
     after = settings_of(context, query={"name": name}, input={"topic": before.topic("input")})
 
-    from topics.audit import write_entry
+    from topics.query.audit import write_entry
     from workbench.lifetime.remains import find
     from workbench.lifetime.removal import remove
     from workbench.lifetime.rename import carry_out, examine

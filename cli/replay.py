@@ -85,7 +85,7 @@ def replay(
     from producers.profiles import choose_profile
     from producers.replay import DeliveryError
     from producers.replay import replay as send
-    from topics.waiting import wait_for_input
+    from topics.query.waiting import wait_for_input
 
     wait_for_input(settings, made_by_us=create_topic)
     chosen = choose_profile(rate=rate, speed=speed, profile=profile)

@@ -80,7 +80,7 @@ def results(
     encoded_key = None if key is None else key_bytes(settings.query, key.encode("utf-8", "surrogateescape"))
     pause = milliseconds("--every", every) / 1000
 
-    from topics.settled import admitted
+    from topics.query.settled import admitted
 
     settings = _of_view(admitted(of_query), view)
 
@@ -122,7 +122,7 @@ def _of_view(settings: Settings, name: str | None) -> Settings:
 
 def _time(text: str) -> int:
     from evenflow.errors import ConfigError
-    from evenflow.settings.input import parse_start, start_time
+    from evenflow.settings.sections.input import parse_start, start_time
 
     try:
         start = start_time(parse_start(text))
@@ -179,7 +179,7 @@ def _print_table(table: Any, *, windows: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from evenflow.talking.words import clock, printable
+    from evenflow.reporting.words import clock, printable
 
     console = Console(highlight=False)
     # In a pipe rich would take the width for 80 columns and fold the cells.

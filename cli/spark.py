@@ -47,7 +47,7 @@ def _run(context: typer.Context, stages: tuple[str, ...], until_ended: bool, unc
     look_first(settings, unchecked=unchecked)
 
     from spark_consumers.application import run
-    from spark_consumers.java_log import log_file, open_log
+    from spark_consumers.reports.java_log import log_file, open_log
 
     log = None if _verbose() else open_log(log_file(settings, context.info_name or stages[0]))
     if log is not None:

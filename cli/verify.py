@@ -48,7 +48,7 @@ def verify(
 
     settings = settings_of(context)
 
-    from topics.waiting import wait_for_input
+    from topics.query.waiting import wait_for_input
 
     wait_for_input(settings)
 

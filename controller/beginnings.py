@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from controller import measures
 from controller.collect import Arrival, Collected, StageWords
 from controller.plan_log import Pair, stages_of
+from evenflow.reporting.words import span
 from evenflow.settings import Settings
-from evenflow.talking.words import span
 from evenflow.telemetry import BatchRecord, Stage
 
 LEAST = 3

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from evenflow.settings import Settings
-from evenflow.strict_json import read_object
 from evenflow.telemetry import (
     MOST_BYTES,
     TELEMETRY_VERSION,
@@ -28,6 +27,7 @@ from evenflow.telemetry import (
     Telemetry,
     parse,
 )
+from evenflow.text.strict_json import read_object
 
 log = logging.getLogger(__name__)
 

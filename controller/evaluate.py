@@ -16,9 +16,9 @@ from controller.collect import Arrival, Collected
 from controller.plan_log import PlanLog, stages_of, unrealised
 from evenflow.elasticity import Observation, StageObservation
 from evenflow.elasticity.observation import Part
-from evenflow.in_charge import in_charge
+from evenflow.reporting.answering import in_charge
+from evenflow.reporting.words import span
 from evenflow.settings import Settings
-from evenflow.talking.words import span
 from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartitionerRecord, Stage, inputs_of
 
 LEAST_PATIENCE = 20.0

@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from evenflow.errors import ConfigError, ServiceError
-from evenflow.pods import ANSWER_SECONDS, Right, connected, missing, own_namespace, said
+from evenflow.host.pods import ANSWER_SECONDS, Right, connected, missing, own_namespace, said
+from evenflow.reporting import Concern, Concerns
 from evenflow.settings import Settings
-from evenflow.talking import Concern, Concerns
 
 log = logging.getLogger("controller")
 

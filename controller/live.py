@@ -1,7 +1,7 @@
 """A Gymnasium environment whose steps drive the running application: plans are the actions, telemetry the observations.
 
 `evenflow/ElasticLive-v0`, registered by `import controller.live`. Its spaces and its reward are those of the simulated
-environments (`evenflow.elasticity.environments`), so an agent that was trained there acts here:
+environments (`evenflow.elasticity.simulated.environments`), so an agent that was trained there acts here:
 
     environment = gymnasium.make("evenflow/ElasticLive-v0", settings=settings)
     seen, info = environment.reset()
@@ -30,13 +30,13 @@ from controller.decide import Judgement, bounds_of
 from controller.evaluate import Evaluation, patience
 from controller.service import Controller
 from evenflow.elasticity import Bounds, Decision, Observation, Policy
-from evenflow.elasticity.environments import FEATURES, features
-from evenflow.elasticity.environments import Seen as BoxValues
-from evenflow.elasticity.objective import Form, Objective, Outcome
 from evenflow.elasticity.observation import PARTS, Part, known
-from evenflow.elasticity.operators import Operator, OperatorGraph
 from evenflow.elasticity.policy import Options
-from evenflow.elasticity.queues import service_rate
+from evenflow.elasticity.simulated.environments import FEATURES, features
+from evenflow.elasticity.simulated.environments import Seen as BoxValues
+from evenflow.elasticity.simulated.objective import Form, Objective, Outcome
+from evenflow.elasticity.simulated.operators import Operator, OperatorGraph
+from evenflow.elasticity.simulated.queues import service_rate
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import Settings
 

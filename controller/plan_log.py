@@ -9,8 +9,8 @@ from controller.collect import Collected, StageWords
 from evenflow.elasticity import demand
 from evenflow.elasticity.observation import PARTS
 from evenflow.plans import KEPT, LAST_EPOCH, Plan, Schedule
+from evenflow.reporting import on_every_line
 from evenflow.settings import Settings
-from evenflow.talking import on_every_line
 from evenflow.telemetry import PartitionerRecord, Stage, parts_of
 
 

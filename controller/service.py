@@ -17,12 +17,12 @@ from controller.realise import Published, Realiser, Replicas, SaidReplicas, Unto
 from controller.talk import Talk
 from evenflow.elasticity import Policy
 from evenflow.errors import ServiceError
-from evenflow.in_charge import in_charge
+from evenflow.host.stopping import stopped_by_signals
 from evenflow.plans import Plan
+from evenflow.reporting import Trouble, on_every_line, unanswered
+from evenflow.reporting.answering import in_charge
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
-from evenflow.stopping import stopped_by_signals
-from evenflow.talking import Trouble, on_every_line, unanswered
 from evenflow.telemetry import DecisionRecord, Telemetry, inputs_of
 from monitoring.health import Checks, Turns
 from monitoring.instruments.controller import ControllerInstruments
@@ -31,9 +31,9 @@ from monitoring.live.picture import Picture
 from monitoring.serving import served
 from topics.admin import ensure_topics, pipeline_topics, refuse_unwritable
 from topics.follower import Follower, offset_of
-from topics.plans import PlanFollower
+from topics.query.plans import PlanFollower
+from topics.query.settled import admitted
 from topics.records import Record
-from topics.settled import admitted
 from topics.watch import TopicWatch
 
 log = logging.getLogger("controller")

@@ -12,9 +12,9 @@ from controller.decide import Judgement
 from controller.plan_log import PlanLog
 from evenflow.elasticity import Policy
 from evenflow.plans import Plan
+from evenflow.reporting import Concern, Concerns, Heartbeat, with_fields
+from evenflow.reporting.words import moment
 from evenflow.settings import Settings
-from evenflow.talking import Concern, Concerns, Heartbeat, with_fields
-from evenflow.talking.words import moment
 from evenflow.windows import NO_MARK
 
 log = logging.getLogger("controller")

@@ -8,7 +8,7 @@ from importlib import import_module
 import typer
 
 from evenflow.commands.frame import application, run_command
-from evenflow.rooms import beside, room
+from evenflow.host.services import beside, room
 
 LIBRARY = ("advise", "catalogue", "datasets", "settings", "simulate", "size", "sweep", "train")
 """Modules of `evenflow/commands` that register commands, in the order of `evenflow --help`."""

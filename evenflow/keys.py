@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole, viewed
-from evenflow.columns import Keys, key_column
-from evenflow.kernels import inlined, kernel
+from evenflow.numeric.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole, viewed
+from evenflow.numeric.columns import Keys, key_column
+from evenflow.numeric.kernels import inlined, kernel
 
 # The five primes of XXH64, from its specification.
 _P1 = np.uint64(0x9E3779B185EBCA87)

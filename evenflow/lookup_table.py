@@ -13,15 +13,15 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from evenflow.arrays import Bools
 from evenflow.errors import ConfigError
 from evenflow.grammar.arrow_types import arrow_type
 from evenflow.grammar.column_types import ColumnType, decimal_scale
-from evenflow.json_text import arrays
 from evenflow.limits import LOOKUP_TEXT_BYTES
-from evenflow.nearest import did_you_mean
+from evenflow.numeric.arrays import Bools
 from evenflow.settings import Query
-from evenflow.settings.lookup import Lookup
+from evenflow.settings.sections.lookup import Lookup
+from evenflow.text.json_text import arrays
+from evenflow.text.spelling import did_you_mean
 from evenflow.twostep.key_index import KeyIndex
 
 CSV_NULLS = ("", "NA", "null", "NULL")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenflow.partitioners.base import MAX_WORKERS
-from evenflow.strict_json import StrictObject, read_object, shown
+from evenflow.text.strict_json import StrictObject, read_object, shown
 from evenflow.windows import END_MARK, NO_MARK
 
 PLAN_VERSION = 1

@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Bools, Int64s, Rows, UInt8s, record
 from evenflow.errors import IncompatibleStateError
-from evenflow.kernels import kernel
-from evenflow.markers import MOST_PRODUCERS, EndOfStream
+from evenflow.numeric.arrays import Bools, Int64s, Rows, UInt8s, record
+from evenflow.numeric.kernels import kernel
 from evenflow.settings.durations import format_duration
-from evenflow.settings.query import Query
-from evenflow.strict_json import INT64, NotStrict, StrictObject, read_object, shown
+from evenflow.settings.sections.query import Query
+from evenflow.text.strict_json import INT64, NotStrict, StrictObject, read_object, shown
 from evenflow.windows import END_MARK, NO_MARK
+from evenflow.wire.markers import MOST_PRODUCERS, EndOfStream
 
 STATE_VERSION = 5
 _OTHER_MAX_JUMP = 6

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from evenflow.strict_json import read_object, shown
+from evenflow.text.strict_json import read_object, shown
 
 TELEMETRY_VERSION = 1
 MOST_BYTES = 1_000_000

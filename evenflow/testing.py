@@ -16,8 +16,8 @@ from typing import Any
 from evenflow.aggregates.own.checking import check_aggregate
 from evenflow.contracts import BrokenLawError
 from evenflow.elasticity.checking import check_policy
+from evenflow.host.services import room
 from evenflow.partitioners.checking import check_partitioner
-from evenflow.rooms import room
 from evenflow.sources.checking import check_source
 from evenflow.sources.query_checking import check_query
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Int64s
+from evenflow.numeric.arrays import NEVER, Int64s
 
 NO_MARK: int = -(2**62)
 """Mark of a lane of which nothing is known yet: every pane is open."""

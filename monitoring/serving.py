@@ -18,7 +18,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 from prometheus_client import make_wsgi_app
 
 from evenflow.errors import ConfigError
-from evenflow.settings.web import WebSettings
+from evenflow.settings.sections.web import WebSettings
 from monitoring.health import Checks
 from monitoring.instruments.sheet import Instruments
 from monitoring.live.glance import Glance

@@ -29,24 +29,24 @@ from mode import Service
 from mode.threads import ServiceThread, WorkerThread
 
 from evenflow.errors import ConfigError
+from evenflow.reporting import on_every_line
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.kafka import aiokafka_config
-from evenflow.talking import on_every_line
 from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.live.feed import Feed
 from monitoring.web.faust_site import BoundedSite, protect
 from monitoring.web.guard import Guard
 from monitoring.web.tls import server_context
+from partitioner_service.begin.namesake import refuse_live_namesake
+from partitioner_service.begin.prepare import prepare
+from partitioner_service.begin.rebuild import continue_from_routed
 from partitioner_service.exchange.channel import Channel
-from partitioner_service.health import Health
-from partitioner_service.listening import listening
-from partitioner_service.namesake import refuse_live_namesake
-from partitioner_service.pages import add_pages
-from partitioner_service.plane import DataPlane
-from partitioner_service.prepare import prepare
-from partitioner_service.rebuild import continue_from_routed
-from partitioner_service.speeds import MeasuredSpeeds
-from topics.aiokafka_login import TokenProvider, tls_context
+from partitioner_service.plane.data_plane import DataPlane
+from partitioner_service.reports.health import Health
+from partitioner_service.routing.speeds import MeasuredSpeeds
+from partitioner_service.web.listening import listening
+from partitioner_service.web.pages import add_pages
+from topics.batches.aiokafka_login import TokenProvider, tls_context
 
 log = logging.getLogger(__name__)
 

@@ -9,12 +9,12 @@ from evenflow.errors import ConfigError, ServiceError
 from evenflow.plans import LAST_EPOCH, Plan
 from evenflow.settings import Settings
 from evenflow.windows import END_MARK, NO_MARK
-from partitioner_service.prepare import OWN_TOPICS
+from partitioner_service.begin.prepare import OWN_TOPICS
 from topics import admin
-from topics.audit import ROLE
 from topics.clients import seconds
-from topics.plans import Fenced, Plans, PlanWriter, entry_of, read_plans
-from topics.settled import admitted
+from topics.query.audit import ROLE
+from topics.query.plans import Fenced, Plans, PlanWriter, entry_of, read_plans
+from topics.query.settled import admitted
 
 IDENTITY = "plan-by-hand"
 """Identity of the writer. It is not the controller's, so a plan by hand fences no controller."""

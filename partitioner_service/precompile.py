@@ -23,17 +23,17 @@ from evenflow.partitioners.exchange import Table
 from evenflow.partitioners.registry import names, tells
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
-from evenflow.settings.input import REGISTERED
+from evenflow.settings.sections.input import REGISTERED
 from evenflow.twostep import Layout, combine_task, reduce
-from partitioner_service.batches import gate
 from partitioner_service.fetch.queues import compile_kernels
-from partitioner_service.hottest import Hottest
-from partitioner_service.key_answer import key_answer
-from partitioner_service.learned import new_partitioner
-from partitioner_service.parse import Parser
-from partitioner_service.reading.schemas import Schemas
-from partitioner_service.route import Router, Slice
-from topics.registry import RegisteredSchema
+from partitioner_service.kafka.learned_state import new_partitioner
+from partitioner_service.reading.parse import Parser
+from partitioner_service.reading.registered.schemas import Schemas
+from partitioner_service.reports.hottest import Hottest
+from partitioner_service.reports.key_answer import key_answer
+from partitioner_service.routing.batches import gate
+from partitioner_service.routing.router import Router, Slice
+from topics.schemas.registry import RegisteredSchema
 
 _AGGREGATES = every_form("i", "f")
 _TUPLES = 3_000

@@ -15,9 +15,9 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 
 from evenflow.errors import IncompatibleStateError, ProtocolError
-from evenflow.markers import EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from evenflow.wire.markers import EndOfStream
 from topics.clients import consumer
 from topics.reader import read_range
 from topics.state import TopicState

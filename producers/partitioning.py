@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.errors import ConfigError
-from evenflow.kernels import kernel
+from evenflow.numeric.kernels import kernel
 
 PartitionBy = Literal["round-robin", "key", "sticky"]
 STICKY_RUN = 1_000

@@ -14,7 +14,7 @@ import numpy as np
 
 from evenflow.errors import ConfigError
 from evenflow.settings.word_options import WordOptions
-from evenflow.written import name_and_rest
+from evenflow.text.options import name_and_rest
 
 _CHUNK = 65_536  # gaps drawn at once. Part of the seeded sequence: another size gives other gaps
 _GRID = 1_024  # cells of a period in which the inverse of a sine is searched

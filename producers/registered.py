@@ -20,7 +20,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
-from topics.registry import Registry
+from topics.schemas.registry import Registry
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _STAMPS = {"ms": "timestamp-millis", "us": "timestamp-micros"}
@@ -29,7 +29,7 @@ _FIRST_MESSAGE = b"\0"
 
 
 class Registers(Protocol):
-    """A schema registry, such as `topics.registry.Registry`."""
+    """A schema registry, such as `topics.schemas.registry.Registry`."""
 
     def register(self, subject: str, text: str) -> int:
         """Register the schema under the subject. Returns the schema's id."""

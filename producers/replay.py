@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.grammar import paths
-from evenflow.markers import EndOfStream
+from evenflow.reporting.words import moment
 from evenflow.settings import Settings
 from evenflow.settings.durations import format_duration
 from evenflow.sources.source import Batch, Source
-from evenflow.talking.words import moment
+from evenflow.wire.markers import EndOfStream
 from producers.clock import Clock, SystemClock
 from producers.delivery import Delivery
 from producers.ended import refuse_ended

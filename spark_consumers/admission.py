@@ -12,9 +12,9 @@ from evenflow.errors import EvenflowError
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from evenflow.telemetry import Stage
-from spark_consumers.begun import begun_at, note_beginning
-from spark_consumers.checkpoints import Checkpoint, resume_offsets, stage_location
-from spark_consumers.folders import Folder
+from spark_consumers.checkpoints.folders import Folder
+from spark_consumers.checkpoints.notes import Checkpoint, resume_offsets, stage_location
+from spark_consumers.checkpoints.results_note import begun_at, note_beginning
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Found
 from topics.state import TopicState

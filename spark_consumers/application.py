@@ -12,37 +12,37 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from evenflow.due import ResultDelays
+from evenflow.due_windows import ResultDelays
 from evenflow.errors import ConfigError, DataLossError, EvenflowError, FencedError, ServiceError
+from evenflow.host.stopping import stopped_by_signals
+from evenflow.reporting import Trouble, on_every_line, unanswered
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole, queries
-from evenflow.stopping import stopped_by_signals
-from evenflow.talking import Trouble, on_every_line, unanswered
 from evenflow.telemetry import Stage
 from evenflow.twostep import Tally
 from monitoring.instruments.spark import SparkInstruments
 from monitoring.serving import served
-from spark_consumers.checkpoints import (
+from spark_consumers.checkpoints.notes import (
     refuse_changed_notes,
     refuse_other_wiring,
     wait_for_room,
 )
-from spark_consumers.cluster import SparkCluster
-from spark_consumers.executors import Executors, Following
-from spark_consumers.health import Health
-from spark_consumers.java_log import JavaLog
-from spark_consumers.listener import Onlooker, Telemetry
-from spark_consumers.machines import refuse_unshared
-from spark_consumers.results_watch import ResultsWatch
+from spark_consumers.cluster.executors import Executors, Following
+from spark_consumers.cluster.machines import refuse_unshared
+from spark_consumers.cluster.manager import SparkCluster
+from spark_consumers.reports.health import Health
+from spark_consumers.reports.java_log import JavaLog
+from spark_consumers.reports.listener import Onlooker, Telemetry
+from spark_consumers.reports.log_lines import Talk
+from spark_consumers.reports.results_watch import ResultsWatch
+from spark_consumers.reports.upstream import unread
 from spark_consumers.session import end_session, java_status, make_session, session_conf
 from spark_consumers.sinks import sink_of
 from spark_consumers.stage import RunningStage
-from spark_consumers.talk import Talk
-from spark_consumers.tallies import Tallies
-from spark_consumers.upstream import unread
+from spark_consumers.workers.tallies import Tallies
 from topics.admin import ensure_topics, pipeline_topics, refuse_unwritable
-from topics.plans import PlanFollower
-from topics.settled import admitted
+from topics.query.plans import PlanFollower
+from topics.query.settled import admitted
 from topics.state import TopicState
 from topics.watch import TopicWatch
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int64s
 from evenflow.errors import DataLossError
+from evenflow.numeric.arrays import Int64s
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from evenflow.telemetry import Stage
@@ -27,7 +27,7 @@ from evenflow.twostep.sequences import REBUILD
 from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire import decode_blob, decode_frame
 from topics.admin import describe
-from topics.query_record import recorded_partitions
+from topics.query.record import recorded_partitions
 from topics.reader import read_range
 from topics.state import TopicState
 

@@ -27,16 +27,16 @@ from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from evenflow.settings.exactness import refused_conf
 from evenflow.telemetry import Stage
-from spark_consumers.archive import using_archive
-from spark_consumers.java_log import JavaLog
-from spark_consumers.machines import (
+from spark_consumers.cluster.machines import (
     executor_python,
     executors_archive,
     executors_conf,
     one_machine,
     with_children,
 )
-from spark_consumers.object_store import application_jars, store_conf
+from spark_consumers.jars.archive import using_archive
+from spark_consumers.jars.object_store import application_jars, store_conf
+from spark_consumers.reports.java_log import JavaLog
 
 _LOG = logging.getLogger("evenflow.spark")
 _CLASS_PATHS = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
@@ -179,7 +179,7 @@ def _processes(settings: Settings) -> dict[str, str]:
         # Python workers are shared by equal environments, so it would have workers of its own.
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     }
-    daemon = {"spark.python.daemon.module": "spark_consumers.daemon"}
+    daemon = {"spark.python.daemon.module": "spark_consumers.workers.daemon"}
     return conf | daemon if settings.spark.preloading_daemon else conf
 
 

@@ -20,26 +20,26 @@ from evenflow.telemetry import Stage
 from evenflow.twostep import Tally
 from spark_consumers import combiner, reduce_tasks, reducer
 from spark_consumers.admission import Admission, read_by
-from spark_consumers.checkpoints import (
+from spark_consumers.checkpoints.epoch import StageEpoch
+from spark_consumers.checkpoints.folders import Folder
+from spark_consumers.checkpoints.moved import settle_in
+from spark_consumers.checkpoints.notes import (
     Checkpoint,
     stage_location,
 )
+from spark_consumers.checkpoints.run_folder import make_run
+from spark_consumers.checkpoints.run_watch import RunWatch
+from spark_consumers.checkpoints.runs import newest_epoch
+from spark_consumers.checkpoints.storage import storage_errors
 from spark_consumers.ending import EndOfTopic, check_complete
-from spark_consumers.epoch import StageEpoch
-from spark_consumers.failures import python_too_slow, translated
-from spark_consumers.folders import Folder
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
-from spark_consumers.moved import settle_in
-from spark_consumers.run_folder import make_run
-from spark_consumers.run_watch import RunWatch
-from spark_consumers.runs import newest_epoch
+from spark_consumers.reports.failures import python_too_slow, translated
+from spark_consumers.reports.log_lines import say_where_it_begins
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Start
 from spark_consumers.sinks.topic import topic_options
 from spark_consumers.sources import records
-from spark_consumers.storage import storage_errors
-from spark_consumers.talk import say_where_it_begins
 from spark_consumers.tasks import Told
 from spark_consumers.writing import Write, checked, into_kafka
 from topics.state import TopicState

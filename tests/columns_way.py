@@ -11,7 +11,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.fetch.kept import KeptHeaders, KeptRecords
 from partitioner_service.fetch.ways import Messages, Way
-from partitioner_service.reading.payloads import Payloads
+from partitioner_service.reading.cells.payloads import Payloads
 
 
 class Columns(Messages):

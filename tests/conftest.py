@@ -14,7 +14,7 @@ import pytest
 from evenflow.settings import KafkaSettings
 from tests.families import families, outside
 from tests.patience import PATIENCE
-from workbench.broker import EmbeddedBroker
+from workbench.local.broker import EmbeddedBroker
 
 
 @pytest.hookimpl(trylast=True)

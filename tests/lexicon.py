@@ -19,8 +19,35 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 GENERIC = frozenset(
-    """found said told kept came held seen heard asked made taken given gone wanted says stands stood
-    one of what there here it this that thing things""".split()
+    [
+        "found",
+        "said",
+        "told",
+        "kept",
+        "came",
+        "held",
+        "seen",
+        "heard",
+        "asked",
+        "made",
+        "taken",
+        "given",
+        "gone",
+        "wanted",
+        "says",
+        "stands",
+        "stood",
+        "one",
+        "of",
+        "what",
+        "there",
+        "here",
+        "it",
+        "this",
+        "that",
+        "thing",
+        "things",
+    ]
 )
 """Names that say nothing about their thing. A stranger asks "found what?" and has to read the function to know."""
 
@@ -95,7 +122,9 @@ class Room:
 
 def rooms() -> dict[str, Room]:
     """Every top-level folder that has Python and is not the tests, by name."""
-    tracked = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    tracked = subprocess.run(
+        ["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     measured: dict[str, Room] = {}
     for path in sorted(tracked.stdout.split()):
         top, _, below = path.partition("/")
@@ -169,7 +198,9 @@ def _names(node: ast.AST) -> Iterator[str]:
 def _last_uses(scope: ast.AST) -> dict[str, int]:
     last: dict[str, int] = {}
     for node in ast.walk(scope):
-        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
+        name = (
+            node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
+        )
         if name is not None:
             last[name] = max(last.get(name, 0), node.lineno)
     return last
@@ -177,7 +208,9 @@ def _last_uses(scope: ast.AST) -> dict[str, int]:
 
 def main() -> None:
     measured = rooms()
-    print(f"{'room':22}{'names':>8}{'generic':>9}{'lasting':>9}{'classes':>9}{'reused':>8}{'comments':>10}  folders above 15")
+    print(
+        f"{'room':22}{'names':>8}{'generic':>9}{'lasting':>9}{'classes':>9}{'reused':>8}{'comments':>10}  folders above 15"
+    )
     for room in measured.values():
         print(
             f"{room.name:22}{len(room.bindings):8}{room.generic:9.1%}{len(room.lasting):9}{len(room.classes):9}"

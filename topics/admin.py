@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.limits import MAX_RECORD_BYTES
 from evenflow.settings import KafkaSettings, Settings
-from evenflow.settings.input import DEFAULT_PARTITIONS
+from evenflow.settings.sections.input import DEFAULT_PARTITIONS
 from evenflow.settings.views import OF_THE_QUERY, TopicRole, queries
 from topics.answers import REFUSED, UNKNOWN_TOPIC, result_of
 from topics.clients import admin, seconds, service_error

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from evenflow.errors import ServiceError
 from evenflow.settings import KafkaSettings
-from evenflow.settings.input import start_time
+from evenflow.settings.sections.input import start_time
 from topics.answers import NOT_YET, UNKNOWN_TOPIC, code_of, result_of
 from topics.clients import admin, seconds, service_error
 from topics.state import TopicState

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from evenflow.reporting import Sign
+from evenflow.reporting.words import printable
 from evenflow.settings import Settings
-from evenflow.talking import Sign
-from evenflow.talking.words import printable
 from evenflow.telemetry import (
     BatchRecord,
     DecisionRecord,

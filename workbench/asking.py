@@ -18,14 +18,14 @@ from urllib.parse import quote_from_bytes
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenflow.errors import ServiceError
-from evenflow.in_charge import in_charge
+from evenflow.reporting.answering import in_charge
+from evenflow.reporting.words import printable
 from evenflow.settings import Settings
-from evenflow.strict_json import read_object
-from evenflow.talking.words import printable
 from evenflow.telemetry import PartitionerRecord
+from evenflow.text.strict_json import read_object
 from monitoring.web.guard import token_of
 from monitoring.web.tls import client_context
-from topics.settled import by_its_rule, settled
+from topics.query.settled import by_its_rule, settled
 from workbench.alive import Part, look
 
 _SILENT_MS = 15_000
@@ -53,7 +53,7 @@ class _Holder(BaseModel):
 
 
 class KeyAnswer(BaseModel):
-    """What is read of an instance's answer. `partitioner_service/key_answer.py` says what the fields mean."""
+    """What is read of an instance's answer. `partitioner_service/reports/key_answer.py` says what the fields mean."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
 

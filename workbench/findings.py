@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from evenflow.strict_json import shown
+from evenflow.text.strict_json import shown
 
 Status = Literal["ok", "warning", "problem"]
 

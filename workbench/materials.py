@@ -1,6 +1,6 @@
 """Adds the jars to a bill of materials: `python -m workbench.materials FILE`, a CycloneDX file of the Python packages.
 
-The jars are those of `spark_consumers/jars.sha256`. A set names its Maven coordinates, and a jar of it its artifact and
+The jars are those of `spark_consumers/jars/jars.sha256`. A set names its Maven coordinates, and a jar of it its artifact and
 version. Only the file itself would name its group, so a jar is a file with its SHA-256.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spark_consumers.jar_hashes import listed_hashes
+from spark_consumers.jars.hashes import listed_hashes
 
 
 def with_jars(bill: Mapping[str, Any], sets: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:

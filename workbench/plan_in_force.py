@@ -10,13 +10,13 @@ from typing import Any
 from controller.evaluate import patience
 from evenflow.errors import IncompatibleStateError
 from evenflow.plans import Plan, Schedule, Upcoming
+from evenflow.reporting.words import moment, printable, span
 from evenflow.settings import Settings
-from evenflow.talking.words import moment, printable, span
 from evenflow.telemetry import DecisionRecord, PartitionerRecord
 from evenflow.windows import NO_MARK
 from partitioner_service.plans import publish
-from topics.plans import read_plans
-from topics.settled import admitted
+from topics.query.plans import read_plans
+from topics.query.settled import admitted
 from workbench.alive import Part, look
 from workbench.status.words import count
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from evenflow.settings import Settings
 from evenflow.simulation.provenance import Origin, Provenance, program
-from partitioner_service.learned import new_partitioner
+from partitioner_service.kafka.learned_state import new_partitioner
 
 
 def provenance_of_pipeline(settings: Settings, stream: str) -> dict[str, Any]:

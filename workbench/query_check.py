@@ -17,30 +17,30 @@ import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.aggregates.aggregate import Aggregate, Call
-from evenflow.arrays import Int64s
 from evenflow.errors import DataLossError, ServiceError
 from evenflow.grammar.column_types import ANY_VALUE
+from evenflow.numeric.arrays import Int64s
+from evenflow.reporting.words import printable, share
 from evenflow.settings import Query, Settings
 from evenflow.settings.durations import format_duration
-from evenflow.settings.lookup import Lookup
+from evenflow.settings.sections.lookup import Lookup
 from evenflow.settings.views import queries
-from evenflow.talking.words import printable, share
 from evenflow.twostep import readable_schema
 from evenflow.windows import pane_of
-from partitioner_service.learned import new_partitioner
-from partitioner_service.parse import Parser
-from partitioner_service.reading.schemas import schemas_of
+from partitioner_service.kafka.learned_state import new_partitioner
+from partitioner_service.reading.parse import Parser
+from partitioner_service.reading.registered.schemas import schemas_of
 from spark_consumers.sinks import sink_of
 from topics.admin import describe
-from topics.query_record import refuse_taken_key_columns
-from topics.settled import by_its_rule
+from topics.query.record import refuse_taken_key_columns
+from topics.query.settled import by_its_rule
 from topics.state import TopicState
 from workbench.findings import Finding
 from workbench.look.look import Look, look_at
 from workbench.look.sample import TopicRecords, sampled_records
 from workbench.look.shape import Column
 from workbench.look.words import counted, shown_span
-from workbench.verify.oracles import FUNCTIONS
+from workbench.verify.windows.oracles import FUNCTIONS
 
 _MANY_ROWS = 5
 """Rows for each tuple above which it is said how to write fewer."""

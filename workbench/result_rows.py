@@ -25,15 +25,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.errors import ConfigError, ProtocolError, ServiceError
+from evenflow.reporting.words import clock
 from evenflow.settings import Query, Settings
-from evenflow.strict_json import once_each
-from evenflow.talking.words import clock
+from evenflow.text.strict_json import once_each
 from evenflow.twostep import json_rows, readable_schema
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Position
-from workbench.verify.oracles import is_number
 from workbench.verify.results import key_of_results
 from workbench.verify.sql import identifier, newest
+from workbench.verify.windows.oracles import is_number
 from workbench.watched import Watched, as_it_was
 
 _WRITERS: dict[str, Callable[[duckdb.DuckDBPyRelation, str], object]] = {

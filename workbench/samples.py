@@ -16,17 +16,17 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.advice import Sample, Strays
-from evenflow.arrays import Bools, Float64s, Int64s
 from evenflow.errors import ConfigError, ServiceError
+from evenflow.numeric.arrays import Bools, Float64s, Int64s
+from evenflow.reporting.words import moment
 from evenflow.settings import Query, Settings
 from evenflow.sources.costs import cost_column
-from evenflow.talking.words import moment
-from partitioner_service.messages import marker_of, timestamp_of
-from partitioner_service.parse import Parser
-from partitioner_service.reading.schemas import schemas_of
+from partitioner_service.fetch.messages import marker_of, timestamp_of
+from partitioner_service.reading.parse import Parser
+from partitioner_service.reading.registered.schemas import schemas_of
 from topics import reader
 from topics.admin import describe
-from topics.settled import by_its_rule
+from topics.query.settled import by_its_rule
 from workbench.look.sample import stretch
 from workbench.look.strays import strays_by_cause
 

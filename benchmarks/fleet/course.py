@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.fleet.instances import PANES, Fleet
-from evenflow.arrays import Float64s
+from evenflow.numeric.arrays import Float64s
 
 LEVEL, LEAST = 1.25, 1e-3
 """Loads are as level as before if the imbalance of windows is on average at most `LEVEL` times that of before. `LEAST` is

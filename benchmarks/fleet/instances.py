@@ -20,17 +20,17 @@ from typing import Any
 import numpy as np
 from confluent_kafka import Consumer, TopicPartition
 
-from evenflow.arrays import Int64s
 from evenflow.errors import ServiceError
-from evenflow.markers import EndOfStream
 from evenflow.metrics import imbalance
+from evenflow.numeric.arrays import Int64s
 from evenflow.settings import KafkaSettings, Settings, load_settings, save_settings
 from evenflow.settings.model import KafkaExtras
 from evenflow.wire import decode_frame
+from evenflow.wire.markers import EndOfStream
 from topics import clients
 from topics.admin import ensure_topics, pipeline_topics
-from workbench.ports import free_ports
-from workbench.processes import ChildProcess
+from workbench.local.ports import free_ports
+from workbench.local.processes import ChildProcess
 
 WORKERS, INPUTS, PANES = 16, 12, 6
 SLIDE_MS, _PORTIONS = 2_000, 20

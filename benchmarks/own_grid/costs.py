@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from evenflow.arrays import Int64s
+from evenflow.numeric.arrays import Int64s
 from evenflow.partitioners.costs import MAX_COST
 from evenflow.simulation import KeyedStream
 

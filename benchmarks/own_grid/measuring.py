@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Float64s, Int32s, Int64s
+from evenflow.generation.rank_laws import Zipf
 from evenflow.metrics import window_figures
+from evenflow.numeric.arrays import Float64s, Int32s, Int64s
 from evenflow.partitioners import Partitioner, create
 from evenflow.partitioners.fitting import fitted
-from evenflow.rank_laws import Zipf
 from evenflow.simulation import Channel, Entrant, KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
 from evenflow.simulation.streams import rank_hashes

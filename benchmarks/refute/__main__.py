@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.page_tables import into_page
+from benchmarks.measuring.page_tables import into_page
 from benchmarks.refute.cases import Case, drawn, near
 from benchmarks.refute.judging import CHOICES, MOST_REPLICAS, OURS, Verdict, judged
 

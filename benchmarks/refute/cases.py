@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.own_grid.costs import LAWS, with_costs
-from evenflow.rank_laws import DISORDER
+from evenflow.generation.rank_laws import DISORDER
 from evenflow.simulation import KeyedStream, Scenario, generated
 
 _OTHER_KEYS = np.uint64(0x9E3779B97F4A7C15)

@@ -11,7 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import machine
+from benchmarks.measuring.machine import machine
+from benchmarks.measuring.step_lines import step
 from benchmarks.scale.broker import broker_costs
 from benchmarks.scale.check import checked
 from benchmarks.scale.control import control_costs, partitioner_costs, sync_costs
@@ -20,7 +21,6 @@ from benchmarks.scale.frames import blob_costs, frame_costs, merge_cost, row_byt
 from benchmarks.scale.load import PARTITIONERS, routed, stream_of
 from benchmarks.scale.setups import SETUPS, bill_of, cores_in
 from benchmarks.scale.spark import task_cost
-from benchmarks.telling import step
 from evenflow.scale.costs import Units, by_place, over_budget
 from evenflow.scale.law import LAWS
 from evenflow.scale.measurements import Measurements, loads_of

@@ -13,12 +13,12 @@ from statistics import median
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from benchmarks.cpu import CpuMeter
-from benchmarks.running import measured_broker
+from benchmarks.measuring.cpu import CpuMeter
+from benchmarks.measuring.pipelines import measured_broker
+from benchmarks.measuring.step_lines import step
 from benchmarks.scale.timing import fitted
-from benchmarks.telling import step
 from topics import clients
-from workbench.broker import EmbeddedBroker
+from workbench.local.broker import EmbeddedBroker
 
 _ROUTED, _INPUT = "scale.routed", "scale.input"
 _FRAME = bytes(2_000)

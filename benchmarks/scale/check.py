@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.growth import Pipeline
-from benchmarks.growth_lanes import SHAPES
+from benchmarks.cores.growth import Pipeline
+from benchmarks.cores.growth_lanes import SHAPES
 from benchmarks.scale.timing import cpu
 from evenflow.scale.costs import Units
 from evenflow.scale.runs import empty_batch

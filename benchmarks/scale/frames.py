@@ -9,9 +9,9 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.growth import SLIDE, TASKS, Pipeline
+from benchmarks.cores.growth import SLIDE, TASKS, Pipeline
 from benchmarks.scale.timing import cpu, fitted
-from evenflow.arrays import no_rows, records
+from evenflow.numeric.arrays import no_rows, records
 from evenflow.twostep import combine_task, reduce_windows
 from evenflow.wire import (
     LANE,

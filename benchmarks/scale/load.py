@@ -1,6 +1,6 @@
 """The keys at 10 M tuples/s: laws fitted to real data, and how partitioners route them.
 
-    python -m benchmarks.scale.load --data FOLDER     fits the exponents again (benchmarks/reproducing/data.py has the files)
+    python -m benchmarks.scale.load --data FOLDER     fits the exponents again (papers/data.py has the files)
 
 A fitted law is Zipf over as many keys as the data set has. Its exponent is the one at which two tuples have the same key as
 often as in the data (`evenflow.advice.sample.zipf_exponent`). A stream of ten million tuples a second has more keys than a
@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.reproducing.data import DATASETS, is_there, read_dataset
 from evenflow.advice.sample import keys_of
 from evenflow.partitioners.registry import options_type
 from evenflow.scale.law import ZipfLaw
 from evenflow.simulation import KeyedStream, Scenario, entrant, generated
 from evenflow.simulation.run import simulate
+from papers.data import DATASETS, is_there, read_dataset
 
 PARTITIONERS = ("evenflow", "hashing", "d-choices", "dalton")
 """The partitioners that are simulated. The first one is the default of the settings."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from evenflow.scale.costs import Place, Term, Units, cores_of, terms
 from evenflow.scale.shape import Shape, StreamLoad
 from evenflow.settings import PartitionerSettings
-from evenflow.settings.rhythm import rhythm
+from evenflow.settings.sections.rhythm import rhythm
 
 
 @dataclass(frozen=True)

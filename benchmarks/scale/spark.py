@@ -7,7 +7,7 @@ from statistics import median
 
 from pyspark.sql import SparkSession
 
-from benchmarks.cpu import CpuMeter
+from benchmarks.measuring.cpu import CpuMeter
 
 _FEW, _MANY = 50, 1_050
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evenflow.advice.sample import squares_by_key, work_by_key
-from evenflow.arrays import Float64s, Int64s
+from evenflow.numeric.arrays import Float64s, Int64s
 from evenflow.simulation import KeyedStream
 
 PARTS = 10

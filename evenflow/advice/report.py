@@ -10,9 +10,9 @@ from typing import Any
 from evenflow.advice.rule import FEW_GROUPS, PaperRule, Tried
 from evenflow.advice.sample import SampledKey, Strays
 from evenflow.advice.sizing import UTILISATION
+from evenflow.reporting.words import share
 from evenflow.simulation import Provenance
-from evenflow.talking.words import share
-from evenflow.written import name_of
+from evenflow.text.options import name_of
 
 ENOUGH_A_WORKER = 100
 """With fewer tuples per worker in a window than this, figures of balance are mostly chance."""

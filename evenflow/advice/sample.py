@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Float64s, Int64s
 from evenflow.errors import ConfigError
+from evenflow.numeric.arrays import Float64s, Int64s
 from evenflow.simulation import KeyedStream, from_columns
 from evenflow.windows import pane_of
 

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates.aggregate import Aggregate, Call, Documentation
-from evenflow.arrays import Bools, one_chunk
 from evenflow.errors import ConfigError
 from evenflow.expressions.columns import Columns, resolved
 from evenflow.grammar.aggregate_spec import EXPRESSION
 from evenflow.grammar.arrow_types import ARROW_TYPES, arrow_type
 from evenflow.grammar.column_types import MOST_SCALE, ColumnType
-from evenflow.nearest import did_you_mean
+from evenflow.numeric.arrays import Bools, one_chunk
+from evenflow.text.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from evenflow.expressions.checked import Typed

@@ -17,20 +17,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.aggregates.aggregate import ROWS, ROWS_COLUMN, PartialColumn
-from evenflow.aggregates.count import COUNT
 from evenflow.aggregates.expressed import Output, ResultExpression, condition, expressed
-from evenflow.aggregates.grouping import Grouping, group_rows
-from evenflow.aggregates.reductions import reduce_column, subtract_column
+from evenflow.aggregates.kinds.count import COUNT
+from evenflow.aggregates.partials.grouping import Grouping, group_rows
+from evenflow.aggregates.partials.reductions import reduce_column, subtract_column
 from evenflow.aggregates.registry import aggregate
 from evenflow.aggregates.room import Room, is_text
-from evenflow.arrays import Int64s, one_chunk, viewed
 from evenflow.errors import ConfigError
 from evenflow.grammar.aggregate_spec import HIDDEN_COLUMN, AggregateSpec
 from evenflow.grammar.arrow_types import arrow_type
 from evenflow.grammar.column_types import ColumnType
 from evenflow.grammar.emission import Emission
 from evenflow.keys import hash_keys
-from evenflow.nearest import did_you_mean
+from evenflow.numeric.arrays import Int64s, one_chunk, viewed
+from evenflow.text.spelling import did_you_mean
 
 _PANE = pa.field("pane", pa.int64())
 _KEY = pa.field("key", pa.binary())

@@ -7,23 +7,23 @@ from __future__ import annotations
 
 from evenflow import plugins
 from evenflow.aggregates.aggregate import NUMBERS, Aggregate
-from evenflow.aggregates.clusters import CLUSTERS
-from evenflow.aggregates.collect import COLLECT
-from evenflow.aggregates.count import COUNT
-from evenflow.aggregates.count_distinct import COUNT_DISTINCT
-from evenflow.aggregates.first import FIRST
-from evenflow.aggregates.last import LAST
-from evenflow.aggregates.max import MAX
-from evenflow.aggregates.mean import MEAN
-from evenflow.aggregates.min import MIN
+from evenflow.aggregates.kinds.clusters import CLUSTERS
+from evenflow.aggregates.kinds.collect import COLLECT
+from evenflow.aggregates.kinds.count import COUNT
+from evenflow.aggregates.kinds.count_distinct import COUNT_DISTINCT
+from evenflow.aggregates.kinds.first import FIRST
+from evenflow.aggregates.kinds.last import LAST
+from evenflow.aggregates.kinds.max import MAX
+from evenflow.aggregates.kinds.mean import MEAN
+from evenflow.aggregates.kinds.min import MIN
+from evenflow.aggregates.kinds.quantile import QUANTILE
+from evenflow.aggregates.kinds.stddev import STDDEV
+from evenflow.aggregates.kinds.sum import SUM
+from evenflow.aggregates.kinds.top_k import TOP_K
+from evenflow.aggregates.kinds.variance import VARIANCE
 from evenflow.aggregates.own.adapter import as_aggregate
-from evenflow.aggregates.quantile import QUANTILE
-from evenflow.aggregates.stddev import STDDEV
-from evenflow.aggregates.sum import SUM
-from evenflow.aggregates.top_k import TOP_K
-from evenflow.aggregates.variance import VARIANCE
 from evenflow.errors import ConfigError
-from evenflow.nearest import did_you_mean
+from evenflow.text.spelling import did_you_mean
 
 AGGREGATES: dict[str, Aggregate] = {
     aggregate.name: aggregate

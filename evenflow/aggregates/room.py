@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.arrays import Bools, Int64s
 from evenflow.limits import ENTRY_BYTES, RESULT_BYTES, STATE_BYTES
+from evenflow.numeric.arrays import Bools, Int64s
 
 _CHARACTER = 4
 """The most bytes of a character in UTF-8."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from evenflow.charts.looks import EQUAL, HERO, NAMED, REST, SUBJECT, Look
-from evenflow.written import name_of
+from evenflow.text.options import name_of
 
 OURS = "evenflow"
 FEW = 6

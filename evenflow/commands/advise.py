@@ -117,9 +117,9 @@ def advise(
     from evenflow.advice import Wishes
     from evenflow.advice import advise as run
     from evenflow.errors import ConfigError
-    from evenflow.settings.input import DEFAULT_PARTITIONS
+    from evenflow.settings.sections.input import DEFAULT_PARTITIONS
     from evenflow.sources.sample import first_tuples
-    from evenflow.written import name_of
+    from evenflow.text.options import name_of
 
     if input is not None and topic is not None:
         raise ConfigError("--input and --topic both say where the sample is", hint="give one of the two")
@@ -205,7 +205,7 @@ def _settings_for_topic(
     from pydantic import ValidationError
 
     from evenflow.errors import ConfigError
-    from evenflow.rooms import room
+    from evenflow.host.services import room
 
     query = {"time": time, "time_unit": time_unit}
     records = {"topic": topic, "delimiter": delimiter}
@@ -230,7 +230,7 @@ def _settings_for_topic(
 
 
 def _from_topic(settings: Settings, tuples: int, *, first: bool) -> tuple[Sample, int]:
-    from evenflow.rooms import room
+    from evenflow.host.services import room
 
     topic_sample = room("workbench.samples", command="advice on a topic (without --input)").topic_sample
     with _progress(f"reading {settings.topic('input')}") as watch:

@@ -69,7 +69,7 @@ def queries(
     """List the queries that are ready to run: key, window, source, size of the data and where it comes from."""
     from evenflow.queries import catalogue
     from evenflow.settings.durations import format_duration
-    from evenflow.settings.query import Query
+    from evenflow.settings.sections.query import Query
 
     for entry in catalogue():
         query = entry.plugin

@@ -49,8 +49,8 @@ def check(
 
 
 def _in_words(download: Download) -> str:
+    from evenflow.reporting.words import moment
     from evenflow.sources.downloads import data_set
-    from evenflow.talking.words import moment
 
     if download.checksum == "right":
         checksum = f"right: that of {download.known_as}"

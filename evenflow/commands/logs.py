@@ -8,7 +8,7 @@ import sys
 import typer
 
 from evenflow.errors import EvenflowError
-from evenflow.talking.lines import JsonLines, with_fields
+from evenflow.reporting.lines import JsonLines, with_fields
 
 _SERVICES = ("partitioner_service", "evenflow.spark", "controller", "evenflow.look", "evenflow.start")
 """Loggers with which our services report their work."""

@@ -14,7 +14,7 @@ _NUMBERED_RATE = 1000.0
 
 def _character(text: str) -> str:
     """A delimiter as a user writes it: one character, or \\t for a tab. BadParameter for anything else."""
-    from evenflow.settings.input import parse_delimiter
+    from evenflow.settings.sections.input import parse_delimiter
 
     try:
         return parse_delimiter("\t" if text == "\\t" else text)
@@ -116,7 +116,7 @@ def opened(text: str, options: SourceOptions, *, timed: bool = True) -> Source:
 
 def warn_of_one_time(column: str, time: int, tuples: int, *, otherwise: str = "") -> None:
     """Print that all tuples have this event time (ms). otherwise: what else the user may do, as a sentence."""
-    from evenflow.talking.words import moment
+    from evenflow.reporting.words import moment
 
     typer.echo(
         f"warning: all {tuples:,} tuples have the same time in {column!r}, {moment(time)}: no slide ever ends. Is it the "

@@ -39,7 +39,7 @@ from evenflow.commands.streams import (
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from evenflow.elasticity.migration import Migration
+    from evenflow.elasticity.simulated.migration import Migration
     from evenflow.simulation import Channel, Entrant, Figures, Provenance, Scenario, SimulationResult
 
 _TUPLES, _KEYS, _ZIPF, _PERIOD = 1_000_000, 100_000, 1.0, "10s"
@@ -235,7 +235,7 @@ def simulate(
 
 def _migration(state_bytes: int | None, rate: float | None, pause: str | None) -> Migration:
     """What moving state costs. ConfigError for costs of no state."""
-    from evenflow.elasticity.migration import NETWORK, Migration
+    from evenflow.elasticity.simulated.migration import NETWORK, Migration
     from evenflow.errors import ConfigError
 
     if state_bytes is None and (rate is not None or pause is not None):
@@ -265,7 +265,11 @@ def _progress_bars(entrants: Sequence[Entrant], tuples: int) -> Iterator[Callabl
 
 
 def _show(
-    results: Sequence[SimulationResult], provenances: Sequence[Provenance], scenario: Scenario, *, as_json: bool
+    results: Sequence[SimulationResult],
+    provenances: Sequence[Provenance],
+    scenario: Scenario,
+    *,
+    as_json: bool,
 ) -> None:
     """Print the figures: as JSON lines, or as a table."""
     if as_json:

@@ -145,7 +145,7 @@ def sweep(
     from evenflow.sweep.ranges import decimals, whole_numbers
     from evenflow.sweep.run import run
     from evenflow.sweep.store import Store
-    from evenflow.written import name_of
+    from evenflow.text.options import name_of
 
     if output is None:
         raise ConfigError("a sweep needs --output", hint="name a file, e.g. --output sweep.parquet")

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.plans import LONGEST_REASON, Plan, parse_plan
-from evenflow.strict_json import StrictObject, read_object
+from evenflow.text.strict_json import StrictObject, read_object
 from evenflow.windows import END_MARK, NO_MARK
 
 PLANNER_VERSION = 1

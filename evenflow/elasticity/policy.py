@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evenflow.elasticity.observation import Observation, Part, known
 from evenflow.errors import IncompatibleStateError
-from evenflow.strict_json import read_object
+from evenflow.text.strict_json import read_object
 
 SNAPSHOT_VERSION = 1
 _MOST_BYTES = 50_000_000

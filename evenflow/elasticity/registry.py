@@ -23,7 +23,6 @@ from evenflow.elasticity.policies.prompt_plus import PromptPlus
 from evenflow.elasticity.policies.threshold import Threshold
 from evenflow.elasticity.policy import Bounds, Options, Policy
 from evenflow.errors import ConfigError
-from evenflow.nearest import did_you_mean
 from evenflow.plugins import (
     POLICIES,
     checked_class,
@@ -33,6 +32,7 @@ from evenflow.plugins import (
     name_of,
     what_is_wrong,
 )
+from evenflow.text.spelling import did_you_mean
 
 _POLICIES: dict[str, type[Policy]] = {
     "fixed": Fixed,

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s, UInt64s, Whole
-from evenflow.kernels import kernel
 from evenflow.keys import bucket_of, first_slot
+from evenflow.numeric.arrays import Int32s, Int64s, UInt64s, Whole
+from evenflow.numeric.kernels import kernel
 
 
 class Clusters(NamedTuple):

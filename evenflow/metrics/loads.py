@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import Float64s, Int64s
+from evenflow.numeric.arrays import Float64s, Int64s
 
 Integers = npt.NDArray[np.integer[Any]]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.arrays import Int64s
 from evenflow.metrics.loads import Integers
+from evenflow.numeric.arrays import Int64s
 
 
 def key_moves(

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import Float64s, Int64s
 from evenflow.metrics.loads import Integers, worker_loads
+from evenflow.numeric.arrays import Float64s, Int64s
 
 
 def _holdings(workers: Integers, keys: Integers) -> tuple[npt.NDArray[Any], Int64s, Int64s]:

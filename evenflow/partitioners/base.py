@@ -41,11 +41,11 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
-from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s, as_records, plain
-from evenflow.columns import Keys, Times, time_column
 from evenflow.errors import ConfigError, DisorderError
-from evenflow.kernels import kernel
 from evenflow.keys import hash_keys
+from evenflow.numeric.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s, as_records, plain
+from evenflow.numeric.columns import Keys, Times, time_column
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.costs import checked_costs, ones
 from evenflow.partitioners.exchange import Merger, Message, Table
 from evenflow.partitioners.explanation import Explanation

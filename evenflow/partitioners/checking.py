@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.contracts import CounterExample, Law, demand
 from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.numeric.arrays import Int32s, Int64s, UInt64s
 from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.costs import MAX_COST
 from evenflow.partitioners.registry import create, describe, restore

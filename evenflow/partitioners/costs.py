@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import Float64s, Int64s
+from evenflow.numeric.arrays import Float64s, Int64s
 
 MAX_COST = 1_000_000
 _ONES = 1 << 16

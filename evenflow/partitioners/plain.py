@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from evenflow.arrays import NEVER, State
 from evenflow.errors import ConfigError
+from evenflow.numeric.arrays import NEVER, State
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.snapshots import misfit

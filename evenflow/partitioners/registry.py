@@ -14,7 +14,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from evenflow.errors import ConfigError, IncompatibleStateError
-from evenflow.nearest import did_you_mean
 from evenflow.partitioners import former
 from evenflow.partitioners.affinity.am import Am
 from evenflow.partitioners.affinity.cam import Cam
@@ -54,6 +53,7 @@ from evenflow.plugins import (
     name_of,
     what_is_wrong,
 )
+from evenflow.text.spelling import did_you_mean
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evenflow.arrays import State
 from evenflow.errors import IncompatibleStateError
-from evenflow.strict_json import read_object
+from evenflow.numeric.arrays import State
+from evenflow.text.strict_json import read_object
 
 VERSION = 1
 OTHER_TYPES = (LookupError, TypeError, ValueError, AttributeError, OverflowError)

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from evenflow.arrays import Float64s
+from evenflow.numeric.arrays import Float64s
 from evenflow.scale.shape import StreamLoad
 
 _EXACT = 10_000

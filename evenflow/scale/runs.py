@@ -20,7 +20,7 @@ from evenflow.scale.shape import Shape, StreamLoad
 TASKS = 2
 """Tasks of the combiner in the scenarios `growth-lanes` and `service-end-to-end-fused`."""
 _EVENT_RATE = 50_000
-"""Tuples in a second of event time, in all scenarios of the services (`benchmarks/stream.py`)."""
+"""Tuples in a second of event time, in all scenarios of the services (`benchmarks/measuring/stream.py`)."""
 _ROW_IN_CORE = 0.016 / 85_080
 """CPU seconds of a result row in the reducer's core, without Spark and the sink (`growth-keys`)."""
 

@@ -5,8 +5,6 @@ each client's names. Nothing in here connects to a broker or another service.
 """
 
 from evenflow.grammar.aggregate_spec import AggregateSpec
-from evenflow.settings.control import ControlSettings
-from evenflow.settings.input import InputSettings
 from evenflow.settings.loading import load_settings, save_settings
 from evenflow.settings.model import (
     BUILT_IN_SINKS,
@@ -15,9 +13,11 @@ from evenflow.settings.model import (
     ResultsSettings,
     Settings,
 )
-from evenflow.settings.query import Query
-from evenflow.settings.spark import SparkSettings
-from evenflow.settings.web import WebSettings
+from evenflow.settings.sections.control import ControlSettings
+from evenflow.settings.sections.input import InputSettings
+from evenflow.settings.sections.query import Query
+from evenflow.settings.sections.spark import SparkSettings
+from evenflow.settings.sections.web import WebSettings
 
 __all__ = [
     "BUILT_IN_SINKS",

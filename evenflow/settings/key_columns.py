@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from evenflow.errors import ConfigError
 from evenflow.grammar.aggregate_spec import HIDDEN_COLUMN, RESERVED_RESULT_NAMES
-from evenflow.settings.query import Query
+from evenflow.settings.sections.query import Query
 
 _NO_NAME = re.compile("[\0\ud800-\udfff]")
 

@@ -13,18 +13,18 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from evenflow.errors import ConfigError
 from evenflow.expressions.cost import Cost, cost_of
 from evenflow.grammar import paths
-from evenflow.nearest import did_you_mean
-from evenflow.settings.control import ControlSettings
 from evenflow.settings.durations import Duration, format_duration
 from evenflow.settings.exactness import Client, refused_extras
 from evenflow.settings.identity import begun_limits, changes, fingerprint
-from evenflow.settings.input import InputSettings, RegistrySettings
-from evenflow.settings.query import Query
-from evenflow.settings.rhythm import BLOCK_WORK, most_frames, shortest_transaction
-from evenflow.settings.section import Section
-from evenflow.settings.spark import SparkSettings
+from evenflow.settings.sections.control import ControlSettings
+from evenflow.settings.sections.input import InputSettings, RegistrySettings
+from evenflow.settings.sections.query import Query
+from evenflow.settings.sections.rhythm import BLOCK_WORK, most_frames, shortest_transaction
+from evenflow.settings.sections.section import Section
+from evenflow.settings.sections.spark import SparkSettings
+from evenflow.settings.sections.web import WebSettings
 from evenflow.settings.views import OF_THE_QUERY, TopicRole, place_of_views, queries
-from evenflow.settings.web import WebSettings
+from evenflow.text.spelling import did_you_mean
 
 
 class KafkaExtras(Section):
@@ -613,7 +613,7 @@ class Settings(BaseSettings):
         if self.input.partitions is None:
             raise ConfigError(
                 "the number of input partitions is not known",
-                hint="set input.partitions, or read it from the topic (topics.settled)",
+                hint="set input.partitions, or read it from the topic (topics.query.settled)",
             )
         return self.input.partitions
 

@@ -22,7 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from evenflow.errors import ConfigError
-from evenflow.strict_json import NotStrict, read_object
+from evenflow.text.strict_json import NotStrict, read_object
 
 _LOG = logging.getLogger("evenflow.kafka")
 _MOST_BYTES = 65_536

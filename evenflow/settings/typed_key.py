@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from evenflow.errors import ConfigError
-from evenflow.json_text import arrays
-from evenflow.settings.query import Query
+from evenflow.settings.sections.query import Query
+from evenflow.text.json_text import arrays
 
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
 _EXAMPLES: dict[str, Any] = {"int64": 5, "bool": True, "date": "2026-01-31"}

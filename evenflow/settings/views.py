@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from evenflow.errors import ConfigError
 from evenflow.grammar.aggregate_spec import Aggregates
 from evenflow.grammar.emission import Emission
-from evenflow.nearest import did_you_mean
 from evenflow.settings.durations import Duration
+from evenflow.text.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from evenflow.settings.model import ResultsSettings, Settings

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from evenflow.errors import ConfigError
-from evenflow.laws import KeyLaw
+from evenflow.generation.laws import KeyLaw
 from evenflow.settings.durations import parse_duration
-from evenflow.written import pairs
+from evenflow.text.options import pairs
 
 
 class WordOptions:

@@ -14,8 +14,8 @@ from itertools import count
 
 import numpy as np
 
-from evenflow.arrays import LAST_TIME, NEVER
 from evenflow.errors import ConfigError
+from evenflow.numeric.arrays import LAST_TIME, NEVER
 from evenflow.partitioners import Partitioner
 from evenflow.partitioners.exchange import Message, Table
 from evenflow.partitioners.rounds import Rounds

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from evenflow.rooms import CHECKOUT, beside
+from evenflow.host.services import CHECKOUT, beside
 from evenflow.simulation.scenario import Entrant, Scenario
 from evenflow.simulation.streams import KeyedStream, kind_of
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenflow import metrics
-from evenflow.arrays import Float64s, Int64s
+from evenflow.numeric.arrays import Float64s, Int64s
 from evenflow.simulation.channel import Sent
 from evenflow.simulation.routing import Routed
 from evenflow.simulation.scenario import Entrant, Scenario

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s
+from evenflow.numeric.arrays import Int32s, Int64s
 from evenflow.partitioners import Partitioner
 from evenflow.simulation.channel import Exchange, Sent
 from evenflow.simulation.scenario import Entrant, Scenario

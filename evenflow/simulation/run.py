@@ -16,9 +16,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from evenflow.arrays import Int64s
 from evenflow.errors import EvenflowError
-from evenflow.processes import worker_processes
+from evenflow.host.processes import worker_processes
+from evenflow.numeric.arrays import Int64s
 from evenflow.simulation.results import SimulationResult, measure
 from evenflow.simulation.routing import route
 from evenflow.simulation.scenario import Entrant, Scenario

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from evenflow.arrays import Int64s
-from evenflow.elasticity.migration import Migration
+from evenflow.elasticity.simulated.migration import Migration
 from evenflow.errors import ConfigError
+from evenflow.numeric.arrays import Int64s
 from evenflow.partitioners import Partitioner, create
 from evenflow.partitioners.fitting import fitted
 from evenflow.partitioners.window import MAX_SLIDES
 from evenflow.simulation.channel import Channel
 from evenflow.simulation.streams import KeyedStream
+from evenflow.text.options import parse_choice
 from evenflow.windows import pane_of, without_leaps
-from evenflow.written import parse_choice
 
 _MOST_CUMULATIVE_SLIDES = 10_000
 

@@ -20,11 +20,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.errors import ConfigError
-from evenflow.keys import hash_keys
-from evenflow.laws import LAWS
-from evenflow.rank_laws import (
+from evenflow.generation.laws import LAWS
+from evenflow.generation.rank_laws import (
     RANKS,
     RankLaw,
     labels,
@@ -32,8 +30,10 @@ from evenflow.rank_laws import (
     ranks_by_period,
     wandering_times,
 )
+from evenflow.keys import hash_keys
+from evenflow.numeric.arrays import Int32s, Int64s, UInt64s
 from evenflow.settings.word_options import WordOptions
-from evenflow.written import name_and_rest
+from evenflow.text.options import name_and_rest
 
 MOST_KEYS = 100_000_000
 GIANT_SHARE = 0.9

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.arrays import Int64s, Whole
-from evenflow.kernels import inlined, kernel
+from evenflow.numeric.arrays import Int64s, Whole
+from evenflow.numeric.kernels import inlined, kernel
 
 _LAST = np.int64(2**63 - 1)
 _ONE = np.uint64(1)

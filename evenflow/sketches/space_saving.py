@@ -33,9 +33,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int64s, Rows, UInt32s, UInt64s, Whole, record, records
-from evenflow.kernels import inlined, kernel
 from evenflow.keys import GOLDEN
+from evenflow.numeric.arrays import Int64s, Rows, UInt32s, UInt64s, Whole, record, records
+from evenflow.numeric.kernels import inlined, kernel
 
 _ONE = np.uint32(1)
 _BOTTOM, _TOP = np.uint32(0), np.uint32(1)

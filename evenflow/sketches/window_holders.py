@@ -29,9 +29,9 @@ from typing import NamedTuple, Self, cast
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
-from evenflow.kernels import inlined, kernel
 from evenflow.keys import first_slot
+from evenflow.numeric.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
+from evenflow.numeric.kernels import inlined, kernel
 from evenflow.sketches.window_loads import end_of, moves, passed
 
 _SALT = np.uint64(0xD6E8FEB86659FD93)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import LAST_TIME, NEVER, Int64s, Rows, Whole, record
-from evenflow.kernels import inlined, kernel
+from evenflow.numeric.arrays import LAST_TIME, NEVER, Int64s, Rows, Whole, record
+from evenflow.numeric.kernels import inlined, kernel
 
 CLOCK = np.dtype([(name, np.int64) for name in ("slide", "length", "end", "row")])
 """The current slide, the length of a slide in ms, the end of the current slide in ms, its row in the ring."""

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.arrays import Int64s
 from evenflow.errors import ConfigError
+from evenflow.numeric.arrays import Int64s
 from evenflow.partitioners.costs import MAX_COST, weighed
 
 

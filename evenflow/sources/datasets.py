@@ -28,7 +28,7 @@ from evenflow.sources.formats import (
 )
 from evenflow.sources.source import Source, SourceFormat, SourceOptions
 from evenflow.sources.tables import are_objects, delimiter_of, is_table
-from evenflow.written import name_and_rest
+from evenflow.text.options import name_and_rest
 
 FORMATS: tuple[SourceFormat, ...] = (
     csv_files.FORMAT,

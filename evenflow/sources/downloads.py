@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evenflow.errors import ConfigError
-from evenflow.nearest import did_you_mean
 from evenflow.sources.datasets import DATA_SETS
 from evenflow.sources.recorded import DataSet
 from evenflow.sources.source import SourceOptions
+from evenflow.text.spelling import did_you_mean
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.errors import ConfigError
-from evenflow.laws import LAWS
-from evenflow.rank_laws import (
+from evenflow.generation.laws import LAWS
+from evenflow.generation.rank_laws import (
     DISORDER,
     LABELS,
     RANKS,

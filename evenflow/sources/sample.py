@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.advice import Sample, Strays
-from evenflow.arrays import Bools, Int64s
 from evenflow.errors import ConfigError
-from evenflow.gaps import body_of
+from evenflow.numeric.arrays import Bools, Int64s
+from evenflow.numeric.gaps import body_of
+from evenflow.reporting.words import moment
 from evenflow.simulation import KeyedStream, from_columns
 from evenflow.simulation.streams import check_order
 from evenflow.sources.costs import cost_column, in_settings
 from evenflow.sources.source import Source, column_at
-from evenflow.talking.words import moment
 
 _FEW_STRAYS = 0.01
 """Times beyond a gap are strays only if they are at most this share of the sample. More are a part of the stream."""

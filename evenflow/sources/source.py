@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.errors import ConfigError
+from evenflow.generation.rank_laws import numbered_times
 from evenflow.grammar import paths
 from evenflow.grammar.column_types import ColumnType, decimal_scale
-from evenflow.rank_laws import numbered_times
 from evenflow.settings import Settings
 from evenflow.sources.event_time import TimeUnit, parse_times, render_times
 

@@ -14,12 +14,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Float64s
 from evenflow.errors import ConfigError
-from evenflow.nearest import did_you_mean
+from evenflow.numeric.arrays import Float64s
 from evenflow.simulation.provenance import Provenance, of_rows
 from evenflow.sweep.grid import IDENTITY
 from evenflow.sweep.table import FIGURES
+from evenflow.text.spelling import did_you_mean
 
 RESAMPLES = 10_000
 _BOOTSTRAP_SEED = 1

@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from evenflow.arrays import Float64s
 from evenflow.errors import EvenflowError
-from evenflow.processes import worker_processes
+from evenflow.host.processes import worker_processes
+from evenflow.numeric.arrays import Float64s
 from evenflow.simulation.provenance import Origin, cores, provenance_of
 from evenflow.simulation.results import measure
 from evenflow.simulation.routing import route

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Float64s, Int64s
 from evenflow.errors import ConfigError
+from evenflow.numeric.arrays import Float64s, Int64s
 
 _LOG_NORMAL = 0.25
 """Share of the batches whose keys' shares are log-normal."""

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import Bools, Float64s, Int32s, Int64s
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import Bools, Float64s, Int32s, Int64s
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.partly.episode import AT, FACTS, FEATURES, HEAD, Episode, Float32s, begin, observe
 from evenflow.partitioners.partly.rest import Passes
 from evenflow.partitioners.partly.reward import Rewards, play

@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Float64s
 from evenflow.errors import ConfigError
+from evenflow.numeric.arrays import Float64s
 from evenflow.partitioners.partly.task_times import Prices
-from evenflow.strict_json import read_object
 from evenflow.telemetry import MOST_BYTES, BatchRecord, Part, PartWork, parse
+from evenflow.text.strict_json import read_object
 
 LEAST_RECORDS = 10
 """Micro-batches that a fit needs, of each part."""

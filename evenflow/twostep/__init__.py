@@ -17,12 +17,12 @@ from evenflow.twostep.readable import (
     with_key_columns,
 )
 from evenflow.twostep.reduce_task import reduce_task
-from evenflow.twostep.reducer import reduce, reduce_leaders, reduce_part, reduce_windows
+from evenflow.twostep.reducing.reducer import reduce, reduce_leaders, reduce_part, reduce_windows
+from evenflow.twostep.reducing.stored import BucketState
+from evenflow.twostep.reducing.summary import SummaryPlan, merge_parts
+from evenflow.twostep.reducing.top import merge_leaders
 from evenflow.twostep.results import json_rows
-from evenflow.twostep.stored import BucketState
-from evenflow.twostep.summary import SummaryPlan, merge_parts
 from evenflow.twostep.tally import FrameAt, Part, Stand, Tally, Work
-from evenflow.twostep.top import merge_leaders
 
 __all__ = [
     "BlobPart",

@@ -21,15 +21,15 @@ import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.aggregates.aggregate import ROWS
-from evenflow.arrays import Int32s, Int64s, Rows, UInt64s, no_rows, records
 from evenflow.errors import ProtocolError
 from evenflow.keys import bucket_of, hash_keys
+from evenflow.numeric.arrays import Int32s, Int64s, Rows, UInt64s, no_rows, records
 from evenflow.partitioners.prompt.reduce_buckets import allocate
+from evenflow.twostep.arrival_times import Since, since, together
 from evenflow.twostep.distinct import distinct
 from evenflow.twostep.lanes import RoutedLanes, grown
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.sequences import RangeSequences
-from evenflow.twostep.since import Since, since, together
 from evenflow.twostep.split_keys import SplitKeyTables
 from evenflow.twostep.tally import NO_BATCH, FrameAt, Tally, Work, sketch
 from evenflow.windows import NO_MARK

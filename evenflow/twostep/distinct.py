@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.arrays import UInt64s
-from evenflow.kernels import kernel
 from evenflow.keys import mix64
+from evenflow.numeric.arrays import UInt64s
+from evenflow.numeric.kernels import kernel
 
 
 def distinct(hashes: UInt64s) -> int:

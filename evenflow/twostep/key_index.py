@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole, viewed
-from evenflow.kernels import kernel
 from evenflow.keys import hash_keys, same_bytes
+from evenflow.numeric.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole, viewed
+from evenflow.numeric.kernels import kernel
 
 
 class _HashedKeys(NamedTuple):

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.arrays import Int64s, Rows, records
 from evenflow.errors import IncompatibleStateError, ProtocolError
+from evenflow.numeric.arrays import Int64s, Rows, records
 from evenflow.twostep.layout import Layout
 from evenflow.windows import NO_MARK
 from evenflow.wire.blob import LANE

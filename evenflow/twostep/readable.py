@@ -12,8 +12,8 @@ import pyarrow as pa
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ProtocolError
 from evenflow.grammar.arrow_types import arrow_type
-from evenflow.json_text import parts
-from evenflow.settings.query import Query
+from evenflow.settings.sections.query import Query
+from evenflow.text.json_text import parts
 
 TIME = pa.timestamp("ms", "UTC")
 """Type of a window's start and end."""

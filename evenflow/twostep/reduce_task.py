@@ -27,13 +27,13 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.arrays import Int64s, Rows, records
 from evenflow.errors import ProtocolError
 from evenflow.keys import bucket_of, hash_keys
+from evenflow.numeric.arrays import Int64s, Rows, records
 from evenflow.twostep.combiner import BlobPart, one_batch
 from evenflow.twostep.lanes import grown
 from evenflow.twostep.layout import Layout
-from evenflow.twostep.merging import check_origin, checked, picked
+from evenflow.twostep.reducing.merging import check_origin, checked, picked
 from evenflow.twostep.tally import NO_BATCH, Tally, Work
 from evenflow.windows import NO_MARK
 from evenflow.wire import LANE, SEQUENCE, BlobHeader, Piece, Segment, cut, decode_blob, encode_blob

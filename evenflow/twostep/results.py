@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.json_text import escaped, joined
+from evenflow.text.json_text import escaped, joined
 
 
 def json_rows(table: pa.Table) -> pa.Array:

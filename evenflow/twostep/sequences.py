@@ -2,7 +2,7 @@
 
 Rule "a gap is noticed".
 
-`partitioner_service/session.py` says what a session is. `RangeSequences` is what the frames of one range say, which
+`partitioner_service/routing/session.py` says what a session is. `RangeSequences` is what the frames of one range say, which
 travels in blobs. `Sessions` is what a bucket remembers of all ranges. Every bucket gets a blob of every range, so every
 bucket notices a loss by itself, before it closes a pane.
 
@@ -18,8 +18,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from evenflow.arrays import Int64s, Rows
 from evenflow.errors import DataLossError, ProtocolError
+from evenflow.numeric.arrays import Int64s, Rows
 from evenflow.wire import SEQUENCE, records_of
 from evenflow.wire.blob import MOST_SESSIONS
 from evenflow.wire.frame import Frame

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.arrays import Bools, UInt64s
+from evenflow.numeric.arrays import Bools, UInt64s
 from evenflow.wire.frame import Frame
 
 

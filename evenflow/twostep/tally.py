@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import UInt64s
+from evenflow.numeric.arrays import UInt64s
 from evenflow.sketches.hyperloglog import HyperLogLog
-from evenflow.twostep.since import Since, together
+from evenflow.twostep.arrival_times import Since, together
 from evenflow.windows import NO_MARK
 
 Part = Literal["combine", "reduce"]

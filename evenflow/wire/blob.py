@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Int64s, Rows, plain, records
 from evenflow.errors import ProtocolError
-from evenflow.strict_json import StrictObject
+from evenflow.numeric.arrays import Int64s, Rows, plain, records
+from evenflow.text.strict_json import StrictObject
 from evenflow.wire.envelope import (
     MOST_PARTITIONS,
     Data,

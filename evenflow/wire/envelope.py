@@ -22,9 +22,9 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Int64s, Rows, plain
 from evenflow.errors import IncompatibleStateError, ProtocolError
-from evenflow.strict_json import StrictObject, read_object
+from evenflow.numeric.arrays import Int64s, Rows, plain
+from evenflow.text.strict_json import StrictObject, read_object
 from evenflow.wire.claims import is_compressed
 
 METADATA_KEY = b"evenflow"

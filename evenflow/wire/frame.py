@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from evenflow.arrays import Int64s, Rows, UInt64s, plain, records
 from evenflow.errors import ProtocolError
-from evenflow.strict_json import INT64, StrictObject
+from evenflow.numeric.arrays import Int64s, Rows, UInt64s, plain, records
+from evenflow.text.strict_json import INT64, StrictObject
 from evenflow.wire.envelope import (
     MOST_PARTITIONS,
     Body,

@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from evenflow.errors import IncompatibleStateError, ProtocolError
 from evenflow.partitioners.exchange import LAST_ROUND, Message, Table
-from evenflow.strict_json import INT64, NotStrict, StrictObject, read_object
+from evenflow.text.strict_json import INT64, NotStrict, StrictObject, read_object
 from evenflow.wire.envelope import Data
 
 SYNC_VERSION = 1

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from evenflow.in_charge import in_charge
+from evenflow.reporting import silent_after
+from evenflow.reporting.answering import in_charge
+from evenflow.reporting.words import printable
 from evenflow.settings import Settings
-from evenflow.talking import silent_after
-from evenflow.talking.words import printable
 from evenflow.telemetry import (
     BatchesState,
     BatchRecord,

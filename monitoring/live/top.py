@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import DataTable, Footer, Header, Sparkline, Static
 
-from evenflow.talking.words import clock, printable
+from evenflow.reporting.words import clock, printable
 from monitoring.live.glance import DecisionGlance, Glance
 
 _WORDS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenflow.talking import Sign, Trouble, hanging, silence
+from evenflow.reporting import Sign, Trouble, hanging, silence
 from monitoring.live.glance import Glance, Verdict, Word
 
 _MOST_SECONDS = 30  # of reading, for the records that are not read yet

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evenflow.errors import ConfigError
-from evenflow.settings.web import WebSettings
+from evenflow.settings.sections.web import WebSettings
 
 PROBES: Mapping[str, str] = {"/alive/": "alive", "/healthy/": "healthy"}
 """Pages that answer without the token, but only with yes or no. -> the name of the answer."""

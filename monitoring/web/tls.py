@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 
 from evenflow.errors import ConfigError
-from evenflow.settings.web import WebSettings
+from evenflow.settings.sections.web import WebSettings
 
 HANDSHAKE = 5.0
 """Seconds that a client has for its handshake."""

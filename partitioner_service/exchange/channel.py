@@ -18,7 +18,7 @@ from partitioner_service.exchange.newest import newest_table
 from partitioner_service.exchange.outbox import Outbox, Sync
 from partitioner_service.exchange.reading import Reader
 from partitioner_service.exchange.table_maker import TableMaker
-from partitioner_service.learned import new_partitioner
+from partitioner_service.kafka.learned_state import new_partitioner
 
 log = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from evenflow.arrays import Int64s
-from partitioner_service.messages import timestamp_of
-from partitioner_service.reading.payloads import Payloads
+from evenflow.numeric.arrays import Int64s
+from partitioner_service.fetch.messages import timestamp_of
+from partitioner_service.reading.cells.payloads import Payloads
 from topics.records import Record
 
 _ERROR, _PARTITION, _OFFSET, _KEY, _VALUE = map(

@@ -15,8 +15,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from evenflow.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole
-from evenflow.kernels import inlined, kernel
+from evenflow.numeric.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole
+from evenflow.numeric.kernels import inlined, kernel
 
 _ERROR, _PARTITION, _VALUE, _VALUE_SIZE, _KEY, _KEY_SIZE, _OFFSET = map(
     np.uint64, (0, 16, 24, 32, 40, 48, 56)

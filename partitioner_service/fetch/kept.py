@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError
 
-from evenflow.arrays import Int32s, Int64s
-from partitioner_service.reading.payloads import Payloads
+from evenflow.numeric.arrays import Int32s, Int64s
+from partitioner_service.reading.cells.payloads import Payloads
 
 if TYPE_CHECKING:  # Spark's image has no aiokafka
-    from topics.raw_batches import RawRecord
+    from topics.batches.raw_batches import RawRecord
 
 Headers = list[tuple[str, bytes | str | None]]
 

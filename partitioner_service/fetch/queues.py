@@ -24,7 +24,7 @@ from typing import cast
 import numpy as np
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError
 
-from evenflow.arrays import Int64s, UInt64s
+from evenflow.numeric.arrays import Int64s, UInt64s
 from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.fetch.gather import (
     Functions,
@@ -37,7 +37,7 @@ from partitioner_service.fetch.gather import (
 )
 from partitioner_service.fetch.kept import KeptHeaders, KeptRecord, KeptRecords
 from partitioner_service.fetch.librdkafka import Librdkafka
-from partitioner_service.reading.payloads import Payloads
+from partitioner_service.reading.cells.payloads import Payloads
 from topics.records import Record
 
 _METADATA_SECONDS = 30.0

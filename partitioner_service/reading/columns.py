@@ -8,16 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.arrays import Bools, Int64s
 from evenflow.grammar.column_types import ANY_VALUE, decimal_scale
 from evenflow.grammar.paths import segments
+from evenflow.numeric.arrays import Bools, Int64s
 from evenflow.settings import Settings
-from partitioner_service.reading.any_values import any_values
-from partitioner_service.reading.cells import Block, Cells
-from partitioner_service.reading.csv_records import CsvReader
-from partitioner_service.reading.json_records import JsonReader
-from partitioner_service.reading.lists import sizes_of_lists
-from partitioner_service.reading.reasons import (
+from partitioner_service.reading.cells.any_values import any_values
+from partitioner_service.reading.cells.cells import Block, Cells
+from partitioner_service.reading.cells.lists import sizes_of_lists
+from partitioner_service.reading.cells.reasons import (
     LONG_EXPONENT,
     NO_DATE,
     NO_DECIMAL,
@@ -25,11 +23,13 @@ from partitioner_service.reading.reasons import (
     NOT_FINITE,
     Faults,
 )
-from partitioner_service.reading.registered import RegisteredReader
-from partitioner_service.reading.schemas import Schemas
-from partitioner_service.reading.strings import texts
+from partitioner_service.reading.cells.strings import texts
+from partitioner_service.reading.cells.typed import CSV_NULLS, dates, decimals, truths
+from partitioner_service.reading.csv_records import CsvReader
+from partitioner_service.reading.json.records import JsonReader
+from partitioner_service.reading.registered.records import RegisteredReader
+from partitioner_service.reading.registered.schemas import Schemas
 from partitioner_service.reading.text_records import TextReader
-from partitioner_service.reading.typed import CSV_NULLS, dates, decimals, truths
 
 _NULLS = pa.array(CSV_NULLS)
 

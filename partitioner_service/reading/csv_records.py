@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int64s, UInt8s
-from evenflow.kernels import inlined, kernel
-from partitioner_service.reading.cells import ABSENT, ESCAPED, FLOAT, INT, TEXT, VALUE, Block, Cells
-from partitioner_service.reading.characters import LINE_FEED, QUOTE, RETURN, spells
-from partitioner_service.reading.numbers import convert_csv
-from partitioner_service.reading.reasons import (
+from evenflow.numeric.arrays import Int64s, UInt8s
+from evenflow.numeric.kernels import inlined, kernel
+from partitioner_service.reading.cells.cells import ABSENT, ESCAPED, FLOAT, INT, TEXT, VALUE, Block, Cells
+from partitioner_service.reading.cells.characters import LINE_FEED, QUOTE, RETURN, spells
+from partitioner_service.reading.cells.numbers import convert_csv
+from partitioner_service.reading.cells.reasons import (
     BYTE_ORDER_MARK,
     EMPTY,
     MORE_LINES,
@@ -23,7 +23,7 @@ from partitioner_service.reading.reasons import (
     OTHER_FIELDS,
     Faults,
 )
-from partitioner_service.reading.strings import CSV, check_utf8
+from partitioner_service.reading.cells.strings import CSV, check_utf8
 
 _MARK = tuple(b"\xef\xbb\xbf")
 """The byte order mark of UTF-8."""

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.arrays import Bools, Int64s, UInt8s
 from evenflow.grammar.explosion import BLANKS, MOST_ELEMENTS, Explosion
-from evenflow.kernels import kernel
-from partitioner_service.reading.beside import ReaderBeside
-from partitioner_service.reading.cells import TEXT, VALUE, Block, Cells, kinds_of
-from partitioner_service.reading.json_records import JsonReader
-from partitioner_service.reading.lists import count_elements, value_end
-from partitioner_service.reading.reasons import FIRST_LARGE, TOO_MANY, Faults
-from partitioner_service.reading.strings import PLAIN, texts
+from evenflow.numeric.arrays import Bools, Int64s, UInt8s
+from evenflow.numeric.kernels import kernel
+from partitioner_service.reading.cells.cells import TEXT, VALUE, Block, Cells, kinds_of
+from partitioner_service.reading.cells.lists import count_elements, value_end
+from partitioner_service.reading.cells.reasons import FIRST_LARGE, TOO_MANY, Faults
+from partitioner_service.reading.cells.strings import PLAIN, texts
+from partitioner_service.reading.cells.two_groups import ReaderBeside
+from partitioner_service.reading.json.records import JsonReader
 
 _OPENING, _CLOSING = tuple(b'{"":'), tuple(b"}\n")
 """Each element of a JSON list is put into an object of its own, in a field without a name. So the scan for

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from partitioner_service.reading.cells import TEXT, VALUE, Block, Cells
-from partitioner_service.reading.reasons import NOT_UTF8, Faults
-from partitioner_service.reading.strings import PLAIN, check_utf8
+from partitioner_service.reading.cells.cells import TEXT, VALUE, Block, Cells
+from partitioner_service.reading.cells.reasons import NOT_UTF8, Faults
+from partitioner_service.reading.cells.strings import PLAIN, check_utf8
 
 
 class TextReader:

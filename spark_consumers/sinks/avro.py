@@ -21,7 +21,7 @@ from spark_consumers.sinks.base import JSON_RECORDS, Position, Shape, Start, gat
 from spark_consumers.sinks.topic import TopicSink
 from spark_consumers.writing import Write, into_kafka
 from topics import reader
-from topics.results_registry import ResultsRegistry
+from topics.schemas.results import ResultsRegistry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

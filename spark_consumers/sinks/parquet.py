@@ -1,6 +1,6 @@
 """Parquet files of typed columns in one folder, for any reader that takes `*.parquet`.
 
-`spark_consumers/result_files.py` sees to it that each file appears whole and once. It relies on one folder
+`spark_consumers/sinks/result_files.py` sees to it that each file appears whole and once. It relies on one folder
 being written with one checkpoint only. `admit` refuses any other checkpoint, by the marker in the folder and
 by the numbers of micro-batches in the names of the files.
 """
@@ -22,8 +22,9 @@ from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, 
 from evenflow.settings import Settings
 from evenflow.settings.places import local_folder
 from evenflow.twostep import key_schema, with_key_columns
-from spark_consumers.folders import Folder
-from spark_consumers.result_files import (
+from spark_consumers.checkpoints.folders import Folder
+from spark_consumers.sinks.base import RESTORE, Found, Position, ResultSink, Shape, Start, gathered
+from spark_consumers.sinks.result_files import (
     MARKER,
     Owner,
     ResultFiles,
@@ -32,7 +33,6 @@ from spark_consumers.result_files import (
     refuse_ahead,
     visible,
 )
-from spark_consumers.sinks.base import RESTORE, Found, Position, ResultSink, Shape, Start, gathered
 from spark_consumers.writing import Write
 
 _SPARKS_LOG = "_spark_metadata"  # the folder in which Spark's own file sink notes which files count

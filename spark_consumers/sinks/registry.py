@@ -11,8 +11,8 @@ from importlib import import_module
 
 from evenflow import plugins
 from evenflow.errors import ConfigError
-from evenflow.nearest import did_you_mean
 from evenflow.settings import BUILT_IN_SINKS, Settings
+from evenflow.text.spelling import did_you_mean
 from spark_consumers.sinks.base import ResultSink
 
 SINKS: dict[str, ResultSink] = {

@@ -23,7 +23,9 @@ def marked(token: str) -> list[str]:
 
 def python_workers(driver: int) -> list[int]:
     """Process ids of Spark's Python workers, and of the daemon that forks them, below a driver."""
-    return [pid for pid, command in _below(driver) if "spark_consumers.daemon pyspark.worker" in command]
+    return [
+        pid for pid, command in _below(driver) if "spark_consumers.workers.daemon pyspark.worker" in command
+    ]
 
 
 def java_of(driver: int) -> list[int]:

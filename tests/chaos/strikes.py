@@ -17,7 +17,7 @@ from tests.chaos.processes import java_of, python_workers
 from tests.chaos.world import STAGES, World
 from tests.pipeline.spark_stream import committed
 from topics import clients
-from workbench.processes import ChildProcess
+from workbench.local.processes import ChildProcess
 
 _DELAY = 0.1
 """Seconds that each piece of a slow connection waits."""

@@ -24,8 +24,8 @@ from tests.chaos.processes import MARK, resident
 from tests.chaos.proxy import HOST, Proxy
 from tests.patience import PATIENCE
 from tests.pipeline.end_to_end import INVERTIBLE, Stream, as_toml, evenflow, make_settings
-from workbench.broker import EmbeddedBroker
-from workbench.processes import ChildProcess
+from workbench.local.broker import EmbeddedBroker
+from workbench.local.processes import ChildProcess
 
 TUPLES_AT_ONCE = 40
 BETWEEN_WRITES = 0.2

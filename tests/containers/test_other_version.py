@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from evenflow import progress
-from spark_consumers import checkpoints
+from spark_consumers.checkpoints import notes as checkpoints
 from tests.containers.pipeline import Pipeline
 from tests.containers.test_bad_starts import SERVICES, SETTINGS, USER_ERROR
 from tests.ground.engine import Engine

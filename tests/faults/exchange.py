@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from partitioner_service.plane import DataPlane
+from partitioner_service.plane.data_plane import DataPlane
 from tests.faults.model.broker import Broker
 from tests.faults.world import Crash, World
 

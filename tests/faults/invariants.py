@@ -8,7 +8,7 @@ from evenflow.progress import PartitionState
 from tests.faults.expected import Expected, rejected_records
 from tests.faults.results import differences, results_of
 from tests.faults.verified import is_red, misjudged
-from topics.query_record import IDENTITY_KEY, parse_beginning
+from topics.query.record import IDENTITY_KEY, parse_beginning
 
 if TYPE_CHECKING:
     from tests.faults.run import Cluster

@@ -16,11 +16,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from partitioner_service import session, source
 from partitioner_service.exchange import channel
-from spark_consumers import asking, epoch, result_files, run_folder, stage
-from spark_consumers.folders import Folder
-from spark_consumers.sinks import avro
+from partitioner_service.kafka import source
+from partitioner_service.routing import session
+from spark_consumers import asking, stage
+from spark_consumers.checkpoints import epoch, run_folder
+from spark_consumers.checkpoints.folders import Folder
+from spark_consumers.sinks import avro, result_files
 from tests.columns_way import either_way
 from tests.faults import remembered, times
 from tests.faults.model import network

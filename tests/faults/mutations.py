@@ -11,27 +11,21 @@ from typing import Any
 import numpy as np
 
 from evenflow import progress
-from evenflow.aggregates import collect
-from evenflow.twostep import lanes, merging, reducer, sequences, state, updates
-from partitioner_service import (
-    aborts,
-    added,
-    ahead,
-    batches,
-    claim,
-    committed,
-    leaps,
-    loop,
-    pace,
-    parse,
-    route,
-    session,
-    sink,
-    source,
-    unfetchable,
-)
-from spark_consumers import epoch, stage
+from evenflow.aggregates.kinds import collect
+from evenflow.twostep import lanes, sequences
+from evenflow.twostep.reducing import merging, reducer, state, updates
+from partitioner_service.begin import added_partitions as added
+from partitioner_service.begin import claim
+from partitioner_service.kafka import committed_state as committed
+from partitioner_service.kafka import idle_and_ahead as pace
+from partitioner_service.kafka import leaps, sink, source, unfetchable
+from partitioner_service.plane import aborts, loop
+from partitioner_service.reading import parse
+from partitioner_service.routing import ahead, batches, session
+from partitioner_service.routing import router as route
 from spark_consumers import reducer as pieces
+from spark_consumers import stage
+from spark_consumers.checkpoints import epoch
 from tests.faults.drawing import drawn
 from tests.faults.run import run
 from tests.faults.schedule import Schedule
@@ -173,7 +167,7 @@ MENDS: dict[str, Mend] = {
         (
             (sequences, "check_next", instead(nothing)),
             (sequences.Sessions, "settled", instead(lambda self: True)),
-            ("workbench.verify.tuples", "_of_rows", instead(nothing)),
+            ("workbench.verify.windows.tuples", "_of_rows", instead(nothing)),
         ),
         seen_by="verify is green",
     ),

@@ -7,7 +7,7 @@ import json
 from tests.faults.model.broker import Broker
 from tests.faults.model.log import Entry
 from tests.faults.world import World
-from topics.skip_orders import SkipOrder
+from topics.query.skip_orders import SkipOrder
 
 _EVERY = 1.0
 _AGAIN = 8.0

@@ -11,15 +11,15 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from evenflow.errors import EvenflowError, ServiceError
-from evenflow.markers import EndOfStream
 from evenflow.plans import Plan
 from evenflow.settings import Settings
 from evenflow.twostep import Tally
-from partitioner_service.plane import DataPlane
-from partitioner_service.prepare import prepare
-from partitioner_service.watchdog import Watchdog
+from evenflow.wire.markers import EndOfStream
+from partitioner_service.begin.prepare import prepare
+from partitioner_service.kafka.watchdog import Watchdog
+from partitioner_service.plane.data_plane import DataPlane
 from spark_consumers.application import _stages, _topics, _watched
-from spark_consumers.checkpoints import refuse_other_wiring
+from spark_consumers.checkpoints.notes import refuse_other_wiring
 from spark_consumers.stage import RunningStage
 from tests.faults.model import network
 from tests.faults.model.broker import Broker
@@ -27,7 +27,7 @@ from tests.faults.model.log import Committed, Entry
 from tests.faults.model.spark import Spark, Storage
 from tests.faults.schedule import BASE, FUTURE, Fault, Schedule, Written
 from tests.faults.world import World
-from topics.settled import admitted
+from topics.query.settled import admitted
 from topics.watch import TopicWatch
 
 _CODES = (KafkaError._BAD_COMPRESSION, KafkaError._BAD_MSG, KafkaError.MSG_SIZE_TOO_LARGE)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from evenflow.errors import DataLossError, FencedError, IncompatibleStateError, ProtocolError, ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from partitioner_service.plane import DataPlane
+from partitioner_service.plane.data_plane import DataPlane
 from tests.faults.exchange import Sync
 from tests.faults.given_marks import GivenMarks
 from tests.faults.growth import Growth

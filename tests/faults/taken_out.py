@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from partitioner_service import session
+from partitioner_service.routing import session
 from spark_consumers import stage
-from spark_consumers.folders import Folder
-from spark_consumers.runs import COMPLETE, run_name
+from spark_consumers.checkpoints.folders import Folder
+from spark_consumers.checkpoints.runs import COMPLETE, run_name
 from topics import clients
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.faults.world import World
 
-_ROOMS = ("topics", "partitioner_service", "spark_consumers", "evenflow.talking", "workbench.verify")
+_ROOMS = ("topics", "partitioner_service", "spark_consumers", "evenflow.reporting", "workbench.verify")
 _WORLD: list[World] = []
 
 

@@ -15,8 +15,8 @@ from tests.ground.kube import Kube, write_kubeconfig
 from tests.ground.machine import temporary_folder
 from tests.ground.programs import KWOK
 from tests.ground.waiting import wait_until
-from workbench.ports import free_ports
-from workbench.processes import ChildProcess
+from workbench.local.ports import free_ports
+from workbench.local.processes import ChildProcess
 
 _PLAYED = "kwok.x-k8s.io/node"
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from evenflow.errors import ServiceError
-from spark_consumers.jars import cache_dir, java_command
+from spark_consumers.jars.fetch import cache_dir, java_command
 from tests.ground.archive import identity, write_image
 from tests.ground.building import build
 from tests.ground.engine import Engine

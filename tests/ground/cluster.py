@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from evenflow.errors import ServiceError
-from spark_consumers.jars import cache_dir
+from spark_consumers.jars.fetch import cache_dir
 from tests.ground.api_server import kube_of
 from tests.ground.archive import identity, image_of_program
 from tests.ground.control_plane import ControlPlane, Ports

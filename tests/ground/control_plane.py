@@ -17,8 +17,8 @@ import trustme
 from evenflow.errors import ServiceError
 from tests.ground.kube import write_kubeconfig
 from tests.ground.programs import ETCD, KUBERNETES
-from workbench.ports import free_ports
-from workbench.processes import ChildProcess
+from workbench.local.ports import free_ports
+from workbench.local.processes import ChildProcess
 
 SERVICE_NETWORK = "10.96.0.0/16"
 API_ADDRESS = "10.96.0.1"  # of the service `kubernetes`: the network's first

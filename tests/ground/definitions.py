@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evenflow.errors import ServiceError
-from spark_consumers.jars import cache_dir, resolve
+from spark_consumers.jars.fetch import cache_dir, resolve
 from tests.ground.machine import locked
 from tests.ground.programs import go
 

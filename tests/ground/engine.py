@@ -26,7 +26,7 @@ from typing import IO
 import psutil
 
 from evenflow.errors import ServiceError
-from spark_consumers.jars import cache_dir
+from spark_consumers.jars.fetch import cache_dir
 from tests.ground.machine import ENGINE_PACKAGES, locked, need, run
 from tests.ground.sandbox import Sandbox, remove_cgroups
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.ground.bases import java_base
 from tests.ground.building import build
 from tests.ground.engine import Engine
-from workbench.broker_jars import KAFKA_VERSION, kafka_broker_jars
+from workbench.local.broker_jars import KAFKA_VERSION, kafka_broker_jars
 
 # KafkaContainer wants a tag of the Confluent Platform: 8.1 is the one that holds Kafka 4.1.
 KAFKA = f"evenflow-test/kafka:8.{KAFKA_VERSION.partition('.')[2]}"

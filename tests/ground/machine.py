@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from evenflow.errors import ServiceError
-from workbench.debian import install
+from workbench.local.debian import install
 
 # A program of each of Debian's packages, by the package's name.
 ENGINE_PACKAGES = {"docker.io": "dockerd", "iproute2": "ip", "iptables": "iptables"}

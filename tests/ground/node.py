@@ -17,7 +17,7 @@ from typing import IO, Any
 from evenflow.errors import ServiceError
 from tests.ground.programs import KUBERNETES_NODE, PAUSE
 from tests.ground.sandbox import Sandbox, make_cgroups, remove_cgroups
-from workbench.processes import ChildProcess
+from workbench.local.processes import ChildProcess
 
 NODE_NAME = "node"
 NODE_ADDRESS = "10.99.0.1"

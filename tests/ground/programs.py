@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evenflow.errors import ServiceError
-from spark_consumers.jars import cache_dir
+from spark_consumers.jars.fetch import cache_dir
 from tests.ground.machine import locked
 
 KUBERNETES_VERSION = "1.34.4"  # the last minor version whose kubelet runs on cgroup v1

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.ground.bases import python_base
 from tests.ground.building import build
 from tests.ground.engine import Engine
-from workbench.debian import program
+from workbench.local.debian import program
 
 PROMETHEUS = "evenflow-test/prometheus:local"
 

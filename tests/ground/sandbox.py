@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from evenflow.errors import ServiceError
-from workbench.processes import ChildProcess
+from workbench.local.processes import ChildProcess
 
 _PATIENCE = 10.0
 _CGROUPS = Path("/sys/fs/cgroup")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from spark_consumers.jars import cache_dir
+from spark_consumers.jars.fetch import cache_dir
 from tests.ground.bases import PYTHON_BASE, python_base
 from tests.ground.building import build
 from tests.ground.cluster import Cluster

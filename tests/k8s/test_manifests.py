@@ -15,9 +15,9 @@ from kubernetes.client import ApiException, AppsV1Api, CoreV1Api
 
 from controller.kubernetes import LeaseElection, ScaledReplicas, leading
 from evenflow.errors import ServiceError
-from evenflow.pods import connected
+from evenflow.host.pods import connected
 from evenflow.settings import Settings, load_settings
-from spark_consumers.own_pod import own_pod_conf
+from spark_consumers.cluster.own_pod import own_pod_conf
 from tests.ground.kube import Kube
 from tests.ground.waiting import wait_until
 
@@ -146,7 +146,7 @@ def test_a_driver_that_may_not_make_executors_is_refused_before_spark_starts(
 ) -> None:
     account, pod = "evenflow-combiner", _any_pod(applied)
     as_account(applied, account, tmp_path, monkeypatch)
-    monkeypatch.setattr("spark_consumers.own_pod.own_namespace", lambda: SPACE)
+    monkeypatch.setattr("spark_consumers.cluster.own_pod.own_namespace", lambda: SPACE)
     monkeypatch.setattr("socket.gethostname", lambda: pod)
     assert own_pod_conf()["spark.kubernetes.container.image"].startswith("evenflow/")
     refusal = "may not create pods, create configmaps: Spark would get no executors"

@@ -24,15 +24,15 @@ import pyarrow.parquet as pq
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from evenflow.markers import EndOfStream
 from evenflow.settings import KafkaSettings, Query, Settings, load_settings
-from partitioner_service.committed import committed_states, data_plane_group
-from spark_consumers.runs import newest_local_run
+from evenflow.wire.markers import EndOfStream
+from partitioner_service.kafka.committed_state import committed_states, data_plane_group
+from spark_consumers.checkpoints.runs import newest_local_run
 from tests.patience import PATIENCE, wait_for
 from tests.pipeline.routed import create_topics, rejections
 from tests.pipeline.spark_stream import Result, results
 from topics import clients
-from workbench.processes import ChildProcess
+from workbench.local.processes import ChildProcess
 from workbench.verify.report import Report
 from workbench.verify.shell import verify
 

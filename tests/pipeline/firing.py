@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import urllib.request
 
-from workbench.prometheus import Prometheus
+from workbench.local.prometheus import Prometheus
 
 
 def firing(prometheus: Prometheus) -> set[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from evenflow.errors import ServiceError
 from monitoring.grafana.__main__ import FOLDER
 from monitoring.instruments.catalogue import METRICS
-from workbench.prometheus import Prometheus
+from workbench.local.prometheus import Prometheus
 
 EXCHANGE = "evenflow_exchange_"
 """How the metrics begin that only instances have which tell each other."""

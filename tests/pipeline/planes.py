@@ -13,11 +13,11 @@ from evenflow.progress import PartitionState
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.model import KafkaExtras
 from evenflow.telemetry import PartitionerRecord, parse
-from partitioner_service.plane import DataPlane
-from partitioner_service.prepare import prepare
+from partitioner_service.begin.prepare import prepare
+from partitioner_service.plane.data_plane import DataPlane
 from tests.patience import wait_for
 from tests.pipeline.routed import create_topics, make_settings, records, write
-from workbench.processes import ChildProcess
+from workbench.local.processes import ChildProcess
 
 _SERVE = """
 import json, logging, sys

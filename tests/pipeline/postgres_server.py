@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.patience import PATIENCE
-from workbench.debian import install
+from workbench.local.debian import install
 
 PASSWORD = "q7-loopback"
 """Of the user `evenflow`, who owns the database `rows`."""

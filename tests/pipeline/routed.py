@@ -15,11 +15,11 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from evenflow.markers import EndOfStream
 from evenflow.settings import Settings, load_settings
 from evenflow.twostep.sequences import RangeSequences, Sessions
 from evenflow.windows import END_MARK, NO_MARK, panes_closed_by
 from evenflow.wire import decode_frame
+from evenflow.wire.markers import EndOfStream
 from topics import admin, clients, reader
 
 Tuple_ = tuple[bytes | str, int, float | None]

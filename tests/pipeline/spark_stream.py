@@ -27,7 +27,7 @@ from evenflow.telemetry import BatchRecord, Telemetry, parse
 from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire import OFFSETS, TOLD, FrameHeader, encode_frame, records_of
 from spark_consumers.application import run
-from spark_consumers.runs import newest_local_run
+from spark_consumers.checkpoints.runs import newest_local_run
 from spark_consumers.sinks import sink_of
 from topics import admin, clients, reader
 

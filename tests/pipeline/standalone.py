@@ -10,9 +10,9 @@ from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 from typing import NamedTuple
 
-from spark_consumers.jars import spark_jars_dir
+from spark_consumers.jars.fetch import spark_jars_dir
 from tests.patience import PATIENCE
-from workbench.ports import free_ports
+from workbench.local.ports import free_ports
 
 _HOST = "127.0.0.1"
 _PATIENCE = 120.0 * PATIENCE

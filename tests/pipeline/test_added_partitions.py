@@ -17,11 +17,11 @@ from confluent_kafka.admin import NewPartitions
 from evenflow.errors import IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import KafkaSettings, Settings
-from partitioner_service.committed import all_states
-from partitioner_service.loop import Loop
-from partitioner_service.plane import DataPlane
-from partitioner_service.prepare import prepare
-from partitioner_service.rebuild import continue_from_routed
+from partitioner_service.begin.prepare import prepare
+from partitioner_service.begin.rebuild import continue_from_routed
+from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.plane.data_plane import DataPlane
+from partitioner_service.plane.loop import Loop
 from spark_consumers.application import run as run_spark
 from tests.pipeline.planes import run, start_thread, total, wait_until
 from tests.pipeline.routed import (
@@ -37,8 +37,8 @@ from tests.pipeline.routed import (
 )
 from tests.pipeline.test_from_routed import awake, forget
 from topics import clients
-from topics.query_record import read_beginning, recorded_partitions
-from topics.settled import admitted
+from topics.query.record import read_beginning, recorded_partitions
+from topics.query.settled import admitted
 from workbench.lifetime.rename import carry_out, examine
 from workbench.status.judging import wrong
 from workbench.status.read import read as read_status
@@ -161,7 +161,7 @@ def of(settings: Settings, number: int) -> Settings:
 def test_a_partition_that_is_added_while_instances_run_is_taken_in(
     kafka_settings: KafkaSettings, query_name: str, number: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "partitioner_service.added")
+    caplog.set_level(logging.INFO, "partitioner_service.begin.added_partitions")
     settings = settings_of(kafka_settings, query_name)
     before, too_old, after = old_and_new()
     instances = reading(before, *(of(settings, each) for each in range(number)))

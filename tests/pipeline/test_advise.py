@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from evenflow.errors import EvenflowError
-from evenflow.markers import EndOfStream
 from evenflow.settings import KafkaSettings, Settings, load_settings
+from evenflow.wire.markers import EndOfStream
 from topics import admin, clients
 
 pytestmark = pytest.mark.pipeline

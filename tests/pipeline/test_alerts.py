@@ -28,14 +28,14 @@ from tests.patience import PATIENCE
 from tests.pipeline.firing import firing
 from tests.pipeline.spark_stream import Stream, consumed, make_settings, run_until
 from topics import admin, clients
-from workbench.broker import EmbeddedBroker
 from workbench.demo.interrupts import Interrupts
 from workbench.demo.services import Services
 from workbench.elastic import LoopOptions, shape_of
 from workbench.elastic.loop import loop_settings
-from workbench.ports import WebPorts
-from workbench.processes import ChildProcess
-from workbench.prometheus import Prometheus
+from workbench.local.broker import EmbeddedBroker
+from workbench.local.ports import WebPorts
+from workbench.local.processes import ChildProcess
+from workbench.local.prometheus import Prometheus
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.more, pytest.mark.timeout(420)]
 OF_WORK = {

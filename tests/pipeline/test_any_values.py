@@ -14,11 +14,11 @@ import pytest
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import KafkaSettings
 from evenflow.settings.views import queries
-from partitioner_service.claim import claim
-from partitioner_service.committed import all_states
-from partitioner_service.plane import DataPlane
-from partitioner_service.prepare import prepare
-from partitioner_service.watchdog import Watchdog
+from partitioner_service.begin.claim import claim
+from partitioner_service.begin.prepare import prepare
+from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.kafka.watchdog import Watchdog
+from partitioner_service.plane.data_plane import DataPlane
 from tests.pipeline.end_to_end import BEGIN, Pipeline, Stream, make_settings
 from tests.pipeline.planes import start_thread, total, wait_until
 from tests.pipeline.routed import create_topics, write

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from spark_consumers import archive
-from spark_consumers.jars import cache_dir, spark_kafka_jars
-from workbench.archive import make_archive, make_broker_archive
-from workbench.broker import EmbeddedBroker, broker_archive_path
-from workbench.broker_jars import kafka_broker_jars
+from spark_consumers.jars import archive
+from spark_consumers.jars.fetch import cache_dir, spark_kafka_jars
+from workbench.local.archive import make_archive, make_broker_archive
+from workbench.local.broker import EmbeddedBroker, broker_archive_path
+from workbench.local.broker_jars import kafka_broker_jars
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.more]
 

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
 )
 
 from evenflow.settings import Settings
-from partitioner_service.committed import all_states
+from partitioner_service.kafka.committed_state import all_states
 from tests.pipeline.end_to_end import (
     BEGIN,
     Pipeline,
@@ -31,7 +31,7 @@ from tests.pipeline.end_to_end import (
 from tests.pipeline.planes import total
 from tests.pipeline.routed import read_routed, rejections, write, write_end
 from topics import clients
-from workbench.broker import EmbeddedBroker
+from workbench.local.broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(240)]
 

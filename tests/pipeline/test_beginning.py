@@ -12,8 +12,8 @@ from evenflow.settings import KafkaSettings, Settings
 from evenflow.wire.sync import SyncRecord, encode_sync
 from partitioner_service.exchange.identity import identity_of
 from partitioner_service.exchange.newest import newest_table
-from partitioner_service.learned import LearnedState, new_partitioner
-from partitioner_service.records import SideRecords
+from partitioner_service.kafka.learned_state import LearnedState, new_partitioner
+from partitioner_service.kafka.side_records import SideRecords
 from tests.hostile import BYTES
 from tests.pipeline.planes import run, some_rows
 from tests.pipeline.routed import create_topics, make_settings, write, write_end

@@ -14,7 +14,7 @@ from topics.admin import describe, ensure_topics
 from topics.clients import flush, producer
 from topics.reader import read_range
 from topics.state import TopicSpec
-from workbench.broker import EmbeddedBroker
+from workbench.local.broker import EmbeddedBroker
 
 pytestmark = pytest.mark.pipeline
 
@@ -25,7 +25,7 @@ SHORT_SESSION = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval
 OWNER = """
 import signal, sys
 from pathlib import Path
-from workbench.broker import EmbeddedBroker
+from workbench.local.broker import EmbeddedBroker
 broker = EmbeddedBroker(data_dir=Path(sys.argv[1])).start()
 print(broker.pid, broker.bootstrap_servers, flush=True)
 signal.pause()

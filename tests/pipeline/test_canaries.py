@@ -14,7 +14,7 @@ from evenflow.settings.model import KafkaExtras
 from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, make_settings
 from topics.admin import describe, pipeline_topics
 from topics.reader import read_range
-from workbench.broker import EmbeddedBroker
+from workbench.local.broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280), pytest.mark.more]
 CANARY = "canary-7f3a"

@@ -8,9 +8,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from evenflow.errors import ServiceError
-from partitioner_service.committed import all_states
-from partitioner_service.sink import Sink
-from partitioner_service.watchdog import IN_DOUBT
+from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.kafka.sink import Sink
+from partitioner_service.kafka.watchdog import IN_DOUBT
 from tests.pipeline.planes import run, some_rows, total
 from tests.pipeline.routed import create_topics, expected_counts, make_settings, read_routed, write
 

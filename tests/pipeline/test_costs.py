@@ -13,9 +13,9 @@ import pytest
 
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.telemetry import PartitionerRecord
-from partitioner_service.committed import all_states
-from partitioner_service.learned import new_partitioner
-from partitioner_service.plane import DataPlane
+from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.kafka.learned_state import new_partitioner
+from partitioner_service.plane.data_plane import DataPlane
 from tests.pipeline.end_to_end import BEGIN, Pipeline, Stream, make_settings
 from tests.pipeline.planes import start_thread, telemetry, wait_until
 from tests.pipeline.spark_stream import results

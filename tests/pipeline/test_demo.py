@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from workbench.processes import ChildProcess
+from workbench.local.processes import ChildProcess
 
 pytestmark = pytest.mark.pipeline
 

@@ -8,7 +8,7 @@ from cli.main import app
 from evenflow.settings import KafkaSettings, load_settings
 from topics.admin import ensure_topics, pipeline_topics
 from topics.state import TopicSpec
-from workbench.doctor import examine
+from workbench.doctor.checks import examine
 from workbench.findings import Finding
 
 pytestmark = pytest.mark.pipeline

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from evenflow.settings import Settings
-from partitioner_service.committed import all_states
+from partitioner_service.kafka.committed_state import all_states
 from tests.pipeline.planes import missed_after, some_rows, total, wait_until
 from tests.pipeline.routed import create_topics, expected_counts, make_settings, read_routed, write, write_end
 from tests.pipeline.spark_stream import driver, start
-from workbench.ports import free_ports
+from workbench.local.ports import free_ports
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.more]
 

@@ -12,8 +12,8 @@ import pytest
 from evenflow import plans, telemetry
 from evenflow.settings import Settings
 from evenflow.wire import decode_frame
-from partitioner_service.plane import DataPlane
-from partitioner_service.prepare import prepare
+from partitioner_service.begin.prepare import prepare
+from partitioner_service.plane.data_plane import DataPlane
 from tests.pipeline.end_to_end import (
     Pipeline,
     Stream,
@@ -25,7 +25,7 @@ from tests.pipeline.end_to_end import (
 )
 from tests.pipeline.planes import start_thread
 from tests.pipeline.routed import records
-from topics.plans import read_plans
+from topics.query.plans import read_plans
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.long, pytest.mark.timeout(280)]
 

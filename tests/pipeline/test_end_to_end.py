@@ -39,8 +39,8 @@ from tests.pipeline.end_to_end import (
 from tests.pipeline.planes import soon_missed
 from tests.pipeline.routed import holders_of_the_hottest, read_routed
 from tests.pipeline.spark_stream import Result
-from workbench.broker import EmbeddedBroker
-from workbench.broker_properties import Certificates
+from workbench.local.broker import EmbeddedBroker
+from workbench.local.broker_properties import Certificates
 from workbench.verify.shell import verify
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280)]

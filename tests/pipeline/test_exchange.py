@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from evenflow.settings import Settings
-from partitioner_service.committed import all_states
 from partitioner_service.exchange.reading import LARGEST
+from partitioner_service.kafka.committed_state import all_states
 from tests.hostile import BYTES
 from tests.pipeline import end_to_end
 from tests.pipeline.panels import EXCHANGE, asked, has_data, queries, series
@@ -28,9 +28,9 @@ from tests.pipeline.routed import (
     write_end,
 )
 from topics import admin, clients
-from workbench.ports import free_ports
-from workbench.processes import ChildProcess
-from workbench.prometheus import Prometheus
+from workbench.local.ports import free_ports
+from workbench.local.processes import ChildProcess
+from workbench.local.prometheus import Prometheus
 
 pytestmark = pytest.mark.pipeline
 

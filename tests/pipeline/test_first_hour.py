@@ -17,7 +17,7 @@ from evenflow.settings import KafkaSettings
 from tests.patience import PATIENCE
 from tests.pipeline.planes import wait_until
 from topics.admin import describe
-from workbench.ports import free_ports
+from workbench.local.ports import free_ports
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.more, pytest.mark.timeout(400)]
 

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 from evenflow.settings import KafkaSettings, load_settings
-from partitioner_service.committed import all_states
+from partitioner_service.kafka.committed_state import all_states
 from tests.patience import PATIENCE
 from tests.pipeline.planes import run
 from topics import clients
@@ -151,7 +151,7 @@ def test_settings_that_changed_are_named_before_anything_starts(stranger: Strang
 
 
 def _end(stranger: Stranger, partitions: int = 4) -> None:
-    from evenflow.markers import EndOfStream
+    from evenflow.wire.markers import EndOfStream
 
     producer = clients.producer(stranger.kafka)
     for partition in range(partitions):

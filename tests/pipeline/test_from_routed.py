@@ -12,12 +12,12 @@ from confluent_kafka import TopicPartition
 from evenflow.errors import DataLossError, IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from partitioner_service import traces
-from partitioner_service.closing import Closing
-from partitioner_service.committed import all_states, data_plane_group
-from partitioner_service.plane import DataPlane
-from partitioner_service.prepare import prepare
-from partitioner_service.rebuild import continue_from_routed
+from partitioner_service.begin import traces
+from partitioner_service.begin.prepare import prepare
+from partitioner_service.begin.rebuild import continue_from_routed
+from partitioner_service.kafka.committed_state import all_states, data_plane_group
+from partitioner_service.plane.closing import Closing
+from partitioner_service.plane.data_plane import DataPlane
 from tests.pipeline.planes import run, some_rows, start_thread, wait_until
 from tests.pipeline.routed import (
     create_topics,
@@ -28,7 +28,7 @@ from tests.pipeline.routed import (
     write,
 )
 from topics import admin, clients
-from topics.query_record import read_beginning
+from topics.query.record import read_beginning
 from topics.reader import read_range
 from topics.records import Record
 from workbench.verify.shell import read_committed

@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from evenflow.settings import KafkaSettings
-from partitioner_service.claim import claim
-from partitioner_service.prepare import prepare
-from partitioner_service.watchdog import Watchdog
+from partitioner_service.begin.claim import claim
+from partitioner_service.begin.prepare import prepare
+from partitioner_service.kafka.watchdog import Watchdog
 from tests.pipeline.end_to_end import Pipeline, Stream, make_settings
 from topics import reader
-from topics.query_record import read_beginning
+from topics.query.record import read_beginning
 from workbench.verify.shell import verify
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280), pytest.mark.long]

@@ -17,11 +17,11 @@ from typer.testing import CliRunner
 from cli.main import app
 from evenflow.settings import Settings
 from evenflow.wire import decode_frame
-from partitioner_service.committed import all_states
+from partitioner_service.kafka.committed_state import all_states
 from tests.pipeline.planes import start_instance, total, wait_until
 from tests.pipeline.routed import create_topics, make_settings, records, write
-from workbench.ports import free_ports
-from workbench.processes import ChildProcess
+from workbench.local.ports import free_ports
+from workbench.local.processes import ChildProcess
 
 pytestmark = pytest.mark.pipeline
 

@@ -18,13 +18,13 @@ from typer.testing import CliRunner
 from cli.main import app
 from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, load_settings
-from partitioner_service.committed import all_states
+from partitioner_service.kafka.committed_state import all_states
 from tests.patience import wait_for
 from tests.pipeline.end_to_end import evenflow
 from tests.pipeline.planes import began, total
 from tests.pipeline.routed import make_settings, write
 from topics.admin import topic_names
-from topics.settled import settled
+from topics.query.settled import settled
 from workbench.look import Look, before_start
 
 pytestmark = pytest.mark.pipeline

@@ -11,13 +11,13 @@ import pytest
 
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.settings import KafkaSettings, Settings
-from partitioner_service.committed import all_states
-from partitioner_service.plane import DataPlane
-from partitioner_service.prepare import prepare
+from partitioner_service.begin.prepare import prepare
+from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.plane.data_plane import DataPlane
 from tests.pipeline.planes import start_thread, total, wait_until
 from tests.pipeline.routed import create_topics, make_settings, write, write_end
-from topics.settled import admitted
-from workbench.processes import ChildProcess
+from topics.query.settled import admitted
+from workbench.local.processes import ChildProcess
 
 pytestmark = pytest.mark.pipeline
 

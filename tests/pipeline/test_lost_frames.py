@@ -12,8 +12,8 @@ from confluent_kafka import Message
 from evenflow.errors import DataLossError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.twostep import combine_task, reduce
-from partitioner_service.committed import all_states
-from partitioner_service.plane import DataPlane
+from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.plane.data_plane import DataPlane
 from spark_consumers.application import run as run_spark
 from spark_consumers.layout import Layout
 from tests.pipeline import spark_stream

@@ -15,8 +15,8 @@ from tests.pipeline.firing import firing
 from tests.pipeline.panels import BATCHES, EXCHANGE, asked, has_data, queries, series
 from tests.pipeline.test_exchange import Instances
 from workbench.elastic import LoopOptions, LoopResult, Onlooker, run_loop, shape_of
-from workbench.ports import WebPorts
-from workbench.prometheus import Prometheus
+from workbench.local.ports import WebPorts
+from workbench.local.prometheus import Prometheus
 
 pytestmark = [
     pytest.mark.pipeline,

@@ -21,7 +21,7 @@ from evenflow.errors import FencedError
 from evenflow.settings import Settings
 from evenflow.settings.delta_place import delta_place
 from evenflow.twostep import readable, readable_schema
-from spark_consumers.jars import s3_jars
+from spark_consumers.jars.fetch import s3_jars
 from spark_consumers.sinks import SINKS
 from spark_consumers.sinks.base import Start
 from spark_consumers.sinks.checking import sample_rows, settings_for

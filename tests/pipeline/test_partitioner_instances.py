@@ -8,12 +8,12 @@ from collections import Counter
 import pytest
 
 from evenflow.errors import ServiceError
-from partitioner_service import claim
-from partitioner_service.committed import all_states
-from partitioner_service.plane import DataPlane
-from partitioner_service.session import Session
-from partitioner_service.sink import Sink
-from partitioner_service.watchdog import Watchdog
+from partitioner_service.begin import claim
+from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.kafka.sink import Sink
+from partitioner_service.kafka.watchdog import Watchdog
+from partitioner_service.plane.data_plane import DataPlane
+from partitioner_service.routing.session import Session
 from tests.pipeline.planes import some_rows, start_thread, total, wait_until
 from tests.pipeline.routed import (
     create_topics,

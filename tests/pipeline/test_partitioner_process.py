@@ -14,7 +14,7 @@ import pytest
 from evenflow.plans import Plan
 from evenflow.settings import Settings
 from evenflow.windows import END_MARK
-from partitioner_service.committed import all_states
+from partitioner_service.kafka.committed_state import all_states
 from partitioner_service.plans import publish
 from tests.pipeline.planes import run, some_rows, start_instance, total, wait_until
 from tests.pipeline.routed import (
@@ -26,8 +26,8 @@ from tests.pipeline.routed import (
     write_end,
 )
 from topics import admin, clients
-from workbench.broker import EmbeddedBroker
-from workbench.ports import free_ports
+from workbench.local.broker import EmbeddedBroker
+from workbench.local.ports import free_ports
 
 pytestmark = pytest.mark.pipeline
 

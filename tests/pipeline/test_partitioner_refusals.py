@@ -6,8 +6,8 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from evenflow.errors import DataLossError, IncompatibleStateError
-from partitioner_service.committed import all_states, data_plane_group
-from partitioner_service.plane import DataPlane
+from partitioner_service.kafka.committed_state import all_states, data_plane_group
+from partitioner_service.plane.data_plane import DataPlane
 from tests.pipeline.planes import began, run, some_rows, start_thread, total, wait_until
 from tests.pipeline.routed import create_topics, make_settings, write
 from topics import admin, clients

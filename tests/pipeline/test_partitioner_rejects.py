@@ -9,12 +9,12 @@ from collections import Counter
 import pytest
 
 from evenflow.errors import IncompatibleStateError
-from evenflow.markers import HEADER
 from evenflow.plans import Plan
 from evenflow.windows import END_MARK
-from partitioner_service.committed import all_states
-from partitioner_service.plane import DataPlane
-from partitioner_service.prepare import prepare
+from evenflow.wire.markers import HEADER
+from partitioner_service.begin.prepare import prepare
+from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.plane.data_plane import DataPlane
 from tests.pipeline.planes import run, start_thread, telemetry, total, wait_until
 from tests.pipeline.routed import (
     create_topics,

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from partitioner_service.committed import all_states
-from partitioner_service.loop import Loop
-from partitioner_service.plane import DataPlane
+from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.kafka.sink import CommitAborted, Sink
+from partitioner_service.plane.data_plane import DataPlane
+from partitioner_service.plane.loop import Loop
 from partitioner_service.plans import publish
-from partitioner_service.sink import CommitAborted, Sink
 from tests.pipeline.planes import (
     began,
     parts_of,
@@ -35,7 +35,7 @@ from tests.pipeline.routed import (
     rejections,
     write,
 )
-from workbench.processes import ChildProcess
+from workbench.local.processes import ChildProcess
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.family, pytest.mark.usefixtures("either_reading")]
 
@@ -126,8 +126,8 @@ KILLED = textwrap.dedent(
     """
     import json, os, signal, sys
     from evenflow.settings import load_settings
-    from partitioner_service.plane import DataPlane
-    from partitioner_service.sink import Sink
+    from partitioner_service.plane.data_plane import DataPlane
+    from partitioner_service.kafka.sink import Sink
 
     parts, when, nth = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     real, calls = Sink.commit, []

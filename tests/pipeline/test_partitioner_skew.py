@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from partitioner_service.closing import Closing
-from partitioner_service.committed import all_states
-from partitioner_service.plane import DataPlane
+from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.plane.closing import Closing
+from partitioner_service.plane.data_plane import DataPlane
 from tests.pipeline.planes import start_thread, wait_until
 from tests.pipeline.routed import (
     create_topics,

@@ -13,8 +13,8 @@ import pytest
 
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.model import KafkaExtras
-from partitioner_service.committed import all_states
-from partitioner_service.plane import DataPlane
+from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.plane.data_plane import DataPlane
 from tests.pipeline.planes import parts_of, some_rows, start_thread, total, wait_until
 from tests.pipeline.routed import (
     create_topics,
@@ -27,7 +27,7 @@ from tests.pipeline.routed import (
     write_end,
 )
 from topics import admin
-from workbench.processes import ChildProcess
+from workbench.local.processes import ChildProcess
 
 pytestmark = [
     pytest.mark.pipeline,
@@ -39,7 +39,7 @@ pytestmark = [
 PLANE = """
 import json, logging, signal, sys
 from evenflow.settings import load_settings
-from partitioner_service.plane import DataPlane
+from partitioner_service.plane.data_plane import DataPlane
 logging.basicConfig(level=logging.INFO)
 plane = DataPlane(load_settings(**json.loads(sys.argv[1])))
 signal.signal(signal.SIGTERM, lambda *_: plane.stop())

@@ -15,14 +15,14 @@ from controller.service import Controller
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.telemetry import DecisionRecord
-from partitioner_service.plane import DataPlane
+from partitioner_service.plane.data_plane import DataPlane
 from partitioner_service.plans import publish
 from tests.pipeline.end_to_end import as_toml
 from tests.pipeline.planes import some_rows, start_thread, wait_until
 from tests.pipeline.routed import create_topics, make_settings, write
 from topics import clients
-from topics.audit import read_entries, who
-from topics.plans import read_plans
+from topics.query.audit import read_entries, who
+from topics.query.plans import read_plans
 from workbench.alive import look
 from workbench.plan_in_force import in_force, refuse_beside_a_controller
 

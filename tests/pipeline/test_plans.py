@@ -13,15 +13,15 @@ from evenflow.settings import Settings
 from evenflow.twostep import Layout, combine_task, reduce
 from evenflow.wire import decode_frame
 from partitioner_service import plans
-from partitioner_service.committed import all_states
-from partitioner_service.plane import DataPlane
+from partitioner_service.begin.prepare import prepare
+from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.plane.data_plane import DataPlane
 from partitioner_service.plans import publish
-from partitioner_service.prepare import prepare
 from tests.pipeline.planes import began, some_rows, start_thread, telemetry, total, wait_until
 from tests.pipeline.routed import create_topics, make_settings, read_routed, records, write, write_end
 from tests.unit.twostep.pipe import Dict
 from topics import admin
-from topics.plans import Plans, PlanWriter, read_plans
+from topics.query.plans import Plans, PlanWriter, read_plans
 from topics.state import TopicSpec
 
 pytestmark = pytest.mark.pipeline

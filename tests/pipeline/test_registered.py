@@ -11,10 +11,10 @@ from typing import Any
 import fastavro
 import pytest
 
-from evenflow.markers import EndOfStream
 from evenflow.settings import KafkaSettings
 from evenflow.sources.datasets import open_source
 from evenflow.sources.source import SourceOptions
+from evenflow.wire.markers import EndOfStream
 from producers.replay import replay
 from tests.pipeline.end_to_end import BEGIN, Pipeline, make_settings
 from tests.pipeline.routed import rejections

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.settings import Settings
-from partitioner_service.committed import all_states
+from partitioner_service.kafka.committed_state import all_states
 from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, batches_done, make_settings
 from tests.pipeline.planes import began, run, start_thread, wait_until
 from tests.pipeline.routed import records
@@ -147,7 +147,7 @@ def test_a_name_that_has_begun_is_refused(kafka_settings: Any, query_name: str) 
 
 
 def test_nothing_is_renamed_while_a_partitioner_runs(kafka_settings: Any, query_name: str) -> None:
-    from partitioner_service.plane import DataPlane
+    from partitioner_service.plane.data_plane import DataPlane
 
     before = began(kafka_settings, query_name)
     plane = DataPlane(before)

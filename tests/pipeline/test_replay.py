@@ -17,12 +17,12 @@ import pytest
 from confluent_kafka import Message, Producer, TopicPartition
 
 from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
-from evenflow.markers import HEADER, EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import KafkaSettings, Settings, load_settings
 from evenflow.settings.kafka import librdkafka_config
 from evenflow.sources.datasets import open_source
 from evenflow.sources.source import Source, SourceOptions
+from evenflow.wire.markers import HEADER, EndOfStream
 from producers import ended
 from producers.clock import ManualClock
 from producers.profiles import FixedRate, Recorded

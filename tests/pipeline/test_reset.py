@@ -13,14 +13,14 @@ from cli.main import app
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
 from evenflow.telemetry import HeartbeatRecord
-from partitioner_service.plane import DataPlane
-from partitioner_service.prepare import prepare
+from partitioner_service.begin.prepare import prepare
+from partitioner_service.plane.data_plane import DataPlane
 from tests.pipeline.end_to_end import Pipeline, Stream, as_toml, assert_exact, make_settings
 from tests.pipeline.planes import began, run, start_thread, wait_until
 from topics import admin, clients
 from topics.admin import topic_names
-from topics.audit import read_entries
 from topics.groups import group_names
+from topics.query.audit import read_entries
 from workbench.lifetime.remains import find, own_groups, refuse_while_alive
 from workbench.lifetime.removal import remove
 

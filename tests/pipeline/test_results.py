@@ -18,7 +18,7 @@ from evenflow.settings import KafkaSettings, Settings, save_settings
 from evenflow.settings.views import view
 from tests.pipeline.written_results import settings_of_results, write_results
 from topics import admin, clients
-from topics.query_record import Beginning, write_beginning
+from topics.query.record import Beginning, write_beginning
 from topics.state import TopicSpec
 from workbench.demo.windows import busiest
 from workbench.result_rows import ResultRows

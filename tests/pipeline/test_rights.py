@@ -29,10 +29,10 @@ from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, make_setti
 from tests.unit.workbench.strimzi.matrix import IDS, MATRIX
 from topics import clients
 from topics.admin import describe, ensure_topics, pipeline_topics
-from topics.raw_batches import RawReader
+from topics.batches.raw_batches import RawReader
 from topics.reader import read_range
-from workbench.broker import EmbeddedBroker
-from workbench.broker_properties import Certificates
+from workbench.local.broker import EmbeddedBroker
+from workbench.local.broker_properties import Certificates
 from workbench.strimzi.manifests import manifests, user_of
 from workbench.strimzi.rights import PARTS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.debian import program
+from workbench.local.debian import program
 
 pytestmark = [pytest.mark.more]
 FOLDER = Path(__file__).parents[2] / "monitoring" / "prometheus"

@@ -20,8 +20,8 @@ from tests.pages import page
 from tests.patience import wait_for
 from tests.pipeline.end_to_end import Pipeline, Stream, batches_done, make_settings
 from topics.admin import delete_topics
-from workbench.broker import EmbeddedBroker
-from workbench.ports import free_ports
+from workbench.local.broker import EmbeddedBroker
+from workbench.local.ports import free_ports
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(400)]
 

@@ -21,8 +21,8 @@ from monitoring.instruments.spark import SparkInstruments
 from monitoring.serving import served
 from tests.pipeline.planes import some_rows, start_instance, wait_until
 from tests.pipeline.routed import create_topics, make_settings, write
-from workbench.ports import CONTROLLER_JOB, HOST, free_ports
-from workbench.prometheus import Prometheus
+from workbench.local.ports import CONTROLLER_JOB, HOST, free_ports
+from workbench.local.prometheus import Prometheus
 
 pytestmark = [
     pytest.mark.pipeline,

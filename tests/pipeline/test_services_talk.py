@@ -15,8 +15,8 @@ from tests.pipeline import spark_stream
 from tests.pipeline.planes import parts_of, some_rows, wait_until
 from tests.pipeline.routed import create_topics, make_settings, write
 from tests.pipeline.spark_stream import start
-from workbench.ports import free_ports
-from workbench.processes import ChildProcess
+from workbench.local.ports import free_ports
+from workbench.local.processes import ChildProcess
 
 pytestmark = pytest.mark.pipeline
 

@@ -17,19 +17,19 @@ from cli.main import app
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.kafka import librdkafka_config
-from partitioner_service.committed import all_states
-from partitioner_service.health import Health
-from partitioner_service.plane import DataPlane
-from partitioner_service.prepare import prepare
-from partitioner_service.records import SideRecords
-from partitioner_service.run_note import RunNote
+from partitioner_service.begin.prepare import prepare
+from partitioner_service.begin.run_note import RunNote
+from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.kafka.side_records import SideRecords
+from partitioner_service.plane.data_plane import DataPlane
+from partitioner_service.reports.health import Health
 from tests.pipeline.planes import start_thread, telemetry, total, wait_until
 from tests.pipeline.routed import create_topics, make_settings, records, write, write_end
-from topics.audit import read_entries
-from topics.bad_batches import bad_batch
+from topics.batches.damaged import bad_batch
+from topics.query.audit import read_entries
 from topics.reader import read_range
-from workbench.broker import EmbeddedBroker
 from workbench.lifetime.skipping import skip
+from workbench.local.broker import EmbeddedBroker
 from workbench.status.judging import wrong
 from workbench.status.read import read
 from workbench.verify.shell import verify

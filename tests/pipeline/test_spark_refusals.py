@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evenflow.arrays import records
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ProtocolError, ServiceError
+from evenflow.numeric.arrays import records
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.windows import NO_MARK
 from evenflow.wire import LANE, BlobHeader, Segment, encode_blob
 from spark_consumers.application import run
-from spark_consumers.begun import begun_at
-from spark_consumers.checkpoints import resume_offsets
-from spark_consumers.epoch import StageEpoch
+from spark_consumers.checkpoints.epoch import StageEpoch
+from spark_consumers.checkpoints.notes import resume_offsets
+from spark_consumers.checkpoints.results_note import begun_at
 from spark_consumers.session import session_conf
 from tests.pipeline.spark_stream import (
     Stream,
@@ -27,7 +27,7 @@ from tests.pipeline.spark_stream import (
     with_spark,
 )
 from topics import admin, clients
-from workbench.broker import EmbeddedBroker
+from workbench.local.broker import EmbeddedBroker
 
 pytestmark = pytest.mark.pipeline
 

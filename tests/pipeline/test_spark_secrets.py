@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 import psutil
 from evenflow.settings import Settings
-from spark_consumers.java_log import JavaLog
+from spark_consumers.reports.java_log import JavaLog
 from spark_consumers.session import end_session, make_session
 
 settings = Settings(

@@ -12,10 +12,10 @@ from confluent_kafka import Message
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
-from evenflow.settings.input import parse_start
-from partitioner_service.committed import all_states
-from partitioner_service.plane import DataPlane
-from partitioner_service.prepare import prepare
+from evenflow.settings.sections.input import parse_start
+from partitioner_service.begin.prepare import prepare
+from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.plane.data_plane import DataPlane
 from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, make_settings
 from tests.pipeline.planes import run as run_plane
 from tests.pipeline.planes import start_thread, wait_until

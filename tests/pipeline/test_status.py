@@ -15,11 +15,11 @@ from cli.main import app
 from cli.status import EXIT_STATUS
 from evenflow.settings import Settings
 from evenflow.wire.result_frames import encode_results
-from partitioner_service.committed import all_states
-from partitioner_service.plane import DataPlane
+from partitioner_service.begin.prepare import prepare
+from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.kafka.sink import REASON
+from partitioner_service.plane.data_plane import DataPlane
 from partitioner_service.plans import publish
-from partitioner_service.prepare import prepare
-from partitioner_service.sink import REASON
 from tests.hostile import BYTES
 from tests.pipeline.end_to_end import as_toml
 from tests.pipeline.planes import run, some_rows, start_thread, total, wait_until

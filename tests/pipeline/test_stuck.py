@@ -13,17 +13,17 @@ import pytest
 from confluent_kafka import KafkaError
 
 from evenflow.settings import KafkaSettings, Settings
-from partitioner_service import unfetchable
-from partitioner_service.closing import Closing
-from partitioner_service.committed import all_states
-from partitioner_service.loop import Loop
-from partitioner_service.plane import DataPlane
-from partitioner_service.prepare import prepare
+from partitioner_service.begin.prepare import prepare
+from partitioner_service.kafka import unfetchable
+from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.plane.closing import Closing
+from partitioner_service.plane.data_plane import DataPlane
+from partitioner_service.plane.loop import Loop
 from tests.pipeline.planes import wait_until
 from tests.pipeline.routed import create_topics, make_settings, read_routed, records, write
 from topics import clients
+from topics.query.skip_orders import ORDERS, SkipOrder
 from topics.records import Record
-from topics.skip_orders import ORDERS, SkipOrder
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.family, pytest.mark.usefixtures("either_reading")]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.end_to_end import Pipeline, Stream, committed, make_settings
-from workbench.broker import EmbeddedBroker
+from workbench.local.broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(400), pytest.mark.more]
 LIFE = 20

@@ -20,12 +20,12 @@ from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, 
 from evenflow.settings import KafkaSettings, load_settings
 from topics import offsets
 from topics.admin import delete_topics, describe, ensure_topics, may_write, pipeline_topics
+from topics.batches.raw_batches import RawReader
 from topics.clients import admin, consumer, flush, producer
 from topics.offsets import known_offsets
-from topics.raw_batches import RawReader
 from topics.reader import read_range
 from topics.state import TopicSpec
-from workbench.broker import EmbeddedBroker
+from workbench.local.broker import EmbeddedBroker
 
 pytestmark = pytest.mark.pipeline
 NOWHERE = KafkaSettings(bootstrap_servers="127.0.0.1:1", request_timeout=1000)

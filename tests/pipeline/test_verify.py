@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from evenflow.errors import EvenflowError
 from evenflow.settings import KafkaSettings, Settings, load_settings
-from partitioner_service.plane import DataPlane
+from partitioner_service.plane.data_plane import DataPlane
 from tests.unit.workbench.verify.pipeline_model import Record, end, record, run
 from topics import admin, clients
 from workbench.verify.shell import verify
@@ -43,7 +43,7 @@ def _records(seed: int, count: int) -> list[Record]:
 
 
 def _produce(settings: Settings, role: str, partition: int, records: list[Record]) -> None:
-    from evenflow.markers import EndOfStream
+    from evenflow.wire.markers import EndOfStream
 
     client = clients.producer(settings.kafka)
     for one in records:

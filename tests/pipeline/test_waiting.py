@@ -10,7 +10,7 @@ import pytest
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import KafkaSettings, Settings, load_settings
 from topics.admin import ensure_topics, input_topic
-from topics.waiting import wait_for_input, wait_while
+from topics.query.waiting import wait_for_input, wait_while
 
 pytestmark = pytest.mark.pipeline
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.processes import ChildProcess
+from workbench.local.processes import ChildProcess
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.more]
 PACKAGE = Path(__file__).parents[2] / "examples" / "plugin" / "turnstile"

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenflow.arrays import Int64s
+from evenflow.numeric.arrays import Int64s
 from evenflow.partitioners.partly.actions import ACTIONS, actions_of
 from evenflow.partitioners.partly.network import best_action, read_policy
 from evenflow.partitioners.partly.reward import Rewards

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.columns import key_column, time_column
 from evenflow.errors import ConfigError
 from evenflow.keys import hash_keys
+from evenflow.numeric.columns import key_column, time_column
 from evenflow.partitioners import create
 from evenflow.settings import load_settings
-from partitioner_service.parse import Parser
+from partitioner_service.reading.parse import Parser
 from tests.examples import examples
 
 TEXTS = st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), max_size=20)

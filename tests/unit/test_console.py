@@ -12,7 +12,7 @@ from cli.main import app
 from evenflow.commands.frame import EXTRAS, run_command
 from evenflow.console import SERVICES, library_application, wheel_application
 from evenflow.errors import ConfigError
-from evenflow.rooms import beside, room
+from evenflow.host.services import beside, room
 
 
 def commands(of: typer.Typer) -> set[str]:

@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.arrays import UInt64s
-from evenflow.eights import WIDTH, equal, lowest_bit, place_of_least
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import UInt64s
+from evenflow.numeric.kernels import kernel
+from evenflow.sketches.eight_wide import WIDTH, equal, lowest_bit, place_of_least
 
 words = st.lists(st.one_of(st.integers(0, 3), st.integers(0, 2**64 - 1)), min_size=WIDTH, max_size=WIDTH)
 counts = st.lists(

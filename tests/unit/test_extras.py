@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 _LOOK = """
 from evenflow.settings import load_settings
-from partitioner_service.parse import Parser
+from partitioner_service.reading.parse import Parser
 from workbench.look.facts import facts_of
 from workbench.look.sample import TopicRecords
 

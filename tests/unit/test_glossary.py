@@ -46,7 +46,7 @@ OTHER_MEANINGS = {
         word=r"\bmembers?\b",
         rooms=(
             "evenflow/keys.py",
-            "evenflow/draws.py",
+            "evenflow/generation/draws.py",
             "evenflow/sources/source.py",
             "evenflow/sketches",
             "evenflow/partitioners",
@@ -80,7 +80,11 @@ OTHER_MEANINGS = {
     ),
     "worker": Elsewhere(
         word=r"(?<!python )\bworkers\b",
-        rooms=("spark_consumers/talk.py", "spark_consumers/micro_batches.py", "spark_consumers/tallies.py"),
+        rooms=(
+            "spark_consumers/reports/log_lines.py",
+            "spark_consumers/reports/micro_batches.py",
+            "spark_consumers/workers/tallies.py",
+        ),
         say="Python worker, task",
     ),
     "shard, sub-window": Elsewhere(
@@ -111,7 +115,7 @@ PLACES = {
             "evenflow/sketches/hyperloglog.py",
             "evenflow/sketches/space_saving.py",
             "evenflow/twostep",
-            "workbench/verify/windows.py",
+            "workbench/verify/windows/recomputed.py",
         ),
         "of a ring": (
             "evenflow/partitioners/affinity/window_cardinalities.py",
@@ -145,18 +149,18 @@ PLACES = {
             "evenflow/metrics/loads.py",
             "evenflow/partitioners/dalton",
             "evenflow/partitioners/grouping/osg.py",
-            "partitioner_service/hottest.py",
-            "partitioner_service/window_loads.py",
+            "partitioner_service/reports/hottest.py",
+            "partitioner_service/routing/window_loads.py",
         ),
         "of a table": (
             "evenflow/settings/describe.py",
             "monitoring/live/top.py",
-            "partitioner_service/costs.py",
-            "partitioner_service/parse.py",
+            "partitioner_service/reading/costs.py",
+            "partitioner_service/reading/parse.py",
             "partitioner_service/reading",
             "workbench",
         ),
-        "of a block": ("partitioner_service/framing.py", "partitioner_service/route.py"),
+        "of a block": ("partitioner_service/routing/framing.py", "partitioner_service/routing/router.py"),
         "of a grid": ("evenflow/queries", "evenflow/sources", "producers/profiles.py"),
         "of a sweep": ("evenflow/commands/sweep.py", "evenflow/sweep"),
     },
@@ -166,11 +170,11 @@ PLACES = {
             "evenflow/elasticity/groups.py",
             "evenflow/plans.py",
             "evenflow/scale",
-            "evenflow/settings/control.py",
+            "evenflow/settings/sections/control.py",
         ),
         "of rows": (
             "evenflow/aggregates",
-            "evenflow/twostep/reducer.py",
+            "evenflow/twostep/reducing/reducer.py",
             "spark_consumers/reducer.py",
         ),
         "of counters": ("evenflow/sketches/space_saving.py",),
@@ -181,7 +185,7 @@ PLACES = {
             "evenflow/twostep/lanes.py",
             "partitioner_service",
             "producers",
-            "spark_consumers/upstream.py",
+            "spark_consumers/reports/upstream.py",
             "topics",
         ),
     },
@@ -194,17 +198,17 @@ In the folder of `evenflow`, `window.ring` is the ring of slides and `holders.ri
 NAMES_OF_OTHERS = {
     "group": (
         "controller/kubernetes.py",  # of Kubernetes' API
-        "evenflow/pods.py",
+        "evenflow/host/pods.py",
         "evenflow/plugins.py",  # of Python's entry points
         "evenflow/commands/options.py",  # of typer's commands
         "partitioner_service/reading",  # of Protobuf's fields
-        "spark_consumers/jars.py",  # of Maven's artifacts
+        "spark_consumers/jars/fetch.py",  # of Maven's artifacts
         "spark_consumers/session.py",  # of processes
         "spark_consumers/sinks/registry.py",  # of Python's entry points
         # groupby of Python, and groups that only a few lines know
         "evenflow/charts/labels.py",
         "evenflow/partitioners/catalogue.py",
-        "evenflow/talking/words.py",
+        "evenflow/reporting/words.py",
         "evenflow/twostep/results.py",
         "cli",
         "monitoring",

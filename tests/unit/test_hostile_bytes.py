@@ -25,7 +25,6 @@ from evenflow import elasticity, plans, telemetry
 from evenflow.aggregates import AggregatePlan
 from evenflow.elasticity.groups import GroupPlanner
 from evenflow.errors import EvenflowError, IncompatibleStateError, ProtocolError
-from evenflow.markers import HEADER, EndOfStream
 from evenflow.partitioners import create, exchange, restore
 from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
 from evenflow.partitioners.evenflow.shared_loads import from_bytes as loads_from_bytes
@@ -33,18 +32,19 @@ from evenflow.partitioners.snapshots import pack, unpack
 from evenflow.plans import parse_plan
 from evenflow.progress import PartitionState
 from evenflow.settings import Query, Settings
-from evenflow.strict_json import NotStrict, read_object
 from evenflow.telemetry import PartitionerRecord
+from evenflow.text.strict_json import NotStrict, read_object
 from evenflow.twostep import json_rows, never_null, readable, readable_schema
 from evenflow.wire import avro_rows, decode_blob, decode_frame
+from evenflow.wire.markers import HEADER, EndOfStream
 from evenflow.wire.result_frames import decode_results, encode_results
 from evenflow.wire.sync import SyncRecord, decode_sync, encode_sync
-from partitioner_service.parse import Parser
-from partitioner_service.records import parse_epoch
-from partitioner_service.run_note import parse_run_note
-from spark_consumers.epoch import Holder
-from spark_consumers.result_files import Owner
+from partitioner_service.begin.run_note import parse_run_note
+from partitioner_service.kafka.side_records import parse_epoch
+from partitioner_service.reading.parse import Parser
+from spark_consumers.checkpoints.epoch import Holder
 from spark_consumers.sinks.avro import with_json
+from spark_consumers.sinks.result_files import Owner
 from tests.examples import examples
 from tests.hostile import BYTES, with_a_wrong_number
 from tests.unit.partitioner_service.reading.registered_records import (
@@ -60,12 +60,12 @@ from tests.unit.topics.test_bombs import built, signed
 from tests.unit.wire.examples import a_blob, a_frame
 from tests.unit.wire.test_sync import sealed
 from tests.unit.workbench.test_result_rows import records as result_records
-from topics.audit import AuditEntry
-from topics.bombs import bomb_in
-from topics.query_record import _VERSION as BEGINNING_VERSION
-from topics.query_record import parse_beginning
-from topics.raw_batches import DamagedBatchError, batches_of
-from topics.skip_orders import SkipAnswer, SkipOrder, open_orders
+from topics.batches.bombs import bomb_in
+from topics.batches.raw_batches import DamagedBatchError, batches_of
+from topics.query.audit import AuditEntry
+from topics.query.record import _VERSION as BEGINNING_VERSION
+from topics.query.record import parse_beginning
+from topics.query.skip_orders import SkipAnswer, SkipOrder, open_orders
 from workbench.alive import part_of
 from workbench.asking import read_answer
 from workbench.look.guess import starting_file
@@ -74,8 +74,8 @@ from workbench.look.sample import Stretch, TopicRecords
 from workbench.result_rows import typed_rows
 from workbench.status.heard import said_of
 from workbench.status.results import end_of
-from workbench.verify.markers import marker_of
-from workbench.verify.messages import rejected_row
+from workbench.verify.input.markers import marker_of
+from workbench.verify.input.messages import rejected_row
 
 ROWS_OF = Query(
     key="@key",
@@ -412,8 +412,8 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "evenflow/elasticity/checking.py": "tests/unit/test_testing.py",
     "evenflow/elasticity/groups.py": ("state of a planner",),
     "evenflow/elasticity/policy.py": ("state of a policy",),
-    "evenflow/json_text.py": "tests/unit/test_json_text.py",
-    "evenflow/markers.py": ("marker",),
+    "evenflow/text/json_text.py": "tests/unit/test_json_text.py",
+    "evenflow/wire/markers.py": ("marker",),
     "evenflow/partitioners/checking.py": "tests/unit/test_testing.py",
     "evenflow/partitioners/partly/network.py": "tests/unit/partitioners/partly/test_network.py",
     "evenflow/partitioners/plain.py": "tests/unit/partitioners/test_outside.py",
@@ -427,40 +427,40 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "evenflow/sources/formats/json_lines.py": "tests/unit/sources",
     "evenflow/sources/tables.py": "tests/unit/sources",
     "evenflow/spark.py": "tests/pipeline/test_own_spark.py",
-    "evenflow/strict_json.py": ("strict JSON",),
+    "evenflow/text/strict_json.py": ("strict JSON",),
     "evenflow/sweep/store.py": "tests/unit/sweep/test_store.py",
     "evenflow/telemetry.py": ("telemetry", "heartbeat", "decision"),
     "evenflow/training/curve.py": "tests/unit/training/test_curve.py",
     "evenflow/training/learner.py": "tests/unit/commands/test_train.py",
     "evenflow/training/measured.py": "tests/unit/training/test_measured.py",
-    "evenflow/twostep/state.py": "tests/unit/twostep",
-    "evenflow/twostep/top.py": "tests/unit/twostep",
+    "evenflow/twostep/reducing/state.py": "tests/unit/twostep",
+    "evenflow/twostep/reducing/top.py": "tests/unit/twostep",
     "evenflow/wire/envelope.py": ("frame", "blob"),
     "evenflow/wire/sync.py": ("sync record", "header of a sync record"),
     "evenflow/wire/result_frames.py": ("result frame", "rows of a result frame"),
-    "partitioner_service/run_note.py": ("note of a run",),
-    "partitioner_service/reading/avro_schema.py": "tests/unit/topics/test_registry_answers.py",
-    "spark_consumers/begun.py": "tests/unit/spark_consumers/test_sinks.py",
-    "spark_consumers/checkpoints.py": "tests/unit/spark_consumers/test_checkpoint_note.py",
-    "spark_consumers/epoch.py": ("holder of a stage",),
-    "spark_consumers/jars.py": "tests/unit/spark_consumers",
+    "partitioner_service/begin/run_note.py": ("note of a run",),
+    "partitioner_service/reading/registered/avro_schema.py": "tests/unit/topics/test_registry_answers.py",
+    "spark_consumers/checkpoints/results_note.py": "tests/unit/spark_consumers/test_sinks.py",
+    "spark_consumers/checkpoints/notes.py": "tests/unit/spark_consumers/test_checkpoint_note.py",
+    "spark_consumers/checkpoints/epoch.py": ("holder of a stage",),
+    "spark_consumers/jars/fetch.py": "tests/unit/spark_consumers",
     "spark_consumers/layout.py": "tests/unit/spark_consumers",
-    "spark_consumers/listener.py": "tests/unit/spark_consumers",
-    "spark_consumers/moved.py": "tests/unit/spark_consumers",
-    "spark_consumers/result_files.py": ("owner of a folder",),
-    "topics/audit.py": ("entry of the audit log",),
-    "topics/query_record.py": ("how the query began",),
-    "topics/results_registry.py": "tests/unit/topics/test_results_registry.py",
-    "topics/skip_orders.py": ("order to skip", "answer to an order", "orders of the topic"),
+    "spark_consumers/reports/listener.py": "tests/unit/spark_consumers",
+    "spark_consumers/checkpoints/moved.py": "tests/unit/spark_consumers",
+    "spark_consumers/sinks/result_files.py": ("owner of a folder",),
+    "topics/query/audit.py": ("entry of the audit log",),
+    "topics/query/record.py": ("how the query began",),
+    "topics/schemas/results.py": "tests/unit/topics/test_results_registry.py",
+    "topics/query/skip_orders.py": ("order to skip", "answer to an order", "orders of the topic"),
     "workbench/asking.py": ("answer about a key",),
     "workbench/elastic/course.py": "tests/unit/workbench/elastic",
     "workbench/look/shape.py": ("look, json",),
     "workbench/materials.py": "tests/unit/test_supply_chain.py",
     "workbench/result_rows.py": ("row of results",),
-    "workbench/registered.py": ("tuple, avro",),
+    "workbench/verify/input/registered.py": ("tuple, avro",),
     "workbench/status/results.py": ("result",),
-    "workbench/verify/markers.py": ("marker, for verify",),
-    "workbench/verify/strict.py": ("tuple, json",),
+    "workbench/verify/input/markers.py": ("marker, for verify",),
+    "workbench/verify/input/strict.py": ("tuple, json",),
 }
 """Each file that reads JSON: the decoders above that it has, or the tests of a file that nobody else writes to."""
 _JSON = re.compile(r"\bread_object\(|\bjson\.loads\(|\bmodel_validate_json\(|\bvalidate_json\(")

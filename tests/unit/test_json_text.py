@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evenflow.json_text import arrays, parts
+from evenflow.text.json_text import arrays, parts
 
 _TEXTS = st.text(st.characters(codec="utf-8"), max_size=6)
 _ROWS = st.tuples(_TEXTS, st.integers(-(2**63), 2**63 - 1), st.booleans(), st.dates(), _TEXTS)

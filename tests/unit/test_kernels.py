@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from evenflow import eights
-from evenflow.kernels import _NamedByKey, fingerprint
+from evenflow.numeric.kernels import _NamedByKey, fingerprint
 from evenflow.partitioners.choices import d_choices
 from evenflow.partitioners.evenflow import frequent
 from evenflow.partitioners.evenflow import route as water_filling_route
+from evenflow.sketches import eight_wide as eights
 from evenflow.sketches import space_saving
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ KERNELS: dict[str, Any] = {"evenflow": water_filling_route.route, "d-choices": d
 def test_it_is_the_same_in_another_process(name: str) -> None:
     module = KERNELS[name].py_func.__module__
     script = (
-        f"from evenflow.kernels import fingerprint; import {module} as m; "
+        f"from evenflow.numeric.kernels import fingerprint; import {module} as m; "
         f"print(fingerprint(m.{KERNELS[name].py_func.__name__}.py_func))"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -55,7 +55,7 @@ def test_it_changes_with_what_vector_code_is_made_of(name: str, monkeypatch: pyt
 
 
 _OUTER = """
-from evenflow.kernels import kernel
+from evenflow.numeric.kernels import kernel
 from inner import Pair, pick
 
 @kernel
@@ -66,7 +66,7 @@ print(whole(Pair(x=1, y=2)))
 """
 _INNER = """
 from typing import NamedTuple
-from evenflow.kernels import inlined
+from evenflow.numeric.kernels import inlined
 
 class Pair(NamedTuple):
     {first}: int

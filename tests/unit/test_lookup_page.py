@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from evenflow.settings import Settings
-from partitioner_service.parse import Parser
+from partitioner_service.reading.parse import Parser
 from tests.unit.workbench.verify.judging import judged
 
 PAGE = (Path(__file__).parents[2] / "docs" / "lookup.md").read_text()

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 OWNER = """
 import time
-from evenflow.processes import worker_processes
+from evenflow.host.processes import worker_processes
 
 if __name__ == "__main__":
     pool = worker_processes(2)

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import IncompatibleStateError
-from evenflow.markers import EndOfStream
 from evenflow.progress import MOST_DISORDERS, MOST_MAX_JUMPS, PartitionState, Verdict, judge
 from evenflow.settings import Query
 from evenflow.windows import END_MARK, NO_MARK
+from evenflow.wire.markers import EndOfStream
 
 FRESH = PartitionState(fingerprint="f" * 16, topic_id="t", offset=0)
 TIMES = st.lists(st.integers(-50, 400), max_size=60)

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 
-from evenflow.stopping import stopped_by_signals
+from evenflow.host.stopping import stopped_by_signals
 
 
 def test_sigterm_and_sigint_set_the_event_and_the_handlers_before_are_put_back() -> None:

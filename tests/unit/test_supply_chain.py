@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_consumers.jar_hashes import listed_hashes
+from spark_consumers.jars.hashes import listed_hashes
 from workbench.materials import with_jars
 
 ROOT = Path(__file__).parents[2]

@@ -4,7 +4,7 @@ import pytest
 
 from evenflow.errors import ConfigError
 from evenflow.partitioners import create, restore
-from evenflow.written import name_of, parse_choice
+from evenflow.text.options import name_of, parse_choice
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from evenflow import metrics, partitioners
-from evenflow.arrays import Int32s, Int64s, UInt64s
 from evenflow.keys import hash_keys
+from evenflow.numeric.arrays import Int32s, Int64s, UInt64s
 from evenflow.settings import Settings
 from evenflow.wire import decode_frame
 from topics import reader

@@ -18,13 +18,13 @@ from evenflow.sources.datasets import open_source
 from producers.replay import replay
 from spark_consumers.sinks import sink_of
 from topics import admin
-from workbench.broker import EmbeddedBroker
 from workbench.demo import figures
 from workbench.demo.interrupts import Interrupts
 from workbench.demo.options import DemoOptions, Opener, prepare
 from workbench.demo.screen import Bars, Screen
 from workbench.demo.services import Services
 from workbench.demo.windows import busiest
+from workbench.local.broker import EmbeddedBroker
 from workbench.provenance import provenance_of_pipeline
 from workbench.verify.views import Reports, verify_all
 

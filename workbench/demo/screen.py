@@ -19,8 +19,8 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from evenflow.reporting.words import clock
 from evenflow.settings import Settings
-from evenflow.talking.words import clock
 from workbench.demo.figures import Routing
 from workbench.demo.windows import DemoWindow
 

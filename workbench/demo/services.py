@@ -12,9 +12,9 @@ from evenflow.errors import ServiceError
 from evenflow.plugins import CALLED_IN
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, save_settings
-from partitioner_service.committed import all_states
+from partitioner_service.kafka.committed_state import all_states
 from workbench.demo.interrupts import Interrupts
-from workbench.processes import ChildProcess
+from workbench.local.processes import ChildProcess
 
 _LOOK_SECONDS = 0.3
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from evenflow.settings import Settings
-from evenflow.strict_json import read_object
 from evenflow.telemetry import (
     BatchRecord,
     DecisionRecord,
@@ -15,6 +14,7 @@ from evenflow.telemetry import (
     Telemetry,
     parse,
 )
+from evenflow.text.strict_json import read_object
 from topics.reader import read_range
 
 _LARGEST_ROW = 1_000_000

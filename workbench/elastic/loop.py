@@ -24,14 +24,14 @@ from producers.replay import replay
 from topics import admin
 from topics.reader import read_newest
 from workbench.alive import look
-from workbench.broker import EmbeddedBroker
-from workbench.clocked_batches import clocked_batches
 from workbench.demo.interrupts import Interrupts
 from workbench.demo.services import Services
 from workbench.elastic.course import Course, course_of
 from workbench.elastic.judged import Verdict, judged
 from workbench.elastic.shapes import STEADY, Shape
-from workbench.ports import CONTROLLER_JOB, WebPorts, live_page
+from workbench.local.broker import EmbeddedBroker
+from workbench.local.clocked_batches import clocked_batches
+from workbench.local.ports import CONTROLLER_JOB, WebPorts, live_page
 from workbench.provenance import provenance_of_pipeline
 from workbench.verify.report import Report
 from workbench.verify.shell import verify

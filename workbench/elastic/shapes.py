@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenflow.errors import ConfigError
-from evenflow.written import name_of
+from evenflow.text.options import name_of
 from producers.profiles import PROFILES, Curve, parse_profile
 
 BASE = 1_000.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from evenflow.settings import Settings
 from topics.admin import delete_topics
-from topics.audit import write_entry
 from topics.groups import delete_groups
+from topics.query.audit import write_entry
 from workbench.lifetime.remains import Remains
 
 

@@ -18,14 +18,14 @@ from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole, queries
-from partitioner_service.claim import commit_first, lock
-from partitioner_service.committed import TopicIds, all_states, check_continues
-from partitioner_service.watchdog import Watchdog
+from partitioner_service.begin.claim import commit_first, lock
+from partitioner_service.kafka.committed_state import TopicIds, all_states, check_continues
+from partitioner_service.kafka.watchdog import Watchdog
 from topics import clients
 from topics.admin import delete_topics, describe, ensure_topics, pipeline_topics
-from topics.query_record import IDENTITY_KEY, as_begun, read_beginning, with_lookup_content
+from topics.query.record import IDENTITY_KEY, as_begun, read_beginning, with_lookup_content
+from topics.query.settled import admitted, settled
 from topics.records import Record
-from topics.settled import admitted, settled
 from topics.state import TopicSpec, TopicState
 from workbench.lifetime.copying import Copier
 from workbench.lifetime.remains import refuse_while_alive

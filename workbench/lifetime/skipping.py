@@ -10,17 +10,17 @@ from typing import Any
 
 from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
-from evenflow.strict_json import NotStrict
-from partitioner_service.committed import committed_states, state_reader
+from evenflow.text.strict_json import NotStrict
+from partitioner_service.kafka.committed_state import committed_states, state_reader
 from topics import clients
 from topics.admin import describe, topic_names
-from topics.audit import who, write_entry
-from topics.bad_batches import BadBatch, bad_batch
-from topics.bombs import unreadable_at
+from topics.batches.bombs import unreadable_at
+from topics.batches.damaged import BadBatch, bad_batch
 from topics.follower import Follower
-from topics.query_record import read_beginning, refuse_changed, with_lookup_content
-from topics.settled import missing_input
-from topics.skip_orders import LONGEST_WORDS, MOST_SKIPPED, ORDERS, SkipAnswer, SkipOrder, answer_key
+from topics.query.audit import who, write_entry
+from topics.query.record import read_beginning, refuse_changed, with_lookup_content
+from topics.query.settled import missing_input
+from topics.query.skip_orders import LONGEST_WORDS, MOST_SKIPPED, ORDERS, SkipAnswer, SkipOrder, answer_key
 
 _LOG = logging.getLogger("evenflow.skip")
 _LOOK_SECONDS = 0.5

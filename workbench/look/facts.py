@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.arrays import Bools, Float64s, Int64s
+from evenflow.numeric.arrays import Bools, Float64s, Int64s
 from evenflow.settings import Query, Settings
-from partitioner_service.parse import Parsed, Parser
-from partitioner_service.reading.reasons import Bad
-from partitioner_service.reading.schemas import Schemas, Withheld, schemas_of
-from topics.registry import Lookup, RegisteredSchema, SchemaRefused
+from partitioner_service.reading.cells.reasons import Bad
+from partitioner_service.reading.parse import Parsed, Parser
+from partitioner_service.reading.registered.schemas import Schemas, Withheld, schemas_of
+from topics.schemas.registry import Lookup, RegisteredSchema, SchemaRefused
 from workbench.look.order import jumps
 from workbench.look.sample import Stretch, TopicRecords
 from workbench.look.shape import RecordShape, shape_of
-from workbench.registered import RegisteredRecords
+from workbench.verify.input.registered import RegisteredRecords
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from evenflow.settings import Settings
 from evenflow.settings.durations import parse_duration
 from workbench.findings import Changes
-from workbench.look.judge_records import in_wire_format, likely_csv
+from workbench.look.judges.records import in_wire_format, likely_csv
 from workbench.look.look import look_at
 from workbench.look.order import late_tuples
 from workbench.look.propose import applied, as_toml, merged

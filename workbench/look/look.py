@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evenflow.reporting.words import printable, share, span
 from evenflow.settings import Settings
-from evenflow.talking.words import printable, share, span
-from topics.registry import Lookup
+from topics.schemas.registry import Lookup
 from workbench.findings import Changes, Finding
 from workbench.look.facts import SampleFacts, facts_of
-from workbench.look.judge_columns import judge_columns
-from workbench.look.judge_costs import judge_costs
-from workbench.look.judge_lookup import judge_lookup
-from workbench.look.judge_records import (
+from workbench.look.judges.columns import judge_columns
+from workbench.look.judges.costs import judge_costs
+from workbench.look.judges.lookup import judge_lookup
+from workbench.look.judges.records import (
     judge_filter,
     judge_format,
     judge_keys,
     judge_partitions,
     judge_readable,
 )
-from workbench.look.judge_times import judge_times
+from workbench.look.judges.times import judge_times
 from workbench.look.order import furthest_behind, late_tuples
 from workbench.look.propose import applied, as_toml, merged
 from workbench.look.sample import TopicRecords

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evenflow.arrays import Bools, Int64s, UInt8s
+from evenflow.numeric.arrays import Bools, Int64s, UInt8s
 from evenflow.progress import PartitionState, Verdict, judge
 from evenflow.settings import Query
 

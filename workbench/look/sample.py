@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from evenflow.errors import DataLossError, ServiceError
 from evenflow.settings import KafkaSettings
-from partitioner_service.messages import marker_of, timestamp_of
+from partitioner_service.fetch.messages import marker_of, timestamp_of
 from topics import reader
 from topics.records import Record
 from topics.state import TopicState

@@ -9,9 +9,9 @@ from confluent_kafka import KafkaException
 
 from evenflow.errors import ConfigError, DataLossError, EvenflowError, ServiceError
 from evenflow.settings import Settings
-from partitioner_service.committed import all_states
+from partitioner_service.kafka.committed_state import all_states
 from topics.admin import describe
-from topics.settled import by_its_rule, settled
+from topics.query.settled import by_its_rule, settled
 from workbench.findings import Finding, unforeseen
 from workbench.look.look import Look, look_at
 from workbench.look.sample import SAMPLE, newest_records, sampled_records

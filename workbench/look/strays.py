@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Bools, Int64s
-from evenflow.gaps import body_of
+from evenflow.numeric.arrays import Bools, Int64s
+from evenflow.numeric.gaps import body_of
+from evenflow.reporting.words import moment
 from evenflow.settings import Query
-from evenflow.talking.words import moment
 from workbench.look.facts import PartitionSample, Piece, SampleFacts
 from workbench.look.order import acceptable, jumps
 from workbench.look.shape import EARLIEST, LATEST, PER_MS, NumericUnit

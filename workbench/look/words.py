@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from evenflow.talking.words import clock, printable
+from evenflow.reporting.words import clock, printable
 
 _LONGEST = 80
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evenflow.settings import Settings
-from spark_consumers.runs import COMPLETE, newest_run
+from spark_consumers.checkpoints.runs import COMPLETE, newest_run
 from workbench.status.facts import StageFacts
 from workbench.stored import stored
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from evenflow.due import ResultDelays, due_windows
+from evenflow.due_windows import ResultDelays, due_windows
 from evenflow.progress import PartitionState
-from evenflow.settings.query import Query
-from evenflow.talking import Trouble
+from evenflow.reporting import Trouble
+from evenflow.settings.sections.query import Query
 from evenflow.windows import END_MARK, NO_MARK
 from topics.groups import Member
 from workbench.alive import Part

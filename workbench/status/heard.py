@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evenflow.talking.words import printable, span
+from evenflow.reporting.words import printable, span
 from evenflow.telemetry import (
     BatchesState,
     BatchRecord,

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from evenflow.due import open_for_long
-from evenflow.talking import Level, Trouble, hanging, silence, silent_after
-from evenflow.talking.words import partitions, printable, share
+from evenflow.due_windows import open_for_long
+from evenflow.reporting import Level, Trouble, hanging, silence, silent_after
+from evenflow.reporting.words import partitions, printable, share
 from evenflow.telemetry import PartitionerRecord
 from workbench.status.words import ago, count
 

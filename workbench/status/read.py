@@ -8,29 +8,29 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from evenflow.due import ResultDelays
+from evenflow.due_windows import ResultDelays
 from evenflow.errors import EvenflowError, IncompatibleStateError
 from evenflow.plans import Plan
 from evenflow.progress import PartitionState
+from evenflow.reporting import Trouble
 from evenflow.settings import Settings
 from evenflow.settings.places import local_folder
 from evenflow.settings.views import queries
-from evenflow.talking import Trouble
 from evenflow.telemetry import BatchRecord, HeartbeatRecord
 from evenflow.windows import NO_MARK
-from partitioner_service.committed import all_states
-from partitioner_service.leaps import Leaps
-from partitioner_service.rejected import EVERY_REASON
-from partitioner_service.sink import REASON
-from spark_consumers.begun import begun_at
+from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.kafka.leaps import Leaps
+from partitioner_service.kafka.sink import REASON
+from partitioner_service.reports.rejected import EVERY_REASON
+from spark_consumers.checkpoints.results_note import begun_at
 from spark_consumers.sinks import sink_of
 from topics.admin import describe, topic_names
 from topics.certificates import ending_soon
-from topics.plans import plan_in
-from topics.query_record import as_begun, read_beginning, with_lookup_content
+from topics.query.plans import plan_in
+from topics.query.record import as_begun, read_beginning, with_lookup_content
+from topics.query.settled import missing_input
 from topics.reader import read_newest
 from topics.records import Record
-from topics.settled import missing_input
 from topics.state import TopicState
 from workbench.alive import Part, look
 from workbench.status.checkpoint import stages

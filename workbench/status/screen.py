@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from evenflow.errors import EvenflowError
+from evenflow.reporting import Trouble
+from evenflow.reporting.words import by_reason, numbers, share
 from evenflow.settings import Settings
-from evenflow.talking import Trouble
-from evenflow.talking.words import by_reason, numbers, share
 from workbench.status.facts import Facts, PartitionFacts, WindowFacts
 from workbench.status.heard import said_of
 from workbench.status.judging import findings, state_of

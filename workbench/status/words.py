@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenflow.talking.words import clock, span
+from evenflow.reporting.words import clock, span
 
 
 def moment(ms: int | None) -> str:

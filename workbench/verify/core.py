@@ -16,13 +16,17 @@ import duckdb
 import pyarrow as pa
 
 from evenflow.settings import Settings
-from workbench.verify import delays, lost, reach, records, rejections, results, summaries, windows
-from workbench.verify.ahead import check_ahead
-from workbench.verify.counters import check_counters
+from workbench.verify import results
+from workbench.verify.input import records
 from workbench.verify.inputs import END_MARK, EVERYTHING, UNKNOWN_CLOCKS, Clocks, Committed, Kept
-from workbench.verify.oracles import oracles
+from workbench.verify.rejected import delays, lost, rejections
+from workbench.verify.rejected.ahead import check_ahead
+from workbench.verify.rejected.counters import check_counters
 from workbench.verify.report import BEHIND, BLIND, Difference, Findings, Reach, Report
 from workbench.verify.sql import scalar
+from workbench.verify.windows import reach, summaries
+from workbench.verify.windows import recomputed as windows
+from workbench.verify.windows.oracles import oracles
 
 DUE_WITHIN = 60.0
 """Seconds that results may be behind. A due window is written after a commit interval (0.5 s) and two or three

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from evenflow.progress import PartitionState
 from evenflow.settings import Query
-from partitioner_service.sink import SKIPPED
+from partitioner_service.kafka.sink import SKIPPED
 from spark_consumers.sinks.base import JSON_RECORDS
 
 INPUT_SCHEMA = pa.schema(

@@ -6,9 +6,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from evenflow.reporting.words import moment, printable
 from evenflow.settings.durations import format_duration
-from evenflow.talking.words import moment, printable
-from workbench.verify.lost import Lost
 
 FLOAT_BOUND = 1e-9
 """Sums and means of float64 may differ by this much, relative to the sum (mean) of the magnitudes."""
@@ -18,6 +17,23 @@ FINDINGS = (BEHIND, BLIND)
 """behind: results have not reached what is due in time. blind: nothing that is due could be compared."""
 
 _SHOWN = 120
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lost:
+    """One input partition whose records below offset `before` are gone, or can no longer be judged.
+
+    tuples: how many tuples that are. routed: how many of these were accepted (routed, or filtered by the condition).
+    until: no accepted lost tuple has a later event time (ms). None if none was accepted. mark: none gave the partition a
+    larger mark (ms).
+    """
+
+    partition: int
+    before: int
+    tuples: int
+    routed: int
+    until: int | None
+    mark: int | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,16 +11,16 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Query, Settings
 from evenflow.twostep import key_schema
-from workbench.verify import emissions
-from workbench.verify.derived import array_key
 from workbench.verify.differences import add_differences
+from workbench.verify.input.derived import array_key
 from workbench.verify.inputs import RESULTS_SCHEMA
-from workbench.verify.oracle import Oracle
-from workbench.verify.oracles import is_number, oracles, sql_type
 from workbench.verify.report import Findings, Tuples
 from workbench.verify.sql import identifier, newest, pointer, quoted
-from workbench.verify.tuples import column_places, compare_tuples
-from workbench.verify.windows import first_emitted_pane
+from workbench.verify.windows import emissions
+from workbench.verify.windows.oracles import is_number, oracles, sql_type
+from workbench.verify.windows.recomputed import first_emitted_pane
+from workbench.verify.windows.result_column import Oracle
+from workbench.verify.windows.tuples import column_places, compare_tuples
 
 
 def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | pa.RecordBatchReader) -> None:

@@ -22,19 +22,19 @@ from evenflow.errors import DataLossError, IncompatibleStateError, ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
-from partitioner_service.claim import GONE
-from partitioner_service.committed import Stopping, committed_offsets, data_plane_group
+from partitioner_service.begin.claim import GONE
+from partitioner_service.kafka.committed_state import Stopping, committed_offsets, data_plane_group
 from spark_consumers.sinks import ResultSink, sink_of
 from topics import clients, reader
 from topics.admin import describe
-from topics.query_record import Beginning, read_beginning
-from topics.settled import admitted
+from topics.query.record import Beginning, read_beginning
+from topics.query.settled import admitted
 from topics.state import TopicState
 from workbench.verify.core import DUE_WITHIN, Recomputed
+from workbench.verify.input.messages import input_row, rejected_row
 from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Clocks, Committed, Kept, gone_below
-from workbench.verify.messages import input_row, rejected_row
+from workbench.verify.rejected.skips import SkippedOffsets
 from workbench.verify.report import Report
-from workbench.verify.skips import SkippedOffsets
 from workbench.watched import Watched, as_it_was
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0

@@ -16,13 +16,13 @@ from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, Documentati
 from evenflow.aggregates.own.base import OwnAggregate, Result, as_result, blamed
 from evenflow.aggregates.own.plain import PlainAggregate, finished, state_column
 from evenflow.aggregates.own.tables import TableAggregate, finished_rows, row_column, struct_type
-from evenflow.aggregates.picks import fitting, unfit_texts
+from evenflow.aggregates.partials.picks import fitting, unfit_texts
 from evenflow.aggregates.room import is_text
-from evenflow.arrays import one_chunk
 from evenflow.errors import ConfigError
 from evenflow.grammar.aggregate_spec import AggregateSpec
 from evenflow.grammar.arrow_types import arrow_type
 from evenflow.grammar.column_types import PLAIN_TYPES, decimal_scale
+from evenflow.numeric.arrays import one_chunk
 
 NO_ORACLE = "not compared by `verify`, which refuses this query: it has no `oracle`"
 

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates.aggregate import Aggregate, Call
-from evenflow.aggregates.grouping import Grouping
 from evenflow.aggregates.own.adapter import as_aggregate
 from evenflow.aggregates.own.plain import PlainAggregate
-from evenflow.aggregates.reductions import reduce_column
+from evenflow.aggregates.partials.grouping import Grouping
+from evenflow.aggregates.partials.reductions import reduce_column
 from evenflow.aggregates.registry import AGGREGATES, aggregate
 from evenflow.contracts import BrokenLawError
 from evenflow.errors import ConfigError, EvenflowError

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates.aggregate import Call, PartialColumn
-from evenflow.aggregates.grouping import Grouping
-from evenflow.aggregates.lists import take_rows
 from evenflow.aggregates.own.base import OwnAggregate, Result, as_result, blamed
-from evenflow.arrays import Bools, Int64s, one_chunk
+from evenflow.aggregates.partials.grouping import Grouping
+from evenflow.aggregates.partials.lists import take_rows
+from evenflow.numeric.arrays import Bools, Int64s, one_chunk
 
 STATES = pa.large_binary()
 

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.aggregates.aggregate import Call, PartialColumn
-from evenflow.aggregates.grouping import Grouping
 from evenflow.aggregates.own.base import OwnAggregate, blamed
-from evenflow.arrays import one_chunk
+from evenflow.aggregates.partials.grouping import Grouping
 from evenflow.errors import ConfigError
+from evenflow.numeric.arrays import one_chunk
 
 GROUP = "group"
 _MOST_BYTES = 1_024

@@ -31,10 +31,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from evenflow.arrays import Float64s
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
 from evenflow.elasticity.policy import Cause, Count, Decision, Options, Policy, restored
 from evenflow.elasticity.recommended import steps_in, whole_above
+from evenflow.numeric.arrays import Float64s
 
 _RECENT = 5
 """Capacities that count at one number of units (the authors' README)."""

@@ -14,13 +14,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from evenflow.elasticity.agents import Load, read_load
-from evenflow.elasticity.objective import Form
+from evenflow.elasticity.learning.agents import Load, read_load
+from evenflow.elasticity.learning.pretraining import Lessons, Pupil, pretrain
 from evenflow.elasticity.observation import PARTS, Observation, Part
 from evenflow.elasticity.policies.linucb import LinUCB, LinUCBOptions, in_order
 from evenflow.elasticity.policy import Decision, Options
-from evenflow.elasticity.pretraining import Lessons, Pupil, pretrain
-from evenflow.elasticity.queues import QueueModel, latency_bound, service_rate
+from evenflow.elasticity.simulated.objective import Form
+from evenflow.elasticity.simulated.queues import QueueModel, latency_bound, service_rate
 
 _LEAST_SHARE = 0.1
 """Smallest share of the latency budget that a measured profile gives to a part."""

@@ -28,9 +28,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int64s
-from evenflow.kernels import inlined, kernel
 from evenflow.keys import Candidates, candidate_kernel
+from evenflow.numeric.arrays import Int64s
+from evenflow.numeric.kernels import inlined, kernel
 from evenflow.partitioners.affinity.cardinality import CardinalityPartitioner, least_estimated
 from evenflow.partitioners.affinity.window_cardinalities import WindowCardinalities, touch_slide
 from evenflow.partitioners.affinity.window_cardinalities import advance as advance_sketches

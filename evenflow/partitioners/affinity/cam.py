@@ -18,9 +18,9 @@ Paper: 004, Algorithm 4 (cAM-2, cAM-5). Lines 8-9 of the listing say `estimate` 
 
 from __future__ import annotations
 
-from evenflow.arrays import Int64s
-from evenflow.kernels import kernel
 from evenflow.keys import Candidates
+from evenflow.numeric.arrays import Int64s
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.affinity.am import Am, first_unchanged
 from evenflow.partitioners.affinity.window_cardinalities import WindowCardinalities, touch_slide
 from evenflow.partitioners.affinity.window_cardinalities import advance as advance_sketches

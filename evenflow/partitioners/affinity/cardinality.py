@@ -24,9 +24,9 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, State
-from evenflow.kernels import kernel
 from evenflow.keys import Candidates, candidate_kernel, candidates, workers_of
+from evenflow.numeric.arrays import NEVER, State
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.affinity import window_cardinalities
 from evenflow.partitioners.affinity.window_cardinalities import WindowCardinalities
 from evenflow.partitioners.base import Block, Partitioner

@@ -20,8 +20,8 @@ A worker's load is the number of its keys, and `a` may be on two workers:
 
 from __future__ import annotations
 
-from evenflow.kernels import kernel
 from evenflow.keys import Candidates
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.affinity.cardinality import CardinalityPartitioner, least_estimated
 from evenflow.partitioners.affinity.window_cardinalities import WindowCardinalities
 from evenflow.partitioners.affinity.window_cardinalities import advance as advance_sketches

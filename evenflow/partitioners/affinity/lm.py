@@ -27,9 +27,9 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Float64s, Int64s, Rows, Whole, record
-from evenflow.kernels import kernel
 from evenflow.keys import Candidates, candidate_kernel
+from evenflow.numeric.arrays import Float64s, Int64s, Rows, Whole, record
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.affinity.cardinality import CardinalityOptions, CardinalityPartitioner
 from evenflow.partitioners.affinity.window_cardinalities import WindowCardinalities
 from evenflow.partitioners.affinity.window_cardinalities import advance as advance_sketches

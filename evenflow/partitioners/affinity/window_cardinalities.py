@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Float64s, Rows, State, UInt8s, Whole, record
-from evenflow.kernels import inlined, kernel
+from evenflow.numeric.arrays import NEVER, Float64s, Rows, State, UInt8s, Whole, record
+from evenflow.numeric.kernels import inlined, kernel
 from evenflow.sketches import hyperloglog
 from evenflow.sketches.hyperloglog import Registers, add, rank_of, register_of, registers
 from evenflow.sketches.window_loads import end_of, passed

@@ -40,9 +40,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from evenflow.arrays import Float64s, Int64s, Rows, State, record
-from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, candidates, workers_of
+from evenflow.numeric.arrays import Float64s, Int64s, Rows, State, record
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.choices.head import (
     Head,

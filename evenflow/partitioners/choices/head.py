@@ -25,9 +25,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from evenflow.arrays import LAST_TIME, NEVER, Int64s, Rows, State, Whole, record
-from evenflow.kernels import inlined, kernel
 from evenflow.keys import Candidates, candidates, workers_of
+from evenflow.numeric.arrays import LAST_TIME, NEVER, Int64s, Rows, State, Whole, record
+from evenflow.numeric.kernels import inlined, kernel
 from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.choices.pkg import holders_of, sent_to_one_of_two
 from evenflow.partitioners.explanation import Explanation

@@ -24,9 +24,9 @@ from collections.abc import Iterable
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Float64s, Int64s, State
-from evenflow.kernels import inlined, kernel
 from evenflow.keys import Candidates, candidate_kernel, candidates, workers_of
+from evenflow.numeric.arrays import Float64s, Int64s, State
+from evenflow.numeric.kernels import inlined, kernel
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.papers import BOTH_CHOICES

@@ -28,8 +28,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.arrays import Int64s, State
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import Int64s, State
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.choices.head import (
     Head,

@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import Int64s
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import Int64s
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.choices.head import (
     Head,

@@ -14,9 +14,9 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from evenflow.arrays import UInt64s, Whole
-from evenflow.draws import draw, draw_unit
-from evenflow.kernels import inlined, kernel
+from evenflow.generation.draws import draw, draw_unit
+from evenflow.numeric.arrays import UInt64s, Whole
+from evenflow.numeric.kernels import inlined, kernel
 from evenflow.partitioners.dalton.q_table import QTable, best_of, count_capped, nth_holder
 from evenflow.partitioners.window import Lengths
 

@@ -24,10 +24,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, State, UInt64s, Whole
-from evenflow.draws import generator
-from evenflow.kernels import kernel
+from evenflow.generation.draws import generator
 from evenflow.keys import candidate_kernel, candidates, salts, workers_of
+from evenflow.numeric.arrays import NEVER, State, UInt64s, Whole
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.dalton import split_keys
 from evenflow.partitioners.dalton.bandit import BanditOptions, BanditPolicy, choose, raise_cap, reward

@@ -56,9 +56,9 @@ from typing import Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from evenflow.arrays import NEVER, Int64s, Rows, State, record
 from evenflow.errors import IncompatibleStateError
 from evenflow.keys import candidate
+from evenflow.numeric.arrays import NEVER, Int64s, Rows, State, record
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.dalton.bandit import BanditOptions
 from evenflow.partitioners.dalton.dalton import BanditPartitioner, move_to, within_reach

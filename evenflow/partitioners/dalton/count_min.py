@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int64s, Rows, UInt64s, Whole, records
-from evenflow.kernels import inlined, kernel
 from evenflow.keys import salts
+from evenflow.numeric.arrays import Int64s, Rows, UInt64s, Whole, records
+from evenflow.numeric.kernels import inlined, kernel
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)

@@ -61,10 +61,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, Int64s, Rows, State, UInt64s, Whole, record
-from evenflow.draws import generator
-from evenflow.kernels import inlined, kernel
+from evenflow.generation.draws import generator
 from evenflow.keys import candidate_kernel, candidates, salts, workers_of
+from evenflow.numeric.arrays import NEVER, Int64s, Rows, State, UInt64s, Whole, record
+from evenflow.numeric.kernels import inlined, kernel
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.dalton import split_keys
 from evenflow.partitioners.dalton.bandit import BanditOptions, BanditPolicy, choose, raise_cap, reward

@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from evenflow.arrays import Float64s, Int64s, State, UInt64s
 from evenflow.errors import IncompatibleStateError
+from evenflow.numeric.arrays import Float64s, Int64s, State, UInt64s
 from evenflow.partitioners.snapshots import VERSION, pack, unpack
-from evenflow.strict_json import INT64, StrictObject
+from evenflow.text.strict_json import INT64, StrictObject
 
 _NUMBERS = {"total", "late", "dsync_ms"}
 _MOST = 1 << 40

@@ -26,9 +26,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, Rows, UInt64s, Whole
-from evenflow.kernels import kernel
 from evenflow.keys import first_slot
+from evenflow.numeric.arrays import NEVER, Float64s, Int32s, Int64s, Rows, UInt64s, Whole
+from evenflow.numeric.kernels import kernel
 
 INITIAL = -2.0
 COLD = -1

@@ -31,8 +31,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from evenflow.arrays import Float64s, Int64s, UInt64s
 from evenflow.errors import ConfigError
+from evenflow.numeric.arrays import Float64s, Int64s, UInt64s
 from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage, not_told
 from evenflow.partitioners.dalton.q_table import INITIAL
 from evenflow.partitioners.exchange import Merger, Message

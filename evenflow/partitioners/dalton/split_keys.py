@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Float64s, Int64s, State, record, records
+from evenflow.numeric.arrays import NEVER, Float64s, Int64s, State, record, records
 from evenflow.partitioners.dalton.q_table import COLD, INITIAL, META, ROW, QTable, find, index
 
 _LEAST_ROWS = 16

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Int64s, Rows, UInt64s, Whole, records
-from evenflow.kernels import kernel
 from evenflow.keys import first_slot
+from evenflow.numeric.arrays import NEVER, Int64s, Rows, UInt64s, Whole, records
+from evenflow.numeric.kernels import kernel
 
 CELL = np.dtype([("key", np.uint64), ("window", np.int64), ("count", np.int64), ("last", np.int64)])
 """The key, the window that filled the slot, its count, the slide in which it was last noted."""

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Int64s, Whole
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import NEVER, Int64s, Whole
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.evenflow.frequent import fade, halve, sure
 from evenflow.partitioners.evenflow.holder_rings import drop_all, drop_unused
 from evenflow.partitioners.evenflow.holders import fewest_of

@@ -26,9 +26,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s, Rows, UInt64s, Whole, record
-from evenflow.eights import WIDTH, equal, lowest_bit, place_of_least, set_of
-from evenflow.kernels import inlined, kernel
+from evenflow.numeric.arrays import Int32s, Int64s, Rows, UInt64s, Whole, record
+from evenflow.numeric.kernels import inlined, kernel
+from evenflow.sketches.eight_wide import WIDTH, equal, lowest_bit, place_of_least, set_of
 
 WAYS = WIDTH
 PARTS = 1024

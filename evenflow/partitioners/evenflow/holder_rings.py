@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s, Rows, Whole, record, records
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import Int32s, Int64s, Rows, Whole, record, records
+from evenflow.numeric.kernels import kernel
 
 _SPREAD = 0x9E3779B1  # 2^32 / the golden ratio, made a prime: spreads small numbers over the table
 

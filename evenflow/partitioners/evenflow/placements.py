@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import NEVER, Int64s, Rows, UInt32s, Whole, record
-from evenflow.kernels import inlined, kernel
 from evenflow.keys import mix64
+from evenflow.numeric.arrays import NEVER, Int64s, Rows, UInt32s, Whole, record
+from evenflow.numeric.kernels import inlined, kernel
 
 _STAMPS = 4095  # 12 bits, less the 0 that stands for a free cell
 _SLOWEST, _FASTEST = 1024, 16

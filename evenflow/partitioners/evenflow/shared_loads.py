@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evenflow.arrays import Float64s, Int64s
 from evenflow.errors import IncompatibleStateError
+from evenflow.numeric.arrays import Float64s, Int64s
 from evenflow.partitioners.exchange import Merger, Message
 
 ROUNDS = np.dtype([(name, np.int64) for name in ("round", "told", "due", "unanswered")])

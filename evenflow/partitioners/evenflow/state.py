@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Float64s, Int64s, Rows, UInt64s, Whole
-from evenflow.kernels import inlined
+from evenflow.numeric.arrays import Float64s, Int64s, Rows, UInt64s, Whole
+from evenflow.numeric.kernels import inlined
 from evenflow.partitioners.evenflow.frequent import Frequent
 from evenflow.partitioners.evenflow.holder_rings import Rings
 from evenflow.partitioners.evenflow.placements import Placements

@@ -67,10 +67,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
-from evenflow.arrays import NEVER, Float64s, Int64s, State, UInt64s, record, records
 from evenflow.errors import IncompatibleStateError
-from evenflow.kernels import kernel
 from evenflow.keys import mix64, salts
+from evenflow.numeric.arrays import NEVER, Float64s, Int64s, State, UInt64s, record, records
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.base import FASTEST, SLOWEST, Block, Partitioner
 from evenflow.partitioners.evenflow.clock import brings_later, tuples_per_cell
 from evenflow.partitioners.evenflow.explain import explain

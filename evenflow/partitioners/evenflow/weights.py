@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.arrays import Float64s, Rows, Whole, record
-from evenflow.kernels import inlined, kernel
+from evenflow.numeric.arrays import Float64s, Rows, Whole, record
+from evenflow.numeric.kernels import inlined, kernel
 from evenflow.partitioners.evenflow.frequent import FINE, Frequent, change_unit, count_finely
 from evenflow.partitioners.evenflow.state import SCALE, Water
 

@@ -48,10 +48,10 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Float64s, Int32s, Int64s, Rows, State, UInt64s, Whole, record
 from evenflow.errors import ConfigError
-from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate, candidate_kernel, first_slot, salt_kernel
+from evenflow.numeric.arrays import Float64s, Int32s, Int64s, Rows, State, UInt64s, Whole, record
+from evenflow.numeric.kernels import inlined, kernel
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.papers import HETEROGENEOUS

@@ -24,10 +24,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import UInt32s, UInt64s, Whole
-from evenflow.draws import draw_unit
-from evenflow.eights import WIDTH, equal, lowest_bit, set_of
-from evenflow.kernels import inlined, kernel
+from evenflow.generation.draws import draw_unit
+from evenflow.numeric.arrays import UInt32s, UInt64s, Whole
+from evenflow.numeric.kernels import inlined, kernel
+from evenflow.sketches.eight_wide import WIDTH, equal, lowest_bit, set_of
 
 _FIRST = np.uint32(1)
 

@@ -39,9 +39,9 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, Int64s, State
-from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, candidates, salts, workers_of
+from evenflow.numeric.arrays import NEVER, Int64s, State
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.grouping.hot_keys import HotKeys, HotTable, count, crowded, roll

@@ -34,9 +34,9 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
-from evenflow.kernels import inlined, kernel
 from evenflow.keys import candidate_kernel, candidates, salts, workers_of
+from evenflow.numeric.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, Whole, record
+from evenflow.numeric.kernels import inlined, kernel
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.papers import DYNAMIC_KEY_GROUPING

@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import NEVER, Rows, State, Whole, record, records
-from evenflow.kernels import inlined, kernel
 from evenflow.keys import first_slot
+from evenflow.numeric.arrays import NEVER, Rows, State, Whole, record, records
+from evenflow.numeric.kernels import inlined, kernel
 from evenflow.sketches.window_loads import end_of
 
 CLOCK = np.dtype(

@@ -33,10 +33,10 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Int64s, State, UInt64s
-from evenflow.draws import draw, generator
-from evenflow.kernels import inlined, kernel
+from evenflow.generation.draws import draw, generator
 from evenflow.keys import Candidates, candidate_kernel, candidates, mix64, workers_of
+from evenflow.numeric.arrays import Int64s, State, UInt64s
+from evenflow.numeric.kernels import inlined, kernel
 from evenflow.partitioners.base import Block, Options, Partitioner
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.grouping.coin_synopsis import (

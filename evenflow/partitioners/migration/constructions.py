@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s, Rows, UInt8s, record
-from evenflow.kernels import inlined, kernel
+from evenflow.numeric.arrays import Int32s, Int64s, Rows, UInt8s, record
+from evenflow.numeric.kernels import inlined, kernel
 
 _NONE = -1
 _LARGEST = np.int64(2**63 - 1)

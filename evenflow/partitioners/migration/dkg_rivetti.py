@@ -37,10 +37,10 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Int32s, Int64s, State
 from evenflow.errors import ConfigError
-from evenflow.kernels import kernel
 from evenflow.keys import candidate, candidate_kernel, candidates, salts, workers_of
+from evenflow.numeric.arrays import Int32s, Int64s, State
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.base import Block, Options, Partitioner
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.papers import EFFICIENT_KEY_GROUPING

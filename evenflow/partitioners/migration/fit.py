@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s, UInt8s, Whole
-from evenflow.kernels import inlined, kernel
+from evenflow.numeric.arrays import Int32s, Int64s, UInt8s, Whole
+from evenflow.numeric.kernels import inlined, kernel
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 
 _END = -1

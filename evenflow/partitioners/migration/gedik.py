@@ -42,8 +42,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, record
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, record
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.base import Block, Options
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.migration.constructions import PlacementPrices, placing, readj, redist, scan

@@ -46,9 +46,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import NEVER, Float64s, Int32s, Int64s, Rows, State, UInt64s, record
-from evenflow.kernels import kernel
 from evenflow.keys import candidate, candidate_kernel, candidates, salts, workers_of
+from evenflow.numeric.arrays import NEVER, Float64s, Int32s, Int64s, Rows, State, UInt64s, record
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.migration.fit import lists, rebalance

@@ -7,7 +7,7 @@ from copy import deepcopy
 
 import numpy as np
 
-from evenflow.arrays import Rows
+from evenflow.numeric.arrays import Rows
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation
 from evenflow.sketches.window_loads import moves

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int32s, UInt32s, UInt64s
-from evenflow.kernels import inlined, kernel
 from evenflow.keys import GOLDEN, mix64, salts
+from evenflow.numeric.arrays import Int32s, UInt32s, UInt64s
+from evenflow.numeric.kernels import inlined, kernel
 
 _SALT = 1 << 41
 _MOST_POINTS = 1 << 24

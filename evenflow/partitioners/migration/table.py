@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int32s, UInt64s
-from evenflow.kernels import inlined, kernel
 from evenflow.keys import first_slot
+from evenflow.numeric.arrays import Int32s, UInt64s
+from evenflow.numeric.kernels import inlined, kernel
 
 NOWHERE = -1
 """The worker of a key that the table does not have."""

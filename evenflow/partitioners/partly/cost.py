@@ -9,8 +9,8 @@ a ratio, so tuples alone decide. A reward to learn from needs all three.
 
 from __future__ import annotations
 
-from evenflow.arrays import Int64s, Whole
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import Int64s, Whole
+from evenflow.numeric.kernels import kernel
 
 
 @kernel

@@ -30,8 +30,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import Float64s, Int64s, Whole
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import Float64s, Int64s, Whole
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.partly.actions import (
     CHOICES,
     LEAST_BOTH,

@@ -22,12 +22,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import Whole
 from evenflow.errors import ConfigError
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import Whole
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.partly.actions import ACTIONS
 from evenflow.partitioners.partly.episode import FEATURES, MOST_HEAD, Float32s
-from evenflow.strict_json import INT64, StrictObject, read_object
+from evenflow.text.strict_json import INT64, StrictObject, read_object
 
 VERSION = 1
 """Of the file. It rises when the observation or the actions change, because a policy fits only those it was trained on."""

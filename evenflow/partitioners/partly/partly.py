@@ -34,7 +34,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Int64s, State
+from evenflow.numeric.arrays import Int64s, State
 from evenflow.partitioners.base import Options
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.papers import MICRO_BATCHES

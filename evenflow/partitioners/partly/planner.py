@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import Int32s, Int64s
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.partly.actions import MOST_SHARES
 from evenflow.partitioners.partly.cost import cost_of
 from evenflow.partitioners.partly.episode import FACTS, HEAD, MOST_HEAD, Episode, act, begin, observe

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from evenflow.arrays import Int32s, Int64s, Whole
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import Int32s, Int64s, Whole
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.partly.episode import ALL_TUPLES, HEAD, Episode
 from evenflow.sketches.least_loaded import raised, rebuild, winner
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from evenflow.arrays import Int32s, Whole
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import Int32s, Whole
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.partly.cost import cost_of
 from evenflow.partitioners.partly.episode import (
     AT,

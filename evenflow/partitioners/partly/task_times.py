@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from evenflow.arrays import Int64s, Whole
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import Int64s, Whole
+from evenflow.numeric.kernels import kernel
 
 
 class Prices(NamedTuple):

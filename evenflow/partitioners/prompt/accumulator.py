@@ -34,9 +34,9 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.arrays import NEVER, Int32s, Int64s, Rows, UInt64s, Whole, record, records
-from evenflow.kernels import kernel
 from evenflow.keys import first_slot
+from evenflow.numeric.arrays import NEVER, Int32s, Int64s, Rows, UInt64s, Whole, record, records
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.costs import ones
 from evenflow.partitioners.prompt.count_tree import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from evenflow.arrays import Int32s, Int64s, UInt64s
+from evenflow.numeric.arrays import Int32s, Int64s, UInt64s
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.prompt.accumulator import Accumulator
 from evenflow.partitioners.prompt.data_blocks import KeyPlacement, dispatch

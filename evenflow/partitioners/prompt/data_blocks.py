@@ -36,8 +36,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s, Whole
-from evenflow.kernels import inlined, kernel
+from evenflow.numeric.arrays import Int32s, Int64s, Whole
+from evenflow.numeric.kernels import inlined, kernel
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 
 

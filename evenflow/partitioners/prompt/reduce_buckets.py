@@ -28,9 +28,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.arrays import Bools, Int32s, Int64s, UInt64s
-from evenflow.kernels import kernel
 from evenflow.keys import bucket_of
+from evenflow.numeric.arrays import Bools, Int32s, Int64s, UInt64s
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.prompt.accumulator import descending
 
 

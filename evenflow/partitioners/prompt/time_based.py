@@ -23,8 +23,8 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from evenflow.arrays import Int32s, Int64s, State, UInt64s
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import Int32s, Int64s, State, UInt64s
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.base import Block, Options, Partitioner
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.papers import MICRO_BATCHES

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.arrays import Int32s, State, UInt64s
-from evenflow.kernels import kernel
 from evenflow.keys import candidate_kernel, candidates, salts, workers_of
+from evenflow.numeric.arrays import Int32s, State, UInt64s
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.papers import TWO_CHOICES

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.arrays import Int32s, Int64s, State
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import Int32s, Int64s, State
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.papers import TWO_CHOICES

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from evenflow.errors import ConfigError
-from evenflow.settings.input import parse_delimiter
+from evenflow.settings.sections.input import parse_delimiter
 from evenflow.sources.files import ByteStream, head_lines, opened_single, read_single, unwrapped_name
 from evenflow.sources.source import (
     SourceFormat,

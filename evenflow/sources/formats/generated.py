@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from evenflow.laws import LAWS
+from evenflow.generation.laws import LAWS
 from evenflow.sources.generators import generate
 from evenflow.sources.source import SourceFormat
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from evenflow.rank_laws import numbered_times
+from evenflow.generation.rank_laws import numbered_times
 from evenflow.settings.word_options import WordOptions
 from evenflow.sources.event_time import render_times
 from evenflow.sources.recorded import Draw

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evenflow.generation.rank_laws import numbered_times
 from evenflow.grammar.column_types import ColumnType
-from evenflow.rank_laws import numbered_times
 from evenflow.settings.word_options import WordOptions
 from evenflow.sources.recorded import DataSet, Draw
 

@@ -19,8 +19,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from evenflow.errors import ConfigError
+from evenflow.generation.rank_laws import numbered_times
 from evenflow.grammar.column_types import ColumnType
-from evenflow.rank_laws import numbered_times
 from evenflow.settings.word_options import WordOptions
 from evenflow.sources.formats.csv_files import read_csv
 from evenflow.sources.source import SourceFormat, SourceOptions, TableSource, bounded

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from evenflow.errors import ConfigError
-from evenflow.rank_laws import numbered_times
+from evenflow.generation.rank_laws import numbered_times
 from evenflow.sources.event_time import render_times
 from evenflow.sources.files import read_many
 from evenflow.sources.source import SourceFormat, SourceOptions, TableSource, bounded

@@ -1,9 +1,9 @@
 """The policy decides by its name, as in `[control]`, in evenflow's simulator of a stage that gets more and more tuples."""
 
 from evenflow.elasticity import create
-from evenflow.elasticity.arrivals import Poisson
-from evenflow.elasticity.driving import drive
-from evenflow.elasticity.environments import ElasticStage
+from evenflow.elasticity.simulated.arrivals import Poisson
+from evenflow.elasticity.simulated.driving import drive
+from evenflow.elasticity.simulated.environments import ElasticStage
 
 
 def test_a_stage_that_stays_busy_gets_workers_until_it_keeps_up() -> None:

@@ -1,4 +1,4 @@
-"""A file system in memory, and folders on it with the interface of `spark_consumers.folders.Folder`.
+"""A file system in memory, and folders on it with the interface of `spark_consumers.checkpoints.folders.Folder`.
 
 A name that ends a rename is there whole or not at all, as on a local disk.
 """

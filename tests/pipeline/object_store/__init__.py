@@ -19,8 +19,8 @@ from pyarrow import fs
 
 from evenflow.errors import ServiceError
 from evenflow.settings import Settings
-from spark_consumers.jars import cache_dir
-from spark_consumers.runs import COMPLETE, newest_run
+from spark_consumers.checkpoints.runs import COMPLETE, newest_run
+from spark_consumers.jars.fetch import cache_dir
 from tests.ground.machine import locked
 
 BUCKET = "checkpoints"

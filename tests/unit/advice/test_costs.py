@@ -16,7 +16,7 @@ from evenflow.advice.rule import judged
 from evenflow.advice.sample import keys_of, zipf_exponent
 from evenflow.partitioners import create
 from evenflow.simulation import Scenario, entrant, from_columns, generated, simulate
-from evenflow.written import name_of
+from evenflow.text.options import name_of
 from tests.examples import examples
 
 

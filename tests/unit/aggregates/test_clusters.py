@@ -6,8 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.aggregates.clustering import improved, objective, vote
-from evenflow.aggregates.similarity import similarities
+from evenflow.aggregates.partials.clustering import improved, objective, vote
+from evenflow.aggregates.partials.similarity import similarities
 from evenflow.settings import Query
 from tests.examples import examples
 

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from evenflow.aggregates import AGGREGATES, AggregatePlan
 from evenflow.aggregates.aggregate import Call
-from evenflow.aggregates.grouping import group_rows
+from evenflow.aggregates.partials.grouping import group_rows
+from evenflow.aggregates.partials.reductions import reduce_column
 from evenflow.aggregates.plan import Output
-from evenflow.aggregates.reductions import reduce_column
 from evenflow.errors import ConfigError
 from evenflow.settings import AggregateSpec, Query
-from evenflow.twostep.stored import table_bytes
+from evenflow.twostep.reducing.stored import table_bytes
 from tests.examples import examples
 
 WIDE = Context(prec=40)

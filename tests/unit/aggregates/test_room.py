@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.aggregates.clustering import clusters_room
+from evenflow.aggregates.partials.clustering import clusters_room
 from evenflow.aggregates.plan import Output
 from evenflow.limits import ENTRY_BYTES, ROW_BYTES, json_row, partial_row
 from evenflow.settings import Query

@@ -9,17 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.partitioners_prompt_plan import COSTS, planning_costs
-from benchmarks.reproducing.batch_work import BatchWork, Tasks, batch_work
-from benchmarks.reproducing.kept_costs import Costs, kept_costs, kept_planning
-from benchmarks.reproducing.paper_000 import batch_rates, clustering
-from benchmarks.reproducing.paper_000.grid import CAM
-from benchmarks.reproducing.paper_001 import queue_grid, queue_rates
-from benchmarks.reproducing.plan import Stream, quick_plan
-from benchmarks.reproducing.routing import circling, renamed
-from evenflow.arrays import Int32s, UInt64s
+from benchmarks.partitioners.prompt_plan import COSTS, planning_costs
+from evenflow.generation.rank_laws import labels
 from evenflow.keys import bucket_of, hash_keys
-from evenflow.rank_laws import labels
+from evenflow.numeric.arrays import Int32s, UInt64s
+from papers.batch_work import BatchWork, Tasks, batch_work
+from papers.kept_costs import Costs, kept_costs, kept_planning
+from papers.paper_000 import clustering
+from papers.paper_000.batches import rates as batch_rates
+from papers.paper_000.grid import CAM
+from papers.paper_001 import queue_grid, queue_rates
+from papers.plan import Stream, quick_plan
+from papers.routing import circling, renamed
 
 KEYS, MAPS, REDUCES = 6, 3, 2
 TASKS = Tasks(MAPS, REDUCES)

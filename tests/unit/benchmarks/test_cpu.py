@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from benchmarks.cpu import COMPILERS, MACHINE, CpuMeter, Ledger, budget, occupancy, total
-from benchmarks.processes import Process, ProcessTable
+from benchmarks.measuring.cpu import COMPILERS, MACHINE, CpuMeter, Ledger, budget, occupancy, total
+from benchmarks.measuring.processes import Process, ProcessTable
 
 ROOT, CHILD, OTHER = 100, 200, 300
 

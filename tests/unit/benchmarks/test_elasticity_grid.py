@@ -9,13 +9,13 @@ from statistics import median
 
 import pytest
 
-from benchmarks.elasticity_grid.__main__ import FIGURES, PAGE, main
-from benchmarks.elasticity_grid.loads import LOADS, STATED
-from benchmarks.elasticity_grid.measuring import POLICIES, SEEDS, measure
-from benchmarks.elasticity_grid.page import PARTS, RECOMMENDED, Grid
+from benchmarks.elasticity.grid.__main__ import FIGURES, PAGE, main
+from benchmarks.elasticity.grid.loads import LOADS, STATED
+from benchmarks.elasticity.grid.measuring import POLICIES, SEEDS, measure
+from benchmarks.elasticity.grid.page import PARTS, RECOMMENDED, Grid
 from evenflow import elasticity
 from evenflow.elasticity.registry import built_in
-from evenflow.settings.control import ControlSettings
+from evenflow.settings.sections.control import ControlSettings
 
 ROOT = Path(__file__).parents[3]
 
@@ -30,7 +30,7 @@ def grid() -> Grid:
 def test_the_guide_has_the_tables_of_the_kept_figures(grid: Grid, part: str) -> None:
     page = (ROOT / PAGE).read_text()
     assert f"<!-- elasticity_grid {part} -->\n{PARTS[part](grid)}\n" in page, (
-        "run python -m benchmarks.elasticity_grid"
+        "run python -m benchmarks.elasticity.grid"
     )
 
 

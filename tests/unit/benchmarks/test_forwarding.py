@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.forwarding import row
-from benchmarks.forwarding_ways import ForwardingCase
+from benchmarks.cores.forwarding import row
+from benchmarks.cores.forwarding_ways import ForwardingCase
 
 
 def test_hashing_announces_nothing_and_finishes_everything() -> None:

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.pictures import keep_rows
-from benchmarks.reproducing import group_ahead
-from benchmarks.reproducing.group_ahead import grid, measuring
-from benchmarks.reproducing.group_ahead.loads import LOADS, SPIKE, SPIKES, drawn
-from benchmarks.reproducing.group_ahead.queue import WAYS, Course, Scheduling, Way, play, throughput
-from benchmarks.reproducing.plan import Opened, quick_plan
-from benchmarks.spark_batches_a_trigger import row
-from benchmarks.spark_triggers import Turn, figures
+from benchmarks.spark.batches_a_trigger import row
+from benchmarks.spark.triggers import Turn, figures
 from evenflow.elasticity import Bounds, Policy, create
+from papers import group_ahead
+from papers.group_ahead import grid, measuring
+from papers.group_ahead.loads import LOADS, SPIKE, SPIKES, drawn
+from papers.group_ahead.queue import WAYS, Course, Scheduling, Way, play, throughput
+from papers.plan import Opened, quick_plan
 from tests.examples import examples
 
 PLAN = quick_plan(Path(), 1)

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.measuring.page_tables import into_page
 from benchmarks.own_grid import measuring, parts
 from benchmarks.own_grid.__main__ import PAGE, main
 from benchmarks.own_grid.measuring import FULL, QUICK
 from benchmarks.own_grid.parts import PARTS, SPEEDS
-from benchmarks.page_tables import into_page
 
 
 @pytest.mark.family

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.reproducing.kept_costs import kept_costs
-from benchmarks.reproducing.partly import grid, measuring
-from benchmarks.reproducing.partly.claims import _reached
-from benchmarks.reproducing.plan import Opened, full_plan, quick_plan
 from evenflow.keys import bucket_of, salts
 from evenflow.simulation.streams import rank_hashes
 from evenflow.training.batches import BatchLaw
 from evenflow.training.learner import Training
+from papers.kept_costs import kept_costs
+from papers.partly import grid, measuring
+from papers.partly.claims import _reached
+from papers.plan import Opened, full_plan, quick_plan
 from tests.examples import examples
 
 PLAN = full_plan(Path(), 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.peers import flink
+from benchmarks.pipeline.rivals import flink
 from evenflow.errors import ServiceError
 
 

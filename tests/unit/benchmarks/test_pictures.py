@@ -5,17 +5,17 @@ from itertools import pairwise
 from pathlib import Path
 
 from benchmarks import pictures
-from benchmarks.reproducing import suite_pictures
-from benchmarks.reproducing.group_ahead.grid import SPIKE_BATCHES, spike
-from benchmarks.reproducing.paper_000 import suite
-from benchmarks.reproducing.paper_001 import block_grid, blocks
-from benchmarks.reproducing.paper_002 import grid, page
-from benchmarks.reproducing.paper_002.formulas import formulas
-from benchmarks.reproducing.paper_004 import page as page_004
-from benchmarks.reproducing.paper_004.grid import data_cell
-from benchmarks.reproducing.plan import full_plan
-from benchmarks.reproducing.store import SectionFigures, Store
 from evenflow.charts.lines import Line
+from papers.group_ahead.grid import SPIKE_BATCHES, spike
+from papers.paper_000 import suite
+from papers.paper_001 import block_grid, blocks
+from papers.paper_002 import grid, page
+from papers.paper_002.formulas import formulas
+from papers.paper_004 import page as page_004
+from papers.paper_004.grid import data_cell
+from papers.pictures import suite_pictures
+from papers.plan import full_plan
+from papers.store import SectionFigures, Store
 
 PLAN = full_plan(Path(), 1)
 FOLDER = Path("docs/reproducing")

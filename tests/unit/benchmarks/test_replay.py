@@ -10,10 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.reproducing.kept_costs import Costs, kept_costs
-from benchmarks.reproducing.paper_000.converging import courses
-from benchmarks.reproducing.paper_000.replay import WAYS, Counts, Routing, counted, shortest_slide
-from benchmarks.reproducing.paper_000.several import (
+from benchmarks.cores.stage_costs import COSTS, StageSize, costs
+from evenflow.elasticity.simulated.queues import lindley
+from evenflow.numeric.arrays import Int32s
+from evenflow.simulation import KeyedStream
+from papers.kept_costs import Costs, kept_costs
+from papers.paper_000.converging import courses
+from papers.paper_000.replay import WAYS, Counts, Routing, counted, shortest_slide
+from papers.paper_000.several import (
     COOPERATIVE,
     Run,
     announced_rate,
@@ -24,11 +28,7 @@ from benchmarks.reproducing.paper_000.several import (
     tabled,
     whole_keys_imbalance,
 )
-from benchmarks.reproducing.plan import Stream
-from benchmarks.stage_costs import COSTS, StageSize, costs
-from evenflow.arrays import Int32s
-from evenflow.elasticity.queues import lindley
-from evenflow.simulation import KeyedStream
+from papers.plan import Stream
 from tests.examples import examples
 
 COMBINERS, REDUCERS, KEYS, SLIDES, SPAN = 3, 2, 6, 5, 2

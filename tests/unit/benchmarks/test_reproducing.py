@@ -9,27 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.reproducing.__main__ import main
-from benchmarks.reproducing.claims import Claim, Outcome, judged, verdict
-from benchmarks.reproducing.comparing import lower, no_higher, same
-from benchmarks.reproducing.compute import missing
-from benchmarks.reproducing.data import DATASETS, read_dataset
-from benchmarks.reproducing.drawn import DAILY, DRAWN, SUDDEN, TPCH_Q1, TPCH_Q3
-from benchmarks.reproducing.markdown import figure, number
-from benchmarks.reproducing.paper_000.heavy_hitters import limited
-from benchmarks.reproducing.paper_000.reducers import reduced
-from benchmarks.reproducing.paper_000.talking import talk
-from benchmarks.reproducing.paper_002.formulas import formula
-from benchmarks.reproducing.paper_004.claims import judged_streams
-from benchmarks.reproducing.plan import LEAST_SEEDS, Cell, Plan, Stream, full_plan, quick_plan
-from benchmarks.reproducing.sections import SECTIONS
-from benchmarks.reproducing.store import MissingError, SectionFigures, Store
 from evenflow.errors import ConfigError
 from evenflow.keys import candidate
 from evenflow.partitioners import Partitioner, names
 from evenflow.simulation import Channel, Scenario, entrant
 from evenflow.simulation.routing import route
-from evenflow.written import name_of
+from evenflow.text.options import name_of
+from papers.__main__ import main
+from papers.claims import Claim, Outcome, judged, verdict
+from papers.comparing import lower, no_higher, same
+from papers.compute import missing
+from papers.data import DATASETS, read_dataset
+from papers.drawn_streams import DAILY, DRAWN, SUDDEN, TPCH_Q1, TPCH_Q3
+from papers.markdown import figure, number
+from papers.paper_000.heavy_hitters import limited
+from papers.paper_000.reducers import reduced
+from papers.paper_000.talking import talk
+from papers.paper_002.formulas import formula
+from papers.paper_004.claims import judged_streams
+from papers.plan import LEAST_SEEDS, Cell, Plan, Stream, full_plan, quick_plan
+from papers.sections import SECTIONS
+from papers.store import MissingError, SectionFigures, Store
 
 pytestmark = pytest.mark.xdist_group("reproducing")
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.reproducing.inventory import PAPERS, TITLE, anchor, claims, title
-from benchmarks.reproducing.inventory.item import NOT_MEASURED as NOWHERE
-from benchmarks.reproducing.inventory.item import Item
-from benchmarks.reproducing.inventory.sources import items_of
-from benchmarks.reproducing.report import NOT_MEASURED
-from benchmarks.reproducing.sections import SECTIONS
+from papers.inventory import PAPERS, TITLE, anchor, claims, title
+from papers.inventory.item import NOT_MEASURED as NOWHERE
+from papers.inventory.item import Item
+from papers.inventory.sources import items_of
+from papers.report import NOT_MEASURED
+from papers.sections import SECTIONS
 
 PAGE = (Path(__file__).parents[3] / "docs/reproducing.md").read_text(encoding="utf-8")
 CHAPTER = PAGE.partition(f"## {TITLE}\n")[2]

@@ -8,20 +8,20 @@ from typing import get_args
 
 import pytest
 
-from benchmarks.reproducing.claims import MEASURES, Claim, Judged, Measure, judged
-from benchmarks.reproducing.comparing import lower, no_higher
-from benchmarks.reproducing.group_ahead.claims import OTHERS, OURS
-from benchmarks.reproducing.group_ahead.grid import COSTS, beside, late
-from benchmarks.reproducing.group_ahead.loads import LOADS
-from benchmarks.reproducing.paper_000.several import COOPERATIVE, PAIRS
-from benchmarks.reproducing.paper_000.sources import two_cell
-from benchmarks.reproducing.paper_001.block_grid import NAME as BLOCKS
-from benchmarks.reproducing.paper_001.queue_claims import BEST_CAM, present, rates
-from benchmarks.reproducing.paper_001.queue_grid import INTERVALS, RIVALS
-from benchmarks.reproducing.paper_002.grid import LEAST_D_WORKERS, LEAST_D_ZIPFS, least_d_cell
-from benchmarks.reproducing.plan import full_plan
-from benchmarks.reproducing.sections import SECTIONS
-from benchmarks.reproducing.store import Store
+from papers.claims import MEASURES, Claim, Judged, Measure, judged
+from papers.comparing import lower, no_higher
+from papers.group_ahead.claims import OTHERS, OURS
+from papers.group_ahead.grid import COSTS, beside, late
+from papers.group_ahead.loads import LOADS
+from papers.paper_000.several import COOPERATIVE, PAIRS
+from papers.paper_000.sources import two_cell
+from papers.paper_001.block_grid import NAME as BLOCKS
+from papers.paper_001.queue_claims import BEST_CAM, present, rates
+from papers.paper_001.queue_grid import INTERVALS, RIVALS
+from papers.paper_002.grid import LEAST_D_WORKERS, LEAST_D_ZIPFS, least_d_cell
+from papers.plan import full_plan
+from papers.sections import SECTIONS
+from papers.store import Store
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/reproducing.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.page_tables import into_page
+from benchmarks.measuring.page_tables import into_page
 from benchmarks.scale.__main__ import FOLDER, PAGE, tables
 from benchmarks.scale.load import groups_skew
 from benchmarks.scale.pages import ADVICE, WORDS, figure

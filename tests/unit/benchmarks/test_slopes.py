@@ -5,15 +5,15 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from benchmarks.catch_up import last_window
-from benchmarks.end_to_end import goal_met
-from benchmarks.latency import judged, percentile
+from benchmarks.measuring.latency import judged, percentile
+from benchmarks.measuring.slopes import Length, highest, slope
+from benchmarks.measuring.spread import Speed, beside
+from benchmarks.measuring.step_lines import progress, step, tell
+from benchmarks.pipeline.catch_up import last_window
+from benchmarks.pipeline.end_to_end import goal_met
+from benchmarks.pipeline.peers import ratios
+from benchmarks.pipeline.results import row_cost
 from benchmarks.runner import GROUPS, table
-from benchmarks.service_peers import ratios
-from benchmarks.service_results import row_cost
-from benchmarks.slopes import Length, highest, slope
-from benchmarks.spread import Speed, beside
-from benchmarks.telling import progress, step, tell
 
 
 def test_the_cold_start_is_not_in_the_slope() -> None:

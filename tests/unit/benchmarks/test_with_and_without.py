@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.cpu import COMPILERS
-from benchmarks.with_and_without import Pair, Piece, cost, having, pairs
+from benchmarks.measuring.cpu import COMPILERS
+from benchmarks.measuring.with_and_without import Pair, Piece, cost, having, pairs
 
 
 def piece(number: int, *, cpu: float = 1.0, seconds: float = 1.0) -> Piece:

@@ -25,9 +25,9 @@ from evenflow.partitioners import Partitioner, create
 from evenflow.settings import load_settings
 from evenflow.telemetry import PartitionerRecord
 from partitioner_service.app import reachable
-from partitioner_service.in_force import InForce
-from partitioner_service.key_answer import key_answer
-from partitioner_service.key_page import answered, as_json, question_of
+from partitioner_service.reports.key_answer import key_answer
+from partitioner_service.routing.plan_in_force import InForce
+from partitioner_service.web.key_page import answered, as_json, question_of
 from workbench.alive import Part
 from workbench.asking import instances_of
 

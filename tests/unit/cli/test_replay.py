@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import producers.replay
-import topics.waiting
+import topics.query.waiting
 import workbench.verify.views
 from cli.main import app
 from evenflow.commands.reading import opened
@@ -29,7 +29,7 @@ WARNING = "warning: all 2 tuples have the same time in 't', 2027-01-15 08:00:00 
 @pytest.fixture
 def orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A file whose rows have one time. No broker is asked for anything."""
-    monkeypatch.setattr(topics.waiting, "wait_for_input", lambda *some, **words: None)
+    monkeypatch.setattr(topics.query.waiting, "wait_for_input", lambda *some, **words: None)
     monkeypatch.setattr(producers.replay, "replay", lambda *some, **words: SENT)
     monkeypatch.setattr(workbench.verify.views, "verify_all", lambda *some, **words: Reports({"q": GOOD}))
     path = tmp_path / "orders.csv"

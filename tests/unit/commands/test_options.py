@@ -84,7 +84,7 @@ def test_our_services_talk_unless_told_to_be_quiet_and_clients_only_when_told_to
 ) -> None:
     def said(**how: bool) -> list[str]:
         configure(**{"quiet": False, "verbose": False, "as_json": False} | how)
-        for name in ("partitioner_service.source", "evenflow.spark", "faust", "other"):
+        for name in ("partitioner_service.kafka.source", "evenflow.spark", "faust", "other"):
             logging.getLogger(name).info("from %s", name)
         logging.getLogger("partitioner_service").warning("careful")
         captured = capsys.readouterr()
@@ -92,7 +92,7 @@ def test_our_services_talk_unless_told_to_be_quiet_and_clients_only_when_told_to
         return captured.err.splitlines()
 
     assert [line.partition(" INFO ")[2] for line in said()[:2]] == [
-        "from partitioner_service.source",
+        "from partitioner_service.kafka.source",
         "from evenflow.spark",
     ]
     assert len(said()) == 3

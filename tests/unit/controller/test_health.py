@@ -14,7 +14,7 @@ from tests.pages import page
 from tests.unit.talking.clock import Clock
 from topics.state import TopicState
 from topics.watch import TopicWatch
-from workbench.ports import free_ports
+from workbench.local.ports import free_ports
 
 
 def test_a_broker_that_is_gone_makes_a_controller_unhealthy_and_not_dead(

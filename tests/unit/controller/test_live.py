@@ -11,9 +11,9 @@ from controller.decide import Decider, Judgement, bounds_of
 from controller.evaluate import Evaluation
 from controller.live import ActionPolicy, ElasticLive
 from evenflow import elasticity
-from evenflow.elasticity.environments import ElasticChain, ElasticStage
-from evenflow.elasticity.objective import Objective, Outcome
-from evenflow.elasticity.queues import service_rate
+from evenflow.elasticity.simulated.environments import ElasticChain, ElasticStage
+from evenflow.elasticity.simulated.objective import Objective, Outcome
+from evenflow.elasticity.simulated.queues import service_rate
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.plans import Plan
 from evenflow.settings import Settings

@@ -9,11 +9,11 @@ import pytest
 
 from evenflow import elasticity
 from evenflow.elasticity import Bounds, Observation, StageObservation
-from evenflow.elasticity.arrivals import Arrivals, Pareto, Poisson, Trace
-from evenflow.elasticity.driving import Trajectory, drive
-from evenflow.elasticity.environments import ElasticChain, ElasticStage
-from evenflow.elasticity.operators import Operator
 from evenflow.elasticity.policies.mblinucb import MBLinUCBOptions
+from evenflow.elasticity.simulated.arrivals import Arrivals, Pareto, Poisson, Trace
+from evenflow.elasticity.simulated.driving import Trajectory, drive
+from evenflow.elasticity.simulated.environments import ElasticChain, ElasticStage
+from evenflow.elasticity.simulated.operators import Operator
 from tests.unit.elasticity.observations import BOUNDS, Plant
 
 STEP_S = 10.0

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from evenflow import elasticity
-from evenflow.arrays import Float64s
 from evenflow.elasticity import Bounds, Observation, Policy, StageObservation
-from evenflow.elasticity.agents import Agent, Load
-from evenflow.elasticity.arrivals import Trace
-from evenflow.elasticity.disjoint import DisjointLinUCB
-from evenflow.elasticity.driving import Trajectory, drive
-from evenflow.elasticity.environments import ElasticChain, ElasticStage
-from evenflow.elasticity.objective import Objective
-from evenflow.elasticity.operators import Operator
+from evenflow.elasticity.learning.agents import Agent, Load
+from evenflow.elasticity.learning.disjoint import DisjointLinUCB
+from evenflow.elasticity.simulated.arrivals import Trace
+from evenflow.elasticity.simulated.driving import Trajectory, drive
+from evenflow.elasticity.simulated.environments import ElasticChain, ElasticStage
+from evenflow.elasticity.simulated.objective import Objective
+from evenflow.elasticity.simulated.operators import Operator
 from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.numeric.arrays import Float64s
 
 QUICK = {"lmax_ms": 1000, "samples": 2_000}
 BOUNDS = Bounds(p_max=8, r_max=4)

@@ -13,11 +13,11 @@ from gymnasium.utils.env_checker import check_env
 
 import evenflow.simulation  # noqa: F401 - registers the environments
 from evenflow import elasticity
-from evenflow.elasticity.arrivals import Pareto, Poisson
-from evenflow.elasticity.driving import drive
-from evenflow.elasticity.environments import ElasticChain, ElasticStage
-from evenflow.elasticity.operators import Operator
-from evenflow.elasticity.queues import QueueModel
+from evenflow.elasticity.simulated.arrivals import Pareto, Poisson
+from evenflow.elasticity.simulated.driving import drive
+from evenflow.elasticity.simulated.environments import ElasticChain, ElasticStage
+from evenflow.elasticity.simulated.operators import Operator
+from evenflow.elasticity.simulated.queues import QueueModel
 from evenflow.errors import ConfigError
 
 NAMES = ("evenflow/ElasticStage-v0", "evenflow/ElasticChain-v0", "evenflow/ElasticGraph-v0")

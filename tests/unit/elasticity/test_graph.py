@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.elasticity.arrivals import Pareto, Poisson
-from evenflow.elasticity.graph import ElasticGraph
-from evenflow.elasticity.graph_agents import GraphAgents
+from evenflow.elasticity.learning.graph_agents import GraphAgents
+from evenflow.elasticity.learning.pretraining import Lessons
 from evenflow.elasticity.observation import StageObservation
-from evenflow.elasticity.operators import TAXI_GRAPH, Operator, OperatorGraph, topological_order
-from evenflow.elasticity.pretraining import Lessons
-from evenflow.elasticity.queues import QueueModel
+from evenflow.elasticity.simulated.arrivals import Pareto, Poisson
+from evenflow.elasticity.simulated.graph import ElasticGraph
+from evenflow.elasticity.simulated.operators import TAXI_GRAPH, Operator, OperatorGraph, topological_order
+from evenflow.elasticity.simulated.queues import QueueModel
 from evenflow.errors import ConfigError
 
 LESSONS = Lessons(samples=1_500, model=QueueModel(), length_s=10.0)

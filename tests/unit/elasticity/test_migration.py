@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from evenflow.elasticity.environments import ElasticChain, ElasticStage
-from evenflow.elasticity.migration import Migration, moved_by_rescale
-from evenflow.elasticity.queues import QueueModel
+from evenflow.elasticity.simulated.environments import ElasticChain, ElasticStage
+from evenflow.elasticity.simulated.migration import Migration, moved_by_rescale
+from evenflow.elasticity.simulated.queues import QueueModel
 from evenflow.errors import ConfigError
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.elasticity.arrivals import Arrivals, Pareto, Poisson, Trace
-from evenflow.elasticity.objective import Form, Objective, Outcome
-from evenflow.elasticity.queues import LN20, QueueModel, latency_bound, lindley, service_rate
+from evenflow.elasticity.simulated.arrivals import Arrivals, Pareto, Poisson, Trace
+from evenflow.elasticity.simulated.objective import Form, Objective, Outcome
+from evenflow.elasticity.simulated.queues import LN20, QueueModel, latency_bound, lindley, service_rate
 from evenflow.errors import ConfigError
 
 RATES = st.floats(0, 1000)

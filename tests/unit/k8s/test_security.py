@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from spark_consumers import own_pod
+from spark_consumers.cluster import own_pod
 
 K8S = Path(__file__).parents[3] / "k8s"
 _PATCHES = {"overlays/production/parts.yaml"}

@@ -10,17 +10,17 @@ from typing import Any
 import pyarrow as pa
 
 from evenflow import partitioners
-from evenflow.markers import EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.twostep import combine_task, reduce_windows
 from evenflow.twostep.tally import Tally
-from partitioner_service.parse import Parser
-from partitioner_service.reading.schemas import Schemas
-from partitioner_service.route import Router, Slice
+from evenflow.wire.markers import EndOfStream
+from partitioner_service.reading.parse import Parser
+from partitioner_service.reading.registered.schemas import Schemas
+from partitioner_service.routing.router import Router, Slice
 from spark_consumers.layout import Layout
 from spark_consumers.sinks import SINKS
-from topics.registry import Lookup
+from topics.schemas.registry import Lookup
 
 
 class Kept(dict[str, bytes]):

@@ -10,8 +10,8 @@ import pytest
 
 from evenflow.limits import JSON_GROWTH, LOOKUP_TEXT_BYTES
 from evenflow.settings import Settings
-from partitioner_service.blocks import Widths
-from partitioner_service.parse import Parsed, Parser
+from partitioner_service.kafka.block_sizes import Widths
+from partitioner_service.reading.parse import Parsed, Parser
 
 COLUMNS = {"region": "string", "weight": "int64"}
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from evenflow.reporting import unanswered
 from evenflow.settings import load_settings
-from evenflow.talking import unanswered
 from evenflow.telemetry import BatchRecord, HeartbeatRecord
 from monitoring.health import Checks, Turns
 from monitoring.instruments.spark import SparkInstruments
 from monitoring.serving import served
-from spark_consumers.health import Health
+from spark_consumers.reports.health import Health
 from tests.pages import page
 from tests.unit.talking.clock import Clock
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from evenflow.errors import IncompatibleStateError, ServiceError
-from evenflow.markers import EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.windows import NO_MARK
+from evenflow.wire.markers import EndOfStream
 from tests.unit.partitioner_service.kafka import Kafka, Row, connect
 from tests.unit.partitioner_service.lossy import INPUTS, Run
 from tests.unit.partitioner_service.member import Member

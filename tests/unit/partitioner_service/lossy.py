@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from random import Random
 
 from evenflow.errors import EvenflowError
-from evenflow.markers import EndOfStream
 from evenflow.partitioners import create
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from evenflow.twostep import combine_task, reduce
-from partitioner_service.route import Router, Slice
-from partitioner_service.session import Session, Stint, totals
+from evenflow.wire.markers import EndOfStream
+from partitioner_service.routing.router import Router, Slice
+from partitioner_service.routing.session import Session, Stint, totals
 from spark_consumers.layout import Layout
 
 INPUTS, WORKERS = 3, 3

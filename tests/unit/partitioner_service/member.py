@@ -9,16 +9,16 @@ from typing import Any
 from evenflow.partitioners import create
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from partitioner_service.added import Added
-from partitioner_service.batches import gate
-from partitioner_service.committed import TopicIds
-from partitioner_service.loop import Loop
-from partitioner_service.parts import Parts
-from partitioner_service.route import Router
-from partitioner_service.session import Session
-from partitioner_service.sink import Sink
-from partitioner_service.source import Source
-from partitioner_service.watchdog import Watchdog
+from partitioner_service.begin.added_partitions import Added
+from partitioner_service.kafka.committed_state import TopicIds
+from partitioner_service.kafka.sink import Sink
+from partitioner_service.kafka.source import Source
+from partitioner_service.kafka.watchdog import Watchdog
+from partitioner_service.plane.loop import Loop
+from partitioner_service.plane.opening import Parts
+from partitioner_service.routing.batches import gate
+from partitioner_service.routing.router import Router
+from partitioner_service.routing.session import Session
 from tests.unit.partitioner_service.kafka import Consumer, Kafka, Producer
 
 NOTHING = SimpleNamespace(

@@ -9,10 +9,10 @@ import pytest
 
 from evenflow.settings import load_settings
 from evenflow.telemetry import BatchesState, BatchState
-from partitioner_service.batch_concerns import BatchConcerns
-from partitioner_service.gate import Why
-from partitioner_service.rejected import Rejected
-from partitioner_service.talk import Talk
+from partitioner_service.reports.batch_concerns import BatchConcerns
+from partitioner_service.reports.log_lines import Talk
+from partitioner_service.reports.rejected import Rejected
+from partitioner_service.routing.gate import Why
 from tests.unit.partitioner_service.test_talk import status
 from tests.unit.talking.clock import Clock
 

@@ -18,16 +18,16 @@ from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
 from evenflow.keys import hash_keys
-from evenflow.markers import EndOfStream
 from evenflow.plans import Plan
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from evenflow.wire import decode_frame
 from evenflow.wire.frame import Frame
-from partitioner_service.batches import Batches, Heartbeat, batching, gate
-from partitioner_service.gate import Straight
-from partitioner_service.learned import new_partitioner
-from partitioner_service.route import Routed, Router, Slice
+from evenflow.wire.markers import EndOfStream
+from partitioner_service.kafka.learned_state import new_partitioner
+from partitioner_service.routing.batches import Batches, Heartbeat, batching, gate
+from partitioner_service.routing.gate import Straight
+from partitioner_service.routing.router import Routed, Router, Slice
 
 Row = tuple[str, int]
 """Key and event time (ms)."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.settings import Settings
-from partitioner_service.blocks import Widths, cut
+from partitioner_service.kafka.block_sizes import Widths, cut
 
 SIZES = st.tuples(st.integers(0, 40), st.integers(0, 40))
 

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from evenflow.settings import PartitionerSettings
-from partitioner_service.chosen import ChosenRhythm
+from partitioner_service.plane.rhythm import ChosenRhythm
 
 
 def test_a_choice_is_said_once_a_change(caplog: pytest.LogCaptureFixture) -> None:

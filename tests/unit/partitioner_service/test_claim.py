@@ -11,8 +11,8 @@ import pytest
 from evenflow.errors import IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Query, Settings
-from partitioner_service import claim
-from partitioner_service.watchdog import Watchdog
+from partitioner_service.begin import claim
+from partitioner_service.kafka.watchdog import Watchdog
 from topics.state import TopicState
 
 SETTINGS = Settings(query={"name": "q"}, input={"partitions": 2})

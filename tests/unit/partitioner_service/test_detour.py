@@ -13,11 +13,11 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError
 from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import load_settings
-from partitioner_service.detour import Detour
 from partitioner_service.fetch.fetched import Fetched
+from partitioner_service.kafka.detour import Detour
 from tests.unit.topics.test_bombs import built
-from topics.bombs import Bomb
-from topics.raw_batches import RawBatch, RawFetch, batches_of
+from topics.batches.bombs import Bomb
+from topics.batches.raw_batches import RawBatch, RawFetch, batches_of
 
 BOMB = Bomb(14, 93, "gzip", 90_000, 134_217_728)
 
@@ -50,7 +50,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     """Four records in two batches before a bomb, and one behind it."""
     bomb = built(1, [bytes(5_000_000)] * 40, first=14)
     made = Log([built(1, [b"a" * 90, b"b" * 90], first=10), built(0, [b"c", b"d"], first=12), bomb])
-    monkeypatch.setattr("partitioner_service.detour.RawReader", made)
+    monkeypatch.setattr("partitioner_service.kafka.detour.RawReader", made)
     return made
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from partitioner_service.loop import Loop
-from partitioner_service.session import Stint
+from partitioner_service.plane.loop import Loop
+from partitioner_service.routing.session import Stint
 
 ENDED: Any = SimpleNamespace(ended=True)
 BOTH = {0: ENDED, 1: ENDED}

@@ -8,7 +8,7 @@ from typing import Any
 from evenflow.partitioners import create
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from partitioner_service.route import Routed, Router, Slice
+from partitioner_service.routing.router import Routed, Router, Slice
 
 QUERY: dict[str, Any] = {
     "window": 10,

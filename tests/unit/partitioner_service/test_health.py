@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evenflow.telemetry import Standstill
-from partitioner_service.health import Health, broker_gone, standing_still
+from partitioner_service.reports.health import Health, broker_gone, standing_still
 
 RUNNING: dict[str, Any] = {"state": "running", "seconds_since_progress": 0.1}
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from evenflow.keys import hash_keys
-from partitioner_service import hottest
-from partitioner_service.hottest import Hottest
+from partitioner_service.reports import hottest
+from partitioner_service.reports.hottest import Hottest
 
 
 def note(found: Hottest, keys: list[bytes], workers: npt.NDArray[np.int32]) -> None:

@@ -21,11 +21,11 @@ from evenflow.partitioners import create
 from evenflow.partitioners.preview import preview
 from evenflow.settings import Settings, load_settings
 from evenflow.telemetry import HotKey
-from partitioner_service.hottest import Hottest
-from partitioner_service.in_force import InForce
-from partitioner_service.key_answer import key_answer
-from partitioner_service.key_page import HEADERS, Page, Question, answered, as_html, as_json, question_of
-from partitioner_service.questions import Questions
+from partitioner_service.plane.questions import Questions
+from partitioner_service.reports.hottest import Hottest
+from partitioner_service.reports.key_answer import key_answer
+from partitioner_service.routing.plan_in_force import InForce
+from partitioner_service.web.key_page import HEADERS, Page, Question, answered, as_html, as_json, question_of
 from tests.examples import examples
 
 RAW = load_settings(query={"name": "q", "key": "@key"}, input={"partitions": 1})

@@ -8,7 +8,7 @@ import pytest
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
-from partitioner_service.learned import fitted_options, new_partitioner
+from partitioner_service.kafka.learned_state import fitted_options, new_partitioner
 
 
 def settings(partitioner: dict[str, Any], **query: Any) -> Settings:

@@ -11,8 +11,8 @@ import pytest
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings, load_settings
 from evenflow.telemetry import PartitionerRecord
-from partitioner_service.listening import listening
-from partitioner_service.namesake import heartbeat
+from partitioner_service.begin.namesake import heartbeat
+from partitioner_service.web.listening import listening
 
 
 def settings(**partitioner: Any) -> Settings:

@@ -21,16 +21,17 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Query, Settings
 from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.live.feed import Feed
-from partitioner_service import app, slices, source
-from partitioner_service.aborts import Aborts
-from partitioner_service.committed import TopicIds, data_plane_group
+from partitioner_service import app
 from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.fetch.ways import Messages
-from partitioner_service.listening import listening
-from partitioner_service.plane import DataPlane
-from partitioner_service.route import Slice
-from partitioner_service.sink import CommitAborted
-from partitioner_service.source import Source
+from partitioner_service.kafka import slices, source
+from partitioner_service.kafka.committed_state import TopicIds, data_plane_group
+from partitioner_service.kafka.sink import CommitAborted
+from partitioner_service.kafka.source import Source
+from partitioner_service.plane.aborts import Aborts
+from partitioner_service.plane.data_plane import DataPlane
+from partitioner_service.routing.router import Slice
+from partitioner_service.web.listening import listening
 from tests.columns_way import Columns
 
 SETTINGS = Settings(query={"name": "q"}, input={"partitions": 2})

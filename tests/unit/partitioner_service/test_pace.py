@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState, judge
 from evenflow.settings import Settings
-from partitioner_service import pace
-from partitioner_service.ends import LogEnds
-from partitioner_service.pace import Pace
+from partitioner_service.kafka import idle_and_ahead as pace
+from partitioner_service.kafka.idle_and_ahead import Pace
+from partitioner_service.kafka.log_ends import LogEnds
 
 
 class Source:

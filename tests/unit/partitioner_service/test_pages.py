@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from evenflow.settings import load_settings
-from partitioner_service.pages import front_page
+from partitioner_service.web.pages import front_page
 
 RUNNING: dict[str, Any] = {
     "state": "running",

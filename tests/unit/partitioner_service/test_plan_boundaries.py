@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError
-from evenflow.markers import EndOfStream
 from evenflow.partitioners import create
 from evenflow.plans import Plan, Schedule
 from evenflow.progress import PartitionState
@@ -25,9 +24,10 @@ from evenflow.settings import Settings, load_settings
 from evenflow.twostep import Layout, combine_task, reduce
 from evenflow.wire import decode_frame
 from evenflow.wire.frame import Frame
-from partitioner_service.in_force import furthest
+from evenflow.wire.markers import EndOfStream
 from partitioner_service.plans import publish
-from partitioner_service.route import Routed, Router, Slice
+from partitioner_service.routing.plan_in_force import furthest
+from partitioner_service.routing.router import Routed, Router, Slice
 from tests.examples import examples
 from tests.unit.twostep.pipe import Dict
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evenflow.errors import ServiceError
-from partitioner_service.questions import Questions
+from partitioner_service.plane.questions import Questions
 
 
 def echo(key: bytes) -> dict[str, Any]:

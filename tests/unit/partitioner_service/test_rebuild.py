@@ -12,14 +12,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenflow.errors import DataLossError
-from evenflow.markers import EndOfStream
 from evenflow.partitioners import create
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
-from partitioner_service.ahead import LiveClock
-from partitioner_service.rebuild import Fold
-from partitioner_service.route import Router, Slice
-from partitioner_service.traces import Ruling
+from evenflow.wire.markers import EndOfStream
+from partitioner_service.begin.rebuild import Fold
+from partitioner_service.begin.traces import Ruling
+from partitioner_service.routing.ahead import LiveClock
+from partitioner_service.routing.router import Router, Slice
 
 NOW = 1_000_000
 

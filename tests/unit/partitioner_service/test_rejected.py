@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from evenflow.reporting import Concerns
 from evenflow.settings import load_settings
-from evenflow.talking import Concerns
-from partitioner_service.rejected import Rejected
-from partitioner_service.route import Rejections
+from partitioner_service.reports.rejected import Rejected
+from partitioner_service.routing.router import Rejections
 from tests.unit.talking.clock import Clock
 
 SETTINGS = load_settings(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partitioner_service.renewal import Renewal
+from partitioner_service.plane.renewal import Renewal
 from tests.unit.talking.clock import Clock
 
 

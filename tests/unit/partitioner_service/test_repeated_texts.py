@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from evenflow.limits import REPEATED_BYTES
 from evenflow.settings import Settings
-from partitioner_service.blocks import MOST_BYTES, Widths, cut
-from partitioner_service.parse import Parser
+from partitioner_service.kafka.block_sizes import MOST_BYTES, Widths, cut
+from partitioner_service.reading.parse import Parser
 from tests.examples import examples
 
 SKUS = {"key": "items.sku", "time": "time", "window": "10s", "explode": "items"}

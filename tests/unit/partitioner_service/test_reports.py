@@ -14,12 +14,12 @@ from evenflow.partitioners import create
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from evenflow.telemetry import PartitionerRecord, parse
-from partitioner_service.rejected import Rejected
-from partitioner_service.reports import Periods, Reports
-from partitioner_service.route import Router, Sent
-from partitioner_service.status import Work
-from partitioner_service.unfetchable import UnfetchableBatches
-from partitioner_service.window_loads import block_loads
+from partitioner_service.kafka.unfetchable import UnfetchableBatches
+from partitioner_service.reports.rejected import Rejected
+from partitioner_service.reports.status import Work
+from partitioner_service.reports.telemetry import Periods, Reports
+from partitioner_service.routing.router import Router, Sent
+from partitioner_service.routing.window_loads import block_loads
 
 
 def hashes(*keys: int) -> Any:

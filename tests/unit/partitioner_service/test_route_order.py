@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evenflow.partitioners import create
 from evenflow.settings import Settings
-from partitioner_service.route import Router
+from partitioner_service.routing.router import Router
 
 
 class Watched:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, Message
 
-from partitioner_service.sink import _NOW, _timestamp
+from partitioner_service.kafka.sink import _NOW, _timestamp
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from evenflow.arrays import Float64s
+from evenflow.numeric.arrays import Float64s
 from evenflow.partitioners.costs import weighed
 from evenflow.settings import Settings
-from partitioner_service.parse import Parser, taken_apart
-from partitioner_service.reading.schemas import Schemas
+from partitioner_service.reading.parse import Parser, taken_apart
+from partitioner_service.reading.registered.schemas import Schemas
 from tests.examples import examples
 from tests.unit.partitioner_service.reading.registered_records import URL, Kept, avro, record_of
 

@@ -8,9 +8,9 @@ import pytest
 
 from evenflow.errors import ServiceError
 from evenflow.settings import load_settings
-from partitioner_service.skips import SkipOrders
-from partitioner_service.unfetchable import Unfetchable
-from topics.skip_orders import SkipOrder
+from partitioner_service.kafka.unfetchable import Unfetchable
+from partitioner_service.plane.skips import SkipOrders
+from topics.query.skip_orders import SkipOrder
 
 ORDER = SkipOrder(partition=0, offset=5, through=7, because="why", who="me", at=1)
 STUCK = {0: Unfetchable(0, 5, "it does not decompress")}
@@ -56,7 +56,7 @@ def test_an_order_is_obeyed_although_the_first_read_of_the_orders_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     followers, now = Followers(failing=1), [0.0]
-    monkeypatch.setattr("partitioner_service.skips.Follower", followers)
+    monkeypatch.setattr("partitioner_service.plane.skips.Follower", followers)
     skips = SkipOrders(load_settings(query={"name": "q"}), None, clock=lambda: now[0])  # type: ignore[arg-type]
     assert skips.due(STUCK) == []
     assert followers.closed == 1

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.arrays import Float64s
 from evenflow.errors import ConfigError
+from evenflow.numeric.arrays import Float64s
 from evenflow.partitioners import create, restore
 from evenflow.settings import Settings
 from evenflow.telemetry import BatchRecord, PartWork, WorkerTimes
-from partitioner_service.learned import LearnedState, new_partitioner
-from partitioner_service.speeds import MeasuredSpeeds, Speeds
+from partitioner_service.kafka.learned_state import LearnedState, new_partitioner
+from partitioner_service.routing.speeds import MeasuredSpeeds, Speeds
 from tests.examples import examples
 from tests.unit.partitioners.streams import SPREAD
 

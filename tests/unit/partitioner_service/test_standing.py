@@ -9,8 +9,8 @@ import pytest
 
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
-from partitioner_service.rejected import Rejected
-from partitioner_service.talk import Talk
+from partitioner_service.reports.log_lines import Talk
+from partitioner_service.reports.rejected import Rejected
 from tests.unit.talking.clock import Clock
 
 BEGIN = 1_700_000_000_000

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from evenflow.wire import decode_frame
-from partitioner_service.added import slowest_of
+from partitioner_service.begin.added_partitions import slowest_of
 from tests.unit.partitioner_service import kafka
 from tests.unit.partitioner_service.growing import GrowingRun
 from tests.unit.partitioner_service.lossy import INPUTS, SETTINGS, WORKERS

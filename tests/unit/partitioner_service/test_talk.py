@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from evenflow.settings import load_settings
-from partitioner_service.rejected import Rejected
-from partitioner_service.talk import Talk
+from partitioner_service.reports.log_lines import Talk
+from partitioner_service.reports.rejected import Rejected
 
 SETTINGS = load_settings(query={"name": "q"}, input={"partitions": 1})
 

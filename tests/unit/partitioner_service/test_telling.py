@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.markers import EndOfStream
 from evenflow.partitioners import create
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from evenflow.windows import END_MARK, NO_MARK, panes_closed_by
 from evenflow.wire import decode_frame
-from partitioner_service.route import Router, Slice
+from evenflow.wire.markers import EndOfStream
+from partitioner_service.routing.router import Router, Slice
 from tests.examples import examples
 
 WORKERS = 5

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from evenflow.errors import DataLossError
-from partitioner_service.session import totals
-from partitioner_service.traces import Traces, read_routed
+from partitioner_service.begin.traces import Traces, read_routed
+from partitioner_service.routing.session import totals
 from tests.unit.partitioner_service.lossy import SETTINGS, WORKERS, Run
 from topics.state import TopicState
 

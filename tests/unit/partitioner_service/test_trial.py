@@ -16,15 +16,15 @@ from evenflow.errors import ConfigError
 from evenflow.partitioners import create
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
-from evenflow.settings.input import InputSettings
-from partitioner_service import trial
-from partitioner_service.ahead import LiveClock
-from partitioner_service.route import Router, Slice
-from partitioner_service.trial import refuse_mostly_rejected, tried
+from evenflow.settings.sections.input import InputSettings
+from partitioner_service.begin import trial
+from partitioner_service.begin.trial import refuse_mostly_rejected, tried
+from partitioner_service.routing.ahead import LiveClock
+from partitioner_service.routing.router import Router, Slice
 from tests.examples import examples
 from tests.unit.partitioner_service import kafka
 from tests.unit.topics.test_bombs import built
-from topics.raw_batches import RawFetch, batches_of
+from topics.batches.raw_batches import RawFetch, batches_of
 from topics.state import TopicState
 
 NOW, HOUR = 1_780_000_000_000, 3_600_000

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 from evenflow.progress import PartitionState
 from evenflow.settings import load_settings
-from evenflow.strict_json import NotStrict
-from partitioner_service.ends import LogEnds
+from evenflow.text.strict_json import NotStrict
+from partitioner_service.begin.run_note import Note, RunNote, parse_run_note
 from partitioner_service.fetch.fetched import Fetched
-from partitioner_service.health import Health
-from partitioner_service.run_note import Note, RunNote, parse_run_note
-from partitioner_service.skips import behind
-from partitioner_service.slices import Slicer
-from partitioner_service.unfetchable import UnfetchableBatches
+from partitioner_service.kafka.log_ends import LogEnds
+from partitioner_service.kafka.slices import Slicer
+from partitioner_service.kafka.unfetchable import UnfetchableBatches
+from partitioner_service.plane.skips import behind
+from partitioner_service.reports.health import Health
 from tests.columns_way import as_columns
 from tests.hostile import BYTES
-from topics.skip_orders import MOST_SKIPPED, SkipAnswer, SkipOrder, answer_key, open_orders
+from topics.query.skip_orders import MOST_SKIPPED, SkipAnswer, SkipOrder, answer_key, open_orders
 
 CODES = ("_BAD_COMPRESSION", "_BAD_MSG", "_NOT_IMPLEMENTED", "MSG_SIZE_TOO_LARGE", "INVALID_MSG")
 
@@ -227,7 +227,7 @@ class Notes:
 @pytest.fixture
 def notes(monkeypatch: pytest.MonkeyPatch) -> Notes:
     made = Notes()
-    monkeypatch.setattr("partitioner_service.run_note.read_last", made.last)
+    monkeypatch.setattr("partitioner_service.begin.run_note.read_last", made.last)
     return made
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import textwrap
 
-from partitioner_service.watchdog import STATUS, Watchdog
+from partitioner_service.kafka.watchdog import STATUS, Watchdog
 
 
 class Clock:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from evenflow.metrics import window_imbalance, worker_loads
 from evenflow.settings import Query
 from evenflow.windows import END_MARK
-from partitioner_service import window_loads
-from partitioner_service.window_loads import WindowLoads, block_loads
+from partitioner_service.routing import window_loads
+from partitioner_service.routing.window_loads import WindowLoads, block_loads
 
 N = 4
 SLIDE = 10

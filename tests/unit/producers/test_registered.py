@@ -10,10 +10,10 @@ import pytest
 
 from evenflow.errors import ConfigError
 from evenflow.settings import load_settings
-from partitioner_service.parse import Parser
+from partitioner_service.reading.parse import Parser
 from producers.registered import RegisteredValues
 from tests.schema_registry import schema_registry
-from workbench.verify.strict import StrictReader
+from workbench.verify.input.strict import StrictReader
 
 DAY = datetime.date(2026, 1, 31)
 

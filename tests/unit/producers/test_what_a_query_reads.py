@@ -12,7 +12,7 @@ from evenflow.errors import ConfigError
 from evenflow.settings import load_settings
 from evenflow.sources.datasets import open_source
 from evenflow.sources.source import SourceOptions
-from partitioner_service.parse import Parser
+from partitioner_service.reading.parse import Parser
 from producers.records import values_of
 from producers.replay import check_source
 from workbench.demo.options import DemoOptions, prepare

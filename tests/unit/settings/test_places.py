@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from evenflow.settings.places import private_file, private_folder
-from spark_consumers.java_log import JavaLog
-from workbench.processes import ChildProcess
+from spark_consumers.reports.java_log import JavaLog
+from workbench.local.processes import ChildProcess
 
 
 def mode(path: Path) -> int:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.settings import PartitionerSettings, load_settings
-from evenflow.settings.rhythm import (
+from evenflow.settings.sections.rhythm import (
     CHEAP_FRAMES,
     FRAME_TUPLES,
     LEAST_BLOCK,

@@ -13,8 +13,8 @@ from evenflow.partitioners import create
 from evenflow.settings import KafkaSettings, PartitionerSettings, Query, load_settings, save_settings
 from evenflow.settings.describe import describe_settings, settings_markdown
 from evenflow.settings.durations import format_duration, parse_duration
-from evenflow.settings.input import parse_start
 from evenflow.settings.kafka import aiokafka_config, java_config, librdkafka_config, spark_options
+from evenflow.settings.sections.input import parse_start
 
 SASL = KafkaSettings(
     bootstrap_servers="a:1,b:2",

@@ -14,7 +14,7 @@ from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, load_settings
 from evenflow.settings.kafka import aiokafka_config, java_config, librdkafka_config
 from evenflow.settings.token_file import TokenFile, token_endpoint
-from spark_consumers.machines import refuse_unshared
+from spark_consumers.cluster.machines import refuse_unshared
 
 NOW = 1_800_000_000
 FAR = 4_000_000_000

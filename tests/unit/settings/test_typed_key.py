@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings, load_settings
 from evenflow.settings.typed_key import example, key_bytes
-from partitioner_service.parse import Parser
+from partitioner_service.reading.parse import Parser
 
 VALUES = {
     "string": st.text(st.characters(exclude_categories=["Cs"]), max_size=30),

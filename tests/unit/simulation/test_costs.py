@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.laws import MOST_COST
+from evenflow.generation.laws import MOST_COST
 from evenflow.partitioners import create, names
 from evenflow.partitioners.costs import MAX_COST
 from evenflow.simulation import KeyedStream, Scenario, entrant, from_columns, generated, simulate

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from evenflow.errors import ConfigError
+from evenflow.generation.laws import LAWS
+from evenflow.generation.rank_laws import WanderingExponent, numbered_times
 from evenflow.keys import hash_keys
-from evenflow.laws import LAWS
-from evenflow.rank_laws import WanderingExponent, numbered_times
 from evenflow.simulation import STREAMS, KeyedStream, from_columns, generated
 from evenflow.simulation import streams as module
 from evenflow.simulation.streams import check_order, opened

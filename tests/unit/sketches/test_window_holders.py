@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.arrays import LAST_TIME
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import LAST_TIME
+from evenflow.numeric.kernels import kernel
 from evenflow.sketches.window_holders import HolderPool, WindowHolders, find
 from tests.examples import examples
 

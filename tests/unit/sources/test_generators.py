@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
-from evenflow.laws import LAWS
-from evenflow.rank_laws import RandomExponent, zipf_cdf
+from evenflow.generation.laws import LAWS
+from evenflow.generation.rank_laws import RandomExponent, zipf_cdf
 from evenflow.sources.generators import generate
 from evenflow.sources.source import Batch, SourceOptions
 from tests.examples import examples

@@ -10,7 +10,7 @@ import pytest
 
 from evenflow.errors import IncompatibleStateError
 from spark_consumers.admission import Admission
-from spark_consumers.checkpoints import Checkpoint
+from spark_consumers.checkpoints.notes import Checkpoint
 
 
 class Judged(Admission):

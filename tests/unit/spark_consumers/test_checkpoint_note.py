@@ -11,8 +11,9 @@ import pytest
 
 from evenflow.errors import DataLossError, IncompatibleStateError
 from evenflow.settings import Settings
-from spark_consumers import application, checkpoints
-from spark_consumers.checkpoints import Checkpoint
+from spark_consumers import application
+from spark_consumers.checkpoints import notes as checkpoints
+from spark_consumers.checkpoints.notes import Checkpoint
 from tests.hostile import BYTES
 from topics.state import TopicState
 

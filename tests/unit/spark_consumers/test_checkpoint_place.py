@@ -10,9 +10,9 @@ import pytest
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import Settings
-from spark_consumers import checkpoints
 from spark_consumers.application import run
-from spark_consumers.checkpoints import wait_for_room
+from spark_consumers.checkpoints import notes as checkpoints
+from spark_consumers.checkpoints.notes import wait_for_room
 
 
 def test_the_default_is_in_the_users_state_folder_from_wherever_it_is_asked(

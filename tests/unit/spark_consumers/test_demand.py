@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evenflow.plans import Plan
 from evenflow.settings import Settings, load_settings
 from evenflow.telemetry import Stage
-from spark_consumers.demand import executors_wanted, most_executors
+from spark_consumers.cluster.demand import executors_wanted, most_executors
 
 FUSED: tuple[Stage, ...] = ("fused",)
 COMBINE: tuple[Stage, ...] = ("combine",)

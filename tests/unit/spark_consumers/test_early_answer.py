@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.settings import Settings
-from spark_consumers.machines import executor_python
+from spark_consumers.cluster.machines import executor_python
 from tests.patience import PATIENCE
 
 MODULE = "pyspark.sql.streaming.transform_with_state_driver_worker"

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evenflow.arrays import records
 from evenflow.errors import DataLossError
+from evenflow.numeric.arrays import records
 from evenflow.settings import Settings
 from evenflow.twostep import FrameAt, Stand, Tally
 from evenflow.windows import END_MARK

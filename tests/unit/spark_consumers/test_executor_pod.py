@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_consumers.executor_pod import command
+from spark_consumers.cluster.executor_pod import command
 
 TOLD = {
     "SPARK_DRIVER_URL": "spark://CoarseGrainedScheduler@driver:7078",

@@ -12,8 +12,8 @@ from evenflow.errors import ServiceError
 from evenflow.plans import Plan
 from evenflow.settings import load_settings
 from evenflow.windows import END_MARK
-from spark_consumers.cluster import Refused
-from spark_consumers.executors import Executors, Standing
+from spark_consumers.cluster.executors import Executors, Standing
+from spark_consumers.cluster.manager import Refused
 from tests.unit.talking.clock import Clock
 
 SETTINGS = load_settings(

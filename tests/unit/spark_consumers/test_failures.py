@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from evenflow.errors import DataLossError, ProtocolError, ServiceError
-from spark_consumers.failures import translated
+from spark_consumers.reports.failures import translated
 
 
 def test_our_own_error_in_a_worker_keeps_its_kind_and_its_hint() -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import ServiceError
-from spark_consumers import jar_hashes
-from spark_consumers.jar_hashes import check, folder_hashes, listed_hashes
-from spark_consumers.jars import cache_dir, resolve, spark_kafka_jars
+from spark_consumers.jars import hashes as jar_hashes
+from spark_consumers.jars.fetch import cache_dir, resolve, spark_kafka_jars
+from spark_consumers.jars.hashes import check, folder_hashes, listed_hashes
 from tests.unit.spark_consumers.test_jars import Home
-from workbench.broker_jars import kafka_broker_jars
+from workbench.local.broker_jars import kafka_broker_jars
 
 
 def _listed(files: dict[str, bytes]) -> str:
@@ -53,5 +53,5 @@ def test_a_set_that_is_as_listed_is_taken_and_one_that_is_not_listed_is_taken_wi
 def test_every_jar_of_the_set_up_is_listed_with_its_hash() -> None:
     known = listed_hashes()
     for one in (spark_kafka_jars()[0].parent, kafka_broker_jars()[0].parent):
-        assert check(one, one.name, known), "run `python -m spark_consumers.jar_hashes --write`"
+        assert check(one, one.name, known), "run `python -m spark_consumers.jars.hashes --write`"
         assert folder_hashes(one) == known[one.name]

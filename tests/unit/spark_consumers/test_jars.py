@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import ConfigError, ServiceError
-from spark_consumers import jars
-from spark_consumers.jars import Coordinate, cache_dir, java_command, resolve
-from workbench.broker_jars import kafka_broker_jars
+from spark_consumers.jars import fetch as jars
+from spark_consumers.jars.fetch import Coordinate, cache_dir, java_command, resolve
+from workbench.local.broker_jars import kafka_broker_jars
 
 FAKE_JAVA = """#!{python} -S
 import pathlib, sys
@@ -126,7 +126,7 @@ def test_the_broker_has_every_codec_and_a_logger() -> None:
 def test_resolving_by_hand_reports_to_standard_error(tmp_path: Path) -> None:
     environment = {**os.environ, "JAVA_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     done = subprocess.run(
-        [sys.executable, "-m", "spark_consumers.jars"],
+        [sys.executable, "-m", "spark_consumers.jars.fetch"],
         env=environment,
         capture_output=True,
         text=True,
@@ -138,11 +138,11 @@ def test_resolving_by_hand_reports_to_standard_error(tmp_path: Path) -> None:
 
 def test_an_unknown_set_of_jars_is_refused_with_the_sets_that_there_are() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "spark_consumers.jars", "connectors"],
+        [sys.executable, "-m", "spark_consumers.jars.fetch", "connectors"],
         capture_output=True,
         text=True,
         cwd=Path(__file__).parents[3],
     )
     assert done.returncode == 2
     assert "no set of jars is called 'connectors'; did you mean 'connector'" in done.stderr
-    assert "python -m workbench.broker_jars" in done.stderr
+    assert "python -m workbench.local.broker_jars" in done.stderr

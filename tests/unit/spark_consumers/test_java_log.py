@@ -11,8 +11,8 @@ from pyspark import SparkContext
 
 from evenflow.errors import ServiceError
 from evenflow.settings import load_settings
-from spark_consumers import java_log
-from spark_consumers.java_log import JavaLog, log_file, open_log
+from spark_consumers.reports import java_log
+from spark_consumers.reports.java_log import JavaLog, log_file, open_log
 
 
 def test_it_lies_in_the_users_state_folder_or_with_the_checkpoints(

@@ -11,8 +11,8 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from evenflow.settings.views import queries
-from spark_consumers.failures import translated
 from spark_consumers.layout import Layout
+from spark_consumers.reports.failures import translated
 
 
 def test_a_worker_that_lacks_a_module_of_the_users_says_so_through_spark() -> None:

@@ -12,11 +12,11 @@ from evenflow.errors import DataLossError, FencedError
 from evenflow.settings import Settings
 from evenflow.telemetry import LONGEST_WORDS, HeartbeatRecord, parse
 from evenflow.twostep import Tally
-from spark_consumers import listener
 from spark_consumers.application import _last_words
-from spark_consumers.executors import Standing
-from spark_consumers.listener import Telemetry, _Events
-from spark_consumers.micro_batches import query_of, stage_of
+from spark_consumers.cluster.executors import Standing
+from spark_consumers.reports import listener
+from spark_consumers.reports.listener import Telemetry, _Events
+from spark_consumers.reports.micro_batches import query_of, stage_of
 
 PROGRESS = {
     "name": "q fused",

@@ -8,7 +8,7 @@ import pytest
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
-from spark_consumers.machines import one_machine, refuse_unshared
+from spark_consumers.cluster.machines import one_machine, refuse_unshared
 
 
 def settings(**parts: Any) -> Settings:

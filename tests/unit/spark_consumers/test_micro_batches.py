@@ -10,8 +10,8 @@ from evenflow.settings import load_settings
 from evenflow.telemetry import BatchRecord, PartWork, parse
 from evenflow.twostep import Stand, Tally, Work
 from evenflow.windows import NO_MARK
-from spark_consumers.executors import Standing
-from spark_consumers.micro_batches import batch_record
+from spark_consumers.cluster.executors import Standing
+from spark_consumers.reports.micro_batches import batch_record
 
 SETTINGS = load_settings(query={"name": "q"}, input={"partitions": 2})
 PROGRESS: dict[str, Any] = {

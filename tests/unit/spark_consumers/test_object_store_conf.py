@@ -9,8 +9,8 @@ import pytest
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import Settings
-from spark_consumers import object_store
-from spark_consumers.object_store import application_jars, store_conf
+from spark_consumers.jars import object_store
+from spark_consumers.jars.object_store import application_jars, store_conf
 from spark_consumers.session import session_conf
 
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"

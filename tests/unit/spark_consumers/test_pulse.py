@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_consumers.pulse import Beat, Pulse
+from spark_consumers.reports.pulse import Beat, Pulse
 from tests.unit.talking.clock import Clock
 
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ServiceError
-from spark_consumers.run_folder import LocalFiles, remove_older, take_along
-from spark_consumers.runs import COMPLETE, epoch_of, newest_epoch, newest_local_run, run_name
+from spark_consumers.checkpoints.run_folder import LocalFiles, remove_older, take_along
+from spark_consumers.checkpoints.runs import COMPLETE, epoch_of, newest_epoch, newest_local_run, run_name
 
 SST = "state/0/1/SSTs/9c5b.sst"
 

@@ -11,8 +11,8 @@ import pytest
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
-from spark_consumers import archive
-from spark_consumers.archive import archive_path, driver_class_path
+from spark_consumers.jars import archive
+from spark_consumers.jars.archive import archive_path, driver_class_path
 from spark_consumers.session import GARBAGE_COLLECTOR, launch_conf, session_conf
 
 _CLASS_PATH = "spark.driver.extraClassPath"
@@ -24,7 +24,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     jars = [tmp_path / "a.jar", tmp_path / "b.jar"]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(archive, "spark_kafka_jars", lambda: jars)
-    monkeypatch.setattr("spark_consumers.object_store.spark_kafka_jars", lambda: jars)
+    monkeypatch.setattr("spark_consumers.jars.object_store.spark_kafka_jars", lambda: jars)
     return tmp_path
 
 
@@ -84,7 +84,7 @@ def test_the_connector_is_on_the_drivers_class_path_whatever_else_is_and_executo
 def test_what_assumes_one_machine_is_a_setting(cache: Path) -> None:
     assert _conf()["spark.driver.host"] == _conf()["spark.driver.bindAddress"] == "127.0.0.1"
     assert _conf(master="k8s://host")["spark.pyspark.python"] == sys.executable
-    assert _conf()["spark.python.daemon.module"] == "spark_consumers.daemon"
+    assert _conf()["spark.python.daemon.module"] == "spark_consumers.workers.daemon"
     conf = _conf(
         driver_host="driver.example",
         driver_bind_address="0.0.0.0",

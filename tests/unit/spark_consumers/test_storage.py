@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_consumers.storage import storage_error
+from spark_consumers.checkpoints.storage import storage_error
 
 
 @pytest.mark.parametrize(

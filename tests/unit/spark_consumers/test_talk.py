@@ -11,7 +11,7 @@ from evenflow.settings import load_settings
 from evenflow.telemetry import BatchRecord
 from evenflow.twostep import Stand, Tally
 from evenflow.windows import END_MARK, NO_MARK
-from spark_consumers.talk import Talk
+from spark_consumers.reports.log_lines import Talk
 from tests.unit.talking.clock import Clock
 
 BEGIN = 1_700_000_000_000

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from evenflow.talking import Concern, Concerns
+from evenflow.reporting import Concern, Concerns
 from tests.unit.talking.clock import Clock
 
 LOG = logging.getLogger("test.concerns")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenflow.talking import Heartbeat
+from evenflow.reporting import Heartbeat
 from tests.unit.talking.clock import Clock
 
 

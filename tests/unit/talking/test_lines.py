@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from evenflow.talking import JsonLines, lines, on_every_line, with_fields
-from evenflow.talking.words import by_reason, clock, moment, numbers, partitions, share, span
+from evenflow.reporting import JsonLines, lines, on_every_line, with_fields
+from evenflow.reporting.words import by_reason, clock, moment, numbers, partitions, share, span
 
 
 def record(**extra: object) -> logging.LogRecord:

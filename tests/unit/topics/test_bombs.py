@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.settings import load_settings
-from topics.bombs import bomb_in, most_grown
-from topics.raw_batches import DamagedBatchError, RawBatch, RawRecord, batches_of
+from topics.batches.bombs import bomb_in, most_grown
+from topics.batches.raw_batches import DamagedBatchError, RawBatch, RawRecord, batches_of
 
 CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 MOST = 1_000_000
@@ -86,8 +86,8 @@ def test_a_bomb_is_known_within_little_memory(codec: str) -> None:
     code = f"""
 import resource
 import pyarrow as pa
-from topics.bombs import bomb_in
-from topics.raw_batches import batches_of
+from topics.batches.bombs import bomb_in
+from topics.batches.raw_batches import batches_of
 from tests.unit.topics.test_bombs import built, signed
 sink = pa.BufferOutputStream()
 with pa.CompressedOutputStream(sink, {codec!r}) as out:

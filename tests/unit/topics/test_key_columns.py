@@ -10,8 +10,9 @@ from evenflow.errors import ConfigError
 from evenflow.queries import known
 from evenflow.settings import Settings
 from evenflow.settings.views import view
-from topics import query_record, settled
-from topics.query_record import (
+from topics.query import record as query_record
+from topics.query import settled
+from topics.query.record import (
     Beginning,
     as_begun,
     encode_beginning,

@@ -10,7 +10,7 @@ import pytest
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.settings import Settings
 from evenflow.settings.identity import begun_lookup
-from topics.query_record import Beginning, refuse_changed, with_lookup_content
+from topics.query.record import Beginning, refuse_changed, with_lookup_content
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from evenflow.plans import Plan
 from evenflow.settings import Settings, load_settings
-from topics.plans import Plans
+from topics.query.plans import Plans
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
 from evenflow.settings.views import queries
-from topics.query_record import Beginning, as_begun, encode_beginning, parse_beginning, refuse_changed
+from topics.query.record import Beginning, as_begun, encode_beginning, parse_beginning, refuse_changed
 
 SETTINGS = Settings(query={"name": "q", "where": "v > 1"}, input={"partitions": 1})
 BEGINNING = Beginning(identity=SETTINGS.identity(), input_id="in", begin={0: 5}, began_at=7)

@@ -8,10 +8,10 @@ import pytest
 
 from evenflow.errors import ConfigError
 from evenflow.settings import InputSettings
-from partitioner_service.schema_wait import SchemaWait
+from partitioner_service.plane.schema_wait import SchemaWait
 from tests.schema_registry import RegistryInMemory, schema_registry
-from topics.registry import Registry, RegistryAway
-from workbench.doctor_topics import check_registry
+from topics.schemas.registry import Registry, RegistryAway
+from workbench.doctor.topics import check_registry
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError, EvenflowError
 from evenflow.settings import Settings, load_settings
-from partitioner_service.parse import Parser
-from partitioner_service.reading.schemas import Schemas
+from partitioner_service.reading.parse import Parser
+from partitioner_service.reading.registered.schemas import Schemas
 from tests.examples import examples
 from tests.hostile import BYTES
 from tests.unit.partitioner_service.reading.registered_records import avro, record_of
-from topics.registry import Registry, RegistryAway
+from topics.schemas.registry import Registry, RegistryAway
 
 Answer = tuple[int, bytes]
 

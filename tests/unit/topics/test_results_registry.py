@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from evenflow.errors import ConfigError, IncompatibleStateError
-from evenflow.settings.input import RegistrySettings
+from evenflow.settings.sections.input import RegistrySettings
 from tests.schema_registry import RegistryInMemory, schema_registry
-from topics.registry import RegistryAway
-from topics.results_registry import ResultsRegistry
+from topics.schemas.registry import RegistryAway
+from topics.schemas.results import ResultsRegistry
 
 SUBJECT = "q.results-value"
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.arrays import UInt64s
 from evenflow.keys import bucket_of, hash_keys
+from evenflow.numeric.arrays import UInt64s
 from evenflow.settings import Query
 from evenflow.twostep import Layout, combine_task, reduce, reduce_task
 from evenflow.windows import END_MARK

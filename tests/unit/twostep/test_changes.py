@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evenflow.aggregates import every_form
 from evenflow.keys import bucket_of, hash_keys
 from evenflow.twostep import reduce
-from evenflow.twostep.layers import RowLayers
+from evenflow.twostep.reducing.layers import RowLayers
 from tests.examples import examples
 from tests.unit.twostep.pipe import (
     EVERYTHING,

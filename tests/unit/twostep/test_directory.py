@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.twostep.directory import CHUNK, Directory
+from evenflow.twostep.reducing.directory import CHUNK, Directory
 from tests.unit.twostep.pipe import Dict
 
 NODES = st.tuples(st.integers(0, 40), st.integers(-(2**20), 2**20))

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ProtocolError
-from evenflow.json_text import arrays
 from evenflow.settings import Query, Settings
+from evenflow.text.json_text import arrays
 from evenflow.twostep import json_rows, key_schema, readable, readable_schema, with_key_columns
-from partitioner_service.parse import Parser
+from partitioner_service.reading.parse import Parser
 from tests.examples import examples
 
 KEY = ["shop.id", '"a.b".c', "paid", "day", "count of"]

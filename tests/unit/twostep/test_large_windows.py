@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenflow.twostep import json_rows, reduce_windows, rows_out
+from evenflow.twostep import json_rows, reduce_windows
+from evenflow.twostep.reducing import rows_out
 from evenflow.windows import END_MARK
 from tests.unit.twostep.pipe import INPUTS, INVERTIBLE, ROUTED, Pipe, Row, direct, feed, plan_of
 

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.arrays import UInt64s
 from evenflow.errors import DataLossError, IncompatibleStateError, ProtocolError
 from evenflow.keys import bucket_of, hash_keys
-from evenflow.twostep import merging, reduce, reduce_task
+from evenflow.numeric.arrays import UInt64s
+from evenflow.twostep import reduce, reduce_task
+from evenflow.twostep.reducing import merging
 from evenflow.wire import decode_blob
 from tests.examples import examples
 from tests.unit.twostep.pipe import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenflow.arrays import no_rows
 from evenflow.errors import DataLossError, ProtocolError
+from evenflow.numeric.arrays import no_rows
 from evenflow.twostep.sequences import Sessions
 from evenflow.windows import END_MARK
 from evenflow.wire import TOTAL, FrameHeader, encode_frame, records_of

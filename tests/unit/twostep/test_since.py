@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.twostep.since import MOST, since, together
+from evenflow.twostep.arrival_times import MOST, since, together
 
 Rows = list[tuple[int | None, int]]
 ROWS = st.lists(st.tuples(st.none() | st.integers(0, 2**62), st.integers(0, 1_000)), max_size=300)

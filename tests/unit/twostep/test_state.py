@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenflow.twostep.state import CameClosed, Meta, PendingSegment
+from evenflow.twostep.reducing.state import CameClosed, Meta, PendingSegment
 
 WRITTEN = (
     b'{"v":3,"fingerprint":"f","topic_id":"t","bucket":1,"buckets":2,"input_partitions":2,"routed_partitions":3,'

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from evenflow.errors import ConfigError
 from evenflow.grammar.emission import Emission
 from evenflow.twostep import Tally, merge_leaders, reduce_leaders
-from evenflow.twostep.top import _first
+from evenflow.twostep.reducing.top import _first
 from tests.examples import examples
 from tests.unit.twostep.pipe import INPUTS, ROUTED, SLIDE, Dict, Pipe, feed, plan_of, streams
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.twostep.updates import Updates
+from evenflow.twostep.reducing.updates import Updates
 from tests.examples import examples
 from tests.unit.twostep.pipe import (
     EVERYTHING,

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.arrays import records
 from evenflow.errors import IncompatibleStateError, ProtocolError
+from evenflow.numeric.arrays import records
 from evenflow.wire import (
     LANE,
     OFFSETS,

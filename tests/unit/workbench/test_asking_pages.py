@@ -17,7 +17,7 @@ from evenflow.settings import Settings, load_settings
 from monitoring.instruments.spark import SparkInstruments
 from monitoring.serving import served
 from workbench.asking import Reply, ask_all
-from workbench.doctor_ports import check_ports
+from workbench.doctor.ports import check_ports
 
 TOKEN = "correct-horse-battery"
 

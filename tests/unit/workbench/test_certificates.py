@@ -11,7 +11,7 @@ import trustme
 from evenflow.settings import Settings, load_settings
 from monitoring.instruments.controller import ControllerInstruments
 from topics.certificates import certificate_ends, ending_soon
-from workbench.doctor import check_certificates
+from workbench.doctor.checks import check_certificates
 
 END = datetime(2030, 6, 15, 12, tzinfo=UTC)
 DAY = 86_400

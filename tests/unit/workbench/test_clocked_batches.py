@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import ConfigError
-from workbench.clocked_batches import clocked_batches
 from workbench.demo.options import DemoOptions, prepare
+from workbench.local.clocked_batches import clocked_batches
 
 
 @pytest.mark.parametrize(("partitioner", "clock"), [("prompt", "processing"), ("evenflow", "event")])

@@ -4,7 +4,7 @@ import pytest
 
 from evenflow.settings import Settings, load_settings
 from topics.state import TopicSpec, TopicState
-from workbench.doctor import (
+from workbench.doctor.checks import (
     check_cache,
     check_connector,
     check_disk,
@@ -15,7 +15,7 @@ from workbench.doctor import (
     java_major,
     pins_of,
 )
-from workbench.doctor_topics import (
+from workbench.doctor.topics import (
     check_input,
     check_offsets,
     check_policy,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from topics.state import TopicState
-from workbench.doctor_durability import check_durability
+from workbench.doctor.durability import check_durability
 
 
 def topic(name: str, replicas: int, **config: str) -> TopicState:

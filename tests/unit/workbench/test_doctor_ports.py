@@ -10,9 +10,9 @@ import pytest
 from evenflow.settings import Settings
 from monitoring.instruments.spark import SparkInstruments
 from monitoring.serving import served
-from workbench.doctor_ports import check_ports
+from workbench.doctor.ports import check_ports
 from workbench.findings import Finding
-from workbench.ports import HOST, free_ports
+from workbench.local.ports import HOST, free_ports
 
 
 def found(**tables: Any) -> list[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench import ports
+from workbench.local import ports
 
 
 def test_no_socket_that_asks_for_any_port_is_given_one_of_ours() -> None:

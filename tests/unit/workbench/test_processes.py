@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import ServiceError
-from workbench.processes import ChildProcess
+from workbench.local.processes import ChildProcess
 
 TIMEOUT = 20.0
 
@@ -98,7 +98,7 @@ def test_a_child_outlives_the_thread_that_asked_for_it(tmp_path: Path) -> None:
 
 def test_a_killed_parent_leaves_no_process(tmp_path: Path) -> None:
     code = (
-        "import sys, signal; from pathlib import Path; from workbench.processes import ChildProcess\n"
+        "import sys, signal; from pathlib import Path; from workbench.local.processes import ChildProcess\n"
         f"child = ChildProcess(['sleep', '600'], log=Path({str(tmp_path / 'log')!r}))\n"
         "print(child.pid, flush=True); signal.pause()"
     )

@@ -6,7 +6,7 @@ import pytest
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import KafkaSettings, Settings
-from topics import settled
+from topics.query import settled
 from topics.state import TopicState
 from workbench import query_check
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.advice import Advice, Sample, Strays, Wishes, advise
-from evenflow.arrays import Bools, Int64s
+from evenflow.numeric.arrays import Bools, Int64s
 from evenflow.settings import Query
 from evenflow.simulation import generated
 from workbench.samples import strays_of_tuples

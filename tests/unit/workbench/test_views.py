@@ -6,12 +6,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from evenflow.reporting import silent_after
 from evenflow.settings import load_settings
 from evenflow.settings.views import view
-from evenflow.talking import silent_after
 from spark_consumers.layout import Layout
 from tests.unit.workbench.status.test_status import SPARK, ended, facts, partition
-from workbench.doctor_topics import used_topics
+from workbench.doctor.topics import used_topics
 from workbench.status.facts import StageFacts, ViewFacts, windows_of
 from workbench.status.judging import wrong
 from workbench.status.screen import as_json, lines

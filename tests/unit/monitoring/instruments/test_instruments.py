@@ -30,8 +30,8 @@ from monitoring.instruments.sheet import Instruments, Sheet
 from monitoring.instruments.spark import SparkInstruments
 from monitoring.serving import served
 from partitioner_service.exchange.figures import REASONS
-from partitioner_service.gate import Why
-from partitioner_service.rejected import EVERY_REASON
+from partitioner_service.reports.rejected import EVERY_REASON
+from partitioner_service.routing.gate import Why
 
 COMMON: dict[str, Any] = {"query": "q", "fingerprint": "0123456789abcdef", "time": 1_700_000_000_000}
 LABELS = {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from textual.widgets import DataTable, Static
 
-from evenflow.talking.words import printable
+from evenflow.reporting.words import printable
 from evenflow.telemetry import HotKey
 from monitoring.live import top as module
 from monitoring.live.glance import BatchesGlance, Glance

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenflow.arrays import Int64s, State
 from evenflow.errors import IncompatibleStateError
+from evenflow.numeric.arrays import Int64s, State
 from evenflow.partitioners import Partitioner, registry
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.exchange import Merger, Message, Table

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
-from partitioner_service.ends import LogEnds
 from partitioner_service.fetch.fetched import Fetched
-from partitioner_service.learned import new_partitioner
-from partitioner_service.route import Router
-from partitioner_service.session import Session
-from partitioner_service.slices import Slicer
-from partitioner_service.unfetchable import UnfetchableBatches
+from partitioner_service.kafka.learned_state import new_partitioner
+from partitioner_service.kafka.log_ends import LogEnds
+from partitioner_service.kafka.slices import Slicer
+from partitioner_service.kafka.unfetchable import UnfetchableBatches
+from partitioner_service.routing.router import Router
+from partitioner_service.routing.session import Session
 from tests.columns_way import as_columns
 from tests.examples import examples
 from tests.unit.partitioner_service.test_unfetchable import Message

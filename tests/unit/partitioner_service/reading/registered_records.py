@@ -11,12 +11,12 @@ import fastavro
 from google.protobuf import descriptor_pb2, message_factory
 
 from evenflow.settings import Settings, load_settings
-from partitioner_service.parse import Parser
-from partitioner_service.reading.protobuf_schema import message_at, pool_of
-from partitioner_service.reading.schemas import Schemas
-from topics.registry import RegisteredSchema
-from workbench.registered import RegisteredRecords
-from workbench.verify.strict import StrictReader, Unreadable
+from partitioner_service.reading.parse import Parser
+from partitioner_service.reading.registered.protobuf_schema import message_at, pool_of
+from partitioner_service.reading.registered.schemas import Schemas
+from topics.schemas.registry import RegisteredSchema
+from workbench.verify.input.registered import RegisteredRecords
+from workbench.verify.input.strict import StrictReader, Unreadable
 
 URL = {"url": "http://127.0.0.1:1"}
 

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenflow.settings import Settings
-from partitioner_service.parse import Parser
+from partitioner_service.reading.parse import Parser
 from tests.examples import examples
 from tests.unit.partitioner_service.reading.registered_records import (
     Both,
@@ -28,8 +28,8 @@ from tests.unit.partitioner_service.reading.registered_records import (
     text_of,
 )
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA
-from workbench.verify.records import load
-from workbench.verify.strict import StrictReader, Unreadable, cell_types
+from workbench.verify.input.records import load
+from workbench.verify.input.strict import StrictReader, Unreadable, cell_types
 
 COUNTED = {"d": "count_distinct(v)"}
 

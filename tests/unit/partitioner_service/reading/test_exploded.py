@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evenflow.errors import ConfigError
 from evenflow.grammar.explosion import MOST_ELEMENTS, Explosion
 from evenflow.settings import Settings, load_settings
-from partitioner_service.parse import Parsed, Parser, taken_apart
+from partitioner_service.reading.parse import Parsed, Parser, taken_apart
 from tests.examples import examples
 from tests.unit.workbench.verify.test_expressions import by_partitioner, by_verify
 

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenflow.settings import Settings
-from partitioner_service.parse import Parser
+from partitioner_service.reading.parse import Parser
 from tests.examples import examples
 from tests.unit.workbench.verify.test_expressions import by_partitioner, by_verify
 

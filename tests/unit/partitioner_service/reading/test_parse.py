@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings, load_settings
-from partitioner_service.parse import Parser
-from partitioner_service.reading.times import MAX_TIME
+from partitioner_service.reading.cells.times import MAX_TIME
+from partitioner_service.reading.parse import Parser
 
 
 def make(**parts) -> Settings:

@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitioner_service.reading.cells import Block
-from partitioner_service.reading.payloads import Payloads, together
+from partitioner_service.reading.cells.cells import Block
+from partitioner_service.reading.cells.payloads import Payloads, together
 
 STRINGS = st.lists(st.none() | st.binary(max_size=5) | st.just(b"\n"), max_size=12)
 

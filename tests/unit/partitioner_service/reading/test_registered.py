@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
-from partitioner_service.parse import Parser
-from partitioner_service.reading.schemas import Schemas
+from partitioner_service.reading.parse import Parser
+from partitioner_service.reading.registered.schemas import Schemas
 from tests.examples import examples
 from tests.hostile import BYTES
 from tests.unit.partitioner_service.reading.registered_records import (
@@ -27,7 +27,7 @@ from tests.unit.partitioner_service.reading.registered_records import (
     record_of,
     text_of,
 )
-from topics.registry import RegistryAway
+from topics.schemas.registry import RegistryAway
 
 LINKED: dict[str, Any] = record_of(("x", "long"), ("next", ["null", "Link"]), name="Link")
 WHOLE = record_of(

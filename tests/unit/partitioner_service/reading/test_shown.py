@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from evenflow.settings import Settings, load_settings
-from partitioner_service.parse import Parser
-from partitioner_service.reading.cells import TEXT, Cells
-from partitioner_service.reading.strings import shown
+from partitioner_service.reading.cells.cells import TEXT, Cells
+from partitioner_service.reading.cells.strings import shown
+from partitioner_service.reading.parse import Parser
 
 SHOWN = 40
 LENGTHS = range(65)

@@ -10,12 +10,12 @@ import pytest
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings, load_settings
-from partitioner_service.parse import Parser
-from partitioner_service.reading.schemas import Schemas, SchemasToCome, Withheld
-from partitioner_service.schema_wait import SchemaWait
+from partitioner_service.plane.schema_wait import SchemaWait
+from partitioner_service.reading.parse import Parser
+from partitioner_service.reading.registered.schemas import Schemas, SchemasToCome, Withheld
 from tests.schema_registry import RegistryInMemory, schema_registry
 from tests.unit.partitioner_service.reading.registered_records import Kept, avro, record_of
-from topics.registry import RegisteredSchema, RegistryAway, SchemaRefused
+from topics.schemas.registry import RegisteredSchema, RegistryAway, SchemaRefused
 
 TWO = record_of(("k", "string"), ("t", "long"))
 OTHER = record_of(("k", "string"), ("t", "long"), name="Other")

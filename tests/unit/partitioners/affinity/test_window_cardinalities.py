@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.arrays import LAST_TIME, UInt64s
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import LAST_TIME, UInt64s
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.affinity.window_cardinalities import (
     WindowCardinalities,
     advance,

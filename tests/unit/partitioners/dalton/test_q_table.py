@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.arrays import NEVER
+from evenflow.numeric.arrays import NEVER
 from evenflow.partitioners.dalton.q_table import (
     COLD,
     Home,

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.arrays import NEVER
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import NEVER
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.dalton.tumbling_counts import Counts, Entries, TumblingCounts, is_full, slot_of
 from tests.examples import examples
 

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.arrays import UInt64s
-from evenflow.eights import WIDTH
-from evenflow.kernels import kernel
 from evenflow.keys import mix64
+from evenflow.numeric.arrays import UInt64s
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.evenflow.frequent import (
     PARTS,
     Frequent,
@@ -21,6 +20,7 @@ from evenflow.partitioners.evenflow.frequent import (
     move_all,
     offer,
 )
+from evenflow.sketches.eight_wide import WIDTH
 from tests.examples import examples
 
 few = examples(60)

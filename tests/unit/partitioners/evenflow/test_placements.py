@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.kernels import kernel
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.evenflow.placements import (
     Placements,
     bound,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from evenflow.arrays import Float64s, Int64s, UInt64s
 from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.numeric.arrays import Float64s, Int64s, UInt64s
 from evenflow.partitioners import create, restore
 from evenflow.partitioners.exchange import Table
 from tests.unit.partitioners.evenflow.test_water_filling_model import skewed

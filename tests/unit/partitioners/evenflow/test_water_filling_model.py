@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.arrays import Int64s, UInt64s
+from evenflow.numeric.arrays import Int64s, UInt64s
 from evenflow.partitioners import create, restore
 from tests.examples import examples
 from tests.unit.partitioners.dalton.dalton_model import mix64

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.arrays import record
 from evenflow.errors import ConfigError
 from evenflow.keys import candidate
 from evenflow.metrics import worker_loads
+from evenflow.numeric.arrays import record
 from evenflow.partitioners import Partitioner, create
 from evenflow.partitioners.grouping.cg import META, VirtualWorkers, _rebalance
 from evenflow.partitioners.snapshots import unpack

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evenflow.draws import generator
+from evenflow.generation.draws import generator
 from evenflow.partitioners.grouping.coin_synopsis import (
     CoinSynopsis,
     coin_synopsis,

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.arrays import LAST_TIME
 from evenflow.errors import ConfigError
 from evenflow.keys import candidate
 from evenflow.metrics import fragmentation, imbalance, worker_loads
+from evenflow.numeric.arrays import LAST_TIME
 from evenflow.partitioners import create, restore
 from tests.examples import examples
 from tests.unit.partitioners.costs import drawn, some_costs

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.arrays import LAST_TIME
-from evenflow.kernels import kernel
+from evenflow.numeric.arrays import LAST_TIME
+from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.grouping.hot_keys import HotKeys, HotTable, count, crowded, roll
 from tests.examples import examples
 from tests.unit.partitioners.costs import drawn, some_costs

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.draws import generator
+from evenflow.generation.draws import generator
 from evenflow.keys import candidate
 from evenflow.metrics import worker_loads
 from evenflow.partitioners import create

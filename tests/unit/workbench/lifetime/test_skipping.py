@@ -8,7 +8,7 @@ import pytest
 
 from evenflow.progress import PartitionState
 from evenflow.settings import load_settings
-from topics.skip_orders import SkipAnswer, SkipOrder, answer_key
+from topics.query.skip_orders import SkipAnswer, SkipOrder, answer_key
 from workbench.lifetime import skipping
 
 ORDER = SkipOrder(partition=0, offset=5, through=7, because="why", who="me", at=1)

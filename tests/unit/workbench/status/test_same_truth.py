@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from evenflow.due import ResultDelays
+from evenflow.due_windows import ResultDelays
 from evenflow.settings import load_settings
 from evenflow.telemetry import BatchRecord, HeartbeatRecord
 from monitoring.live.picture import Picture
-from partitioner_service.health import Health as PartitionerHealth
-from partitioner_service.health import warnings_of
-from partitioner_service.rejected import Rejected
-from partitioner_service.talk import Talk
-from spark_consumers.health import Health
+from partitioner_service.reports.health import Health as PartitionerHealth
+from partitioner_service.reports.health import warnings_of
+from partitioner_service.reports.log_lines import Talk
+from partitioner_service.reports.rejected import Rejected
+from spark_consumers.reports.health import Health
 from tests.unit.talking.clock import Clock
 from tests.unit.workbench.status.test_status import NOW, PARTITIONER, SPARK, facts, partition, state
 from workbench.alive import Part

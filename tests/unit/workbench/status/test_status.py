@@ -11,12 +11,12 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from cli.main import app
-from evenflow.due import ResultDelays
+from evenflow.due_windows import ResultDelays
 from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState
+from evenflow.reporting import silent_after
 from evenflow.settings import Settings, load_settings
-from evenflow.settings.query import Query
-from evenflow.talking import silent_after
+from evenflow.settings.sections.query import Query
 from evenflow.telemetry import (
     BatchesState,
     BatchRecord,
@@ -28,7 +28,7 @@ from evenflow.telemetry import (
     Standstill,
     Telemetry,
 )
-from partitioner_service.rejected import EVERY_REASON
+from partitioner_service.reports.rejected import EVERY_REASON
 from topics.groups import Member
 from workbench.alive import Alive, Part, parts_of, unfit_of
 from workbench.status.facts import Facts, PartitionFacts, Rejected, StageFacts, windows_of

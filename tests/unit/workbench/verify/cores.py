@@ -14,13 +14,13 @@ from typing import Any
 import pyarrow as pa
 
 from evenflow import partitioners
-from evenflow.markers import EndOfStream
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.twostep import combine_task, merge_leaders, reduce_leaders, reduce_windows
 from evenflow.wire import decode_frame
 from evenflow.wire.frame import encode_frame
-from partitioner_service.route import Router, Slice
+from evenflow.wire.markers import EndOfStream
+from partitioner_service.routing.router import Router, Slice
 from spark_consumers.layout import Layout
 from spark_consumers.sinks import sink_of
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed

@@ -11,7 +11,7 @@ import pyarrow as pa
 from evenflow import partitioners
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from partitioner_service.route import Router, Slice
+from partitioner_service.routing.router import Router, Slice
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed, Report, check
 
 

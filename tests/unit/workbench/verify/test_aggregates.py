@@ -11,9 +11,9 @@ import pytest
 from evenflow.aggregates import AGGREGATES, AggregatePlan, every_form
 from evenflow.settings import Settings
 from tests.unit.workbench.verify.pipeline_model import Topics, end, record, run
-from workbench.verify import windows
-from workbench.verify.oracle import Oracle
-from workbench.verify.oracles import FUNCTIONS, oracles
+from workbench.verify.windows import recomputed as windows
+from workbench.verify.windows.oracles import FUNCTIONS, oracles
+from workbench.verify.windows.result_column import Oracle
 
 _FORMS = every_form("v", "n") | {
     "top_v": "top_k(n, 2, 3)",

@@ -13,10 +13,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenflow.settings import Settings
-from partitioner_service.parse import Parser
+from partitioner_service.reading.parse import Parser
 from tests.examples import examples
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA
-from workbench.verify.records import load
+from workbench.verify.input.records import load
 
 _COLUMNS = ["key", "time", "price", "quantity", "country", "day", "paid"]
 QUERIES: dict[str, dict[str, Any]] = {

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.unit.workbench.verify.pipeline_model import end, record, run
 from tests.unit.workbench.verify.test_idle import SETTINGS
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA
-from workbench.verify.markers import marker_of
-from workbench.verify.messages import input_row, rejected_row
+from workbench.verify.input.markers import marker_of
+from workbench.verify.input.messages import input_row, rejected_row
 
 HEADER = "evenflow-end-of-stream"
 MARKER = {"producer": "p", "tuples": 3, "producers": 1}

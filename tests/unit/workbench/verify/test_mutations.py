@@ -22,7 +22,7 @@ from evenflow.aggregates import AGGREGATES
 from evenflow.settings import Settings
 from tests.unit.workbench.verify.cores import Change, Cores, compared
 from workbench.verify.core import Recomputed
-from workbench.verify.oracles import oracles
+from workbench.verify.windows.oracles import oracles
 
 ALONE = {
     form.replace("column", "v"): "int64" if "int64" in aggregate.over else "string"

@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from evenflow.settings import Settings
-from partitioner_service.parse import Parser
+from partitioner_service.reading.parse import Parser
 from tests.examples import examples
 from tests.unit.workbench.verify.pipeline_model import Record, end, record, run
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA
-from workbench.verify.deep import read_deep
-from workbench.verify.records import load
-from workbench.verify.strict import StrictReader, Unreadable, cell_types
+from workbench.verify.input.deep import read_deep
+from workbench.verify.input.records import load
+from workbench.verify.input.strict import StrictReader, Unreadable, cell_types
 
 _SUM = {"total": "sum(v)"}
 

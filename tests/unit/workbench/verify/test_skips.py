@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from evenflow.settings import Settings, load_settings
 from tests.unit.partitioner_service.test_unfetchable import Message
 from tests.unit.workbench.verify.pipeline_model import Record, Topics, record, run
-from topics.skip_orders import MOST_SKIPPED
+from topics.query.skip_orders import MOST_SKIPPED
 from workbench.verify import REJECTED_SCHEMA
-from workbench.verify.messages import rejected_row
-from workbench.verify.skips import SkippedOffsets
+from workbench.verify.input.messages import rejected_row
+from workbench.verify.rejected.skips import SkippedOffsets
 
 
 def settings() -> Settings:

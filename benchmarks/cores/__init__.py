@@ -1,0 +1,1 @@
+"""Scenarios of the pure cores of combiner and reducer, without broker and Spark."""

@@ -1,0 +1,170 @@
+"""The processes of one query on this machine: broker, partitioner, Spark application and replays, watched by a meter."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measuring.cpu import CpuMeter, Used
+from benchmarks.measuring.latency import SAMPLE, sampled_rows
+from benchmarks.measuring.step_lines import step
+from benchmarks.measuring.stream import settings_for, source_words
+from evenflow.errors import ServiceError
+from evenflow.settings import KafkaSettings, Settings, save_settings
+from evenflow.settings.views import TopicRole
+from topics.admin import describe
+from workbench.local.broker import EmbeddedBroker
+from workbench.local.processes import ChildProcess
+
+WORKERS = 8
+_PATIENCE = 90.0
+_LONGEST = 420.0
+_BEHIND_MS = 4_000
+"""Results are up to date if the newest window ended no longer ago than this."""
+
+
+@contextmanager
+def measured_broker(itself: str = "bench") -> Iterator[tuple[EmbeddedBroker, CpuMeter]]:
+    """A broker, and a meter that watches the broker and this process, under the label `itself`.
+
+    A Spark session of this process has the labels `spark_jvm` and `spark_python`.
+    """
+    with EmbeddedBroker() as broker, CpuMeter() as meter:
+        meter.watch(os.getpid(), itself, below="spark_python", java="spark_jvm")
+        meter.watch(broker.pid, "broker")
+        yield broker, meter
+
+
+@dataclass
+class Running:
+    """The processes of one query. `end` ends each of them by its process id."""
+
+    settings: Settings
+    folder: Path
+    meter: CpuMeter
+    _children: list[ChildProcess] = field(default_factory=list)
+    _lasting: list[ChildProcess] = field(default_factory=list)
+
+    def start(self, *words: str) -> ChildProcess:
+        """Start `evenflow WORDS` as a process that is expected to run until `end`."""
+        child = self.start_passing(*words)
+        self._lasting.append(child)
+        return child
+
+    def start_passing(self, *words: str) -> ChildProcess:
+        """Start `evenflow WORDS` as a process that may end by itself."""
+        command = [sys.executable, "-m", "cli.main", "-c", str(self.folder / "settings.json"), *words]
+        log = self.folder / f"{len(self._children)}-{words[0]}.log"
+        child = ChildProcess(command, log=log, name=words[0], cwd=self.folder)
+        self._children.append(child)
+        if words[0] in ("aggregate", "combine", "reduce"):
+            self.meter.watch(child.pid, "spark_python", java="spark_jvm")
+        else:
+            self.meter.watch(child.pid, {"partition": "partitioner"}.get(words[0], words[0]))
+        return child
+
+    def start_replay(
+        self, producer: str, zipf: float, rate: int, *, limit: int | None = None
+    ) -> ChildProcess:
+        """Start a live replay at this rate (tuples/s). A replay without a limit is expected to run until `end`."""
+        words = ["replay", f"zipf:{source_words(tuples='endless', zipf=zipf)}", "--value", "amount", "--json"]
+        # `--no-end`: the stream must not end, because another replay may follow.
+        words += ["--rate", str(rate), "--live", "--no-end", "--producer-id", producer]
+        return self.start(*words) if limit is None else self.start_passing(*words, "--limit", str(limit))
+
+    def end(self) -> None:
+        """End the processes that still run, the last started first."""
+        for child in reversed(self._children):
+            child.terminate(20)
+
+    # ---- looking -------------------------------------------------------------------------------
+
+    def records(self, role: TopicRole) -> int:
+        """Number of records of the topic. 0 before the topic exists."""
+        topic = self.settings.topic(role)
+        state = describe(self.settings.kafka, [topic]).get(topic)
+        return 0 if state is None else state.records
+
+    def ends(self, role: TopicRole) -> dict[int, int]:
+        """End offsets of the topic by partition."""
+        topic = self.settings.topic(role)
+        state = describe(self.settings.kafka, [topic]).get(topic)
+        return {} if state is None else dict(state.end)
+
+    def counts(self) -> dict[str, int]:
+        """Numbers of records so far, for `telling.step`."""
+        roles: dict[str, TopicRole] = {"tuples in": "input", "frames": "routed", "results out": "results"}
+        return {name: self.records(role) for name, role in roles.items()}
+
+    def up_to_date(self) -> None:
+        """Wait until the newest window of the results ended a moment ago."""
+
+        def reached() -> bool:
+            # The newest row of one partition is enough, because all partitions move on together.
+            end = self.ends("results")[SAMPLE]
+            rows = sampled_rows(self.settings, {SAMPLE: max(0, end - 1)})
+            return bool(len(rows)) and int(rows[:, 1].max()) >= time.time() * 1000 - _BEHIND_MS
+
+        self.wait(reached, "results that are up to date", patience=2 * _PATIENCE)
+
+    def wait(
+        self, done: Callable[[], bool], event: str, *, patience: float = _PATIENCE, every: float = 0.2
+    ) -> None:
+        """Wait until `done()`. ServiceError if that takes more than `patience` seconds or a service has ended."""
+        deadline = time.monotonic() + patience
+        while not done():
+            self.check()
+            if time.monotonic() > deadline:
+                raise ServiceError(f"waited {patience:g} s for {event}")
+            time.sleep(every)
+
+    def check(self) -> None:
+        """Raise ServiceError if a service that should run has ended."""
+        for service in self._lasting:
+            if not service.alive:
+                raise ServiceError(f"{service.name} ended with {service.returncode}:\n{service.tail()}")
+
+
+def run_to_end(running: Running, label: str) -> tuple[float, Used]:
+    """Run partitioner and Spark application over the whole input. Seconds and CPU time until both have ended."""
+    meter = running.meter
+    with step(f"evenflow, {label}", running.counts):
+        began = meter.now()
+        services = [
+            running.start_passing("partition", "--until-ended"),
+            running.start_passing("aggregate", "--until-ended"),
+        ]
+        for service in services:
+            ended_well(service)
+        ended = meter.now()
+    return ended - began, meter.between(began, ended)
+
+
+def ended_well(child: ChildProcess) -> None:
+    """Wait for the end of a process. ServiceError if the process fails or takes too long."""
+    if child.wait(_LONGEST):
+        raise ServiceError(f"{child.name} ended with {child.returncode}:\n{child.tail()}")
+
+
+@contextmanager
+def running_query(
+    kafka: KafkaSettings, meter: CpuMeter, name: str, **parts: dict[str, Any]
+) -> Iterator[Running]:
+    """A query with these settings and a folder of its own. Its processes end with the block of `with`."""
+    with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as place:
+        folder = Path(place)
+        spark = {"checkpoint": str(folder / "checkpoint")} | parts.pop("spark", {})
+        settings = settings_for(kafka, name, partitioner={"workers": WORKERS}, spark=spark, **parts)
+        save_settings(settings, folder / "settings.json")
+        running = Running(settings, folder, meter)
+        try:
+            yield running
+        finally:
+            running.end()

@@ -1,0 +1,1 @@
+"""Scenarios of the partitioners alone: `partitioners-*` of `benchmarks.runner`."""

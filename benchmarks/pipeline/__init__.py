@@ -1,0 +1,1 @@
+"""Scenarios of the whole pipeline and of the Spark stages: `service-*` of `benchmarks.runner`."""

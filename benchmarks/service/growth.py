@@ -1,0 +1,59 @@
+"""The partitioner service with 1,000 routed and 100 input partitions beside 8 and 4, on a real broker."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from benchmarks.measuring.pipelines import measured_broker
+from benchmarks.measuring.spread import beside, in_turns
+from benchmarks.measuring.stream import SEED as SEED
+from benchmarks.measuring.stream import settings_for, write_input
+from benchmarks.service.data_plane import plane_speed
+from evenflow.settings import Settings
+
+ID = "growth-service"
+WHAT = (
+    "tuples/s of the partitioner service with 1,000 routed x 100 input partitions against 8 x 4 (goal: 0.9)"
+)
+
+SMALL, LARGE = (8, 4), (1_000, 100)
+
+
+def run(*, smoke: bool) -> dict[str, object]:
+    """Rates and CPU time of both shapes, measured in turns, and their ratios."""
+    tuples, repetitions = (200_000, 1) if smoke else (3_000_000, 3)
+    large = (64, 16) if smoke else LARGE
+    numbers = count()
+    with measured_broker("data_plane") as (broker, meter):
+
+        def shaped(routed: int, inputs: int) -> Settings:
+            return settings_for(
+                broker.settings(),
+                f"bench-{next(numbers)}",
+                input={"topic": f"bench.input.{inputs}", "partitions": inputs},
+                partitioner={
+                    "name": "hashing",
+                    "workers": routed,
+                    "commit_interval": 50 if smoke else 500,
+                    # The first transaction registers a thousand partitions, which takes this broker a while.
+                    "transaction_timeout": "60s",
+                },
+            )
+
+        for shape in (SMALL, large):
+            write_input(shaped(*shape), tuples=tuples)
+        # `shaped` gives each turn a query of its own, so that every turn reads the whole input.
+        speeds = in_turns(
+            {
+                "large": lambda: plane_speed(shaped(*large), meter),
+                "small": lambda: plane_speed(shaped(*SMALL), meter),
+            },
+            repetitions,
+            tell=True,
+        )
+    return {
+        "tuples": tuples,
+        "large": "{} x {}".format(*large),
+        "small": "{} x {}".format(*SMALL),
+        **beside(speeds["large"], speeds["small"], ("large", "small")),
+    }

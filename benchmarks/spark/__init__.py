@@ -1,0 +1,1 @@
+"""Scenarios of Spark's triggers and tasks under micro-batch partitioners."""

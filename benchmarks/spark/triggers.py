@@ -1,0 +1,171 @@
+"""What Spark takes for a trigger, by how many of the partitioner's batches the trigger takes at once.
+
+A routed topic holds batches of a second of event time (50,000 tuples). The fused application works off that topic, from
+frames to rows in the results topic, again and again. A limit on the offsets of a trigger makes it take one batch or several.
+There is one session, and all ways are measured in turns.
+
+Seconds are those of the triggers as Spark reports them. The seconds of a turn, over its triggers, lie on a line. Its slope
+is what a trigger costs whatever its data. The rest is what the data costs. CPU time has a slope as well. It is of all
+processes, and hardly depends on what else the machine does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from benchmarks.measuring.cpu import CpuMeter, occupancy, total
+from benchmarks.measuring.spread import in_turns, spread
+from benchmarks.measuring.step_lines import step
+from benchmarks.measuring.stream import EVENT_RATE
+from benchmarks.spark.stages import routed
+from evenflow.settings import KafkaSettings, Settings
+from spark_consumers.session import end_session, make_session
+from spark_consumers.sinks import sink_of
+from spark_consumers.sinks.base import Start
+from spark_consumers.stage import stage_frame
+from spark_consumers.writing import checked
+from topics.admin import describe, ensure_topics, pipeline_topics
+from topics.state import TopicState
+
+_WINDOW = "1s"
+_ROOM = 1.02
+"""Offsets that a trigger may take, over those of its batches. Then markers and rounding need no trigger of their own."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The topic worked off once. triggers: how many had rows. seconds: theirs, together. cpu: CPU seconds of the turn."""
+
+    triggers: int
+    seconds: float
+    cpu: float
+
+
+def routed_batches(
+    kafka: KafkaSettings,
+    query: str,
+    partitioner: str,
+    folder: Path,
+    *,
+    batches: int,
+    zipf: float = 1.0,
+    **spark: Any,
+) -> Settings:
+    """Settings of a fused query whose routed topic holds so many batches. spark: settings of this part."""
+    how = {"name": partitioner, "batch_interval": "1s", "batch_bytes": 1_000_000_000}
+    tuples = batches * EVENT_RATE
+    settings = routed(
+        kafka,
+        query,
+        folder,
+        tuples=tuples,
+        zipf=zipf,
+        window=_WINDOW,
+        partitioner=how,
+        wiring="fused",
+        **spark,
+    )
+    ensure_topics(settings.kafka, pipeline_topics(settings).values())
+    return settings
+
+
+def measured_triggers(
+    streams: Mapping[str, Settings],
+    batches_a_trigger: Sequence[int],
+    *,
+    batches: int,
+    repetitions: int,
+    folder: str,
+    meter: CpuMeter,
+) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """`figures` of each stream by its name, and what the machine did meanwhile.
+
+    batches_a_trigger: how many batches a trigger takes, each number in turn. batches: how many each stream has.
+    """
+    spark = make_session(next(iter(streams.values())))
+    try:
+        ways = {
+            (name, many): partial(_worked_off, spark, taking(stream, many / batches), folder, meter)
+            for (name, stream), many in product(streams.items(), batches_a_trigger)
+        }
+        with step("warm-up"):
+            for name in streams:
+                ways[name, batches_a_trigger[-1]]()
+        began = meter.now()
+        turns = in_turns(
+            {f"{name}, {many}": way for (name, many), way in ways.items()}, repetitions, tell=True
+        )
+        ended = meter.now()
+    finally:
+        end_session(spark)
+    rows = {
+        name: figures({f"{many}": turns[f"{name}, {many}"] for many in batches_a_trigger}, batches)
+        for name in streams
+    }
+    return rows, occupancy(meter.between(began, ended), ended - began)
+
+
+def figures(turns: Mapping[str, Sequence[Turn]], batches: int) -> dict[str, Any]:
+    """Figures of a stream, by its turns for each number of batches a trigger. All turns have so many batches.
+
+    seconds_a_trigger: spread over the turns. speed: batches per second, relative to the first number of batches a trigger.
+    fixed_s, batch_s: seconds that a trigger and that a batch of data costs. fixed_cpu_s, batch_cpu_s: CPU seconds likewise.
+    """
+    each = [turn for several in turns.values() for turn in several]
+    triggers = [turn.triggers for turn in each]
+    fixed, rest = np.polyfit(triggers, [turn.seconds for turn in each], 1)
+    fixed_cpu, rest_cpu = np.polyfit(triggers, [turn.cpu for turn in each], 1)
+    medians = {many: spread([turn.seconds for turn in several])["median"] for many, several in turns.items()}
+    first = next(iter(medians.values()))
+    return {
+        "seconds_a_trigger": {
+            many: spread([turn.seconds / turn.triggers for turn in several])
+            for many, several in turns.items()
+        },
+        "triggers": {many: several[0].triggers for many, several in turns.items()},
+        "speed": {many: round(first / seconds, 2) for many, seconds in medians.items()},
+        "fixed_s": round(float(fixed), 3),
+        "fixed_cpu_s": round(float(fixed_cpu), 3),
+        "batch_s": round(float(rest) / batches, 3),
+        "batch_cpu_s": round(float(rest_cpu) / batches, 3),
+    }
+
+
+def taking(settings: Settings, share: float) -> Settings:
+    """These settings, with triggers that take so much of the routed topic."""
+    offsets = math.ceil(_ROOM * share * _routed_topic(settings).records)
+    spark = settings.spark.model_copy(update={"max_frames_per_batch": offsets})
+    return settings.model_copy(update={"spark": spark})
+
+
+def _routed_topic(settings: Settings) -> TopicState:
+    topic = settings.topic("routed")
+    return describe(settings.kafka, [topic])[topic]
+
+
+def _worked_off(spark: SparkSession, settings: Settings, folder: str, meter: CpuMeter) -> Turn:
+    topic_id = _routed_topic(settings).topic_id
+    began = meter.now()
+    frame = stage_frame(spark, settings, "fused", topic_id, starting="earliest", on_tally=None)
+    write = sink_of(settings).writer(settings, Start(spark=spark, run="bench", epoch=1))
+    with TemporaryDirectory(dir=folder) as checkpoint:
+        writer: Any = frame.writeStream.outputMode("append").option("checkpointLocation", checkpoint)
+        query = writer.trigger(availableNow=True).foreachBatch(checked(write, lambda: None)).start()
+        query.awaitTermination()
+        seconds = [
+            each["durationMs"]["triggerExecution"] / 1000
+            for each in query.recentProgress
+            # Triggers without rows take nothing. Counted, they would make a trigger look cheaper.
+            if each["numInputRows"]
+        ]
+    return Turn(len(seconds), sum(seconds), total(meter.between(began, meter.now())))

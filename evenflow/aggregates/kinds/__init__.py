@@ -1,0 +1,1 @@
+"""The built-in aggregates, one in each file. `evenflow.aggregates.registry` gives them their names."""

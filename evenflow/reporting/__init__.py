@@ -1,0 +1,28 @@
+"""How services talk to people: lines at intervals, warnings for conditions that last, and words for numbers.
+
+Admission rule: pure code with injected clocks, without Kafka, Spark or a terminal. A service hands in what it has
+counted and which conditions last. This package decides what is said when. Python's `logging` decides where it goes.
+"""
+
+from evenflow.reporting.concerns import Concern, Concerns, Lasting
+from evenflow.reporting.heartbeat import Beat, Heartbeat
+from evenflow.reporting.lines import JsonLines, on_every_line, with_fields
+from evenflow.reporting.signs import Level, Sign, Trouble, hanging, silence, silent_after, unanswered
+
+__all__ = [
+    "Beat",
+    "Concern",
+    "Concerns",
+    "Heartbeat",
+    "JsonLines",
+    "Lasting",
+    "Level",
+    "Sign",
+    "Trouble",
+    "hanging",
+    "on_every_line",
+    "silence",
+    "silent_after",
+    "unanswered",
+    "with_fields",
+]

@@ -1,0 +1,1 @@
+"""Texts that people or others wrote, read strictly: JSON, options, words that were probably meant; and columns as JSON."""

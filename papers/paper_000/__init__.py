@@ -1,0 +1,70 @@
+"""000, Dalton (PVLDB 16(3), 2022): its windowed suite for every registered partitioner, and what else can be counted.
+
+grid           what the parts share
+suite          figures 7 and 9 as one suite of four streams, for every partitioner
+reducers       figures 7 and 11: Eq. 2, the fullest reducer, with 8 to 64 places
+changes        figures 9a and 9d: the keys change again and again
+batches        figures 8 and 9b: micro-batches
+batch_rates    what they are measured by
+batch_claims   their claims
+clustering     figure 9c: correlation clustering
+heavy_hitters  figure 10c: how many keys may be split
+sources        figure 13: two partitioners with different distributions
+synchronising  figure 14: how often cooperating partitioners synchronise
+converging     figure 15: one to eight partitioners, over time
+several        what these three share: streams, windows, and the rate that a routed stream could have
+replay         the queues of combiners and reducers, from counted work
+talking        cooperating partitioners and their reducer, in event time
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from papers.paper_000 import (
+    changes,
+    clustering,
+    converging,
+    heavy_hitters,
+    reducers,
+    sources,
+    suite,
+    synchronising,
+)
+from papers.paper_000.batches import batches
+from papers.paper_000.grid import NAME
+from papers.plan import Cell, Opened, Plan
+from papers.store import SectionFigures, Values
+
+if TYPE_CHECKING:
+    import altair
+
+__all__ = ["CLAIMS", "NAME", "TITLE", "cells", "measure", "pictures", "text"]
+TITLE = "000: Dalton's windowed suite"
+_PARTS = (suite, reducers, batches, changes, clustering, heavy_hitters, sources, synchronising, converging)
+CLAIMS = tuple(claim for part in _PARTS for claim in part.CLAIMS)
+
+
+def cells(plan: Plan) -> list[Cell]:
+    """The cells of all parts."""
+    return [cell for part in _PARTS for cell in part.cells(plan)]
+
+
+def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
+    """Measure the cell by the part that asks for it."""
+    part = next(part for part in _PARTS if cell in part.cells(plan))
+    values: Values = part.measure(cell, opened, plan)
+    return values
+
+
+def text(figures: SectionFigures, plan: Plan) -> list[str]:
+    """Tables of all parts."""
+    # Each part ends with an empty line. `report` adds the last one itself.
+    return [line for part in _PARTS for line in part.text(figures, plan)][:-1]
+
+
+def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+    """Charts by file name."""
+    return (
+        suite.pictures(figures, plan) | batches.pictures(figures, plan) | converging.pictures(figures, plan)
+    )

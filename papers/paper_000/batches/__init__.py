@@ -1,0 +1,1 @@
+"""000's comparison with micro-batch partitioners: their work, rates and claims."""

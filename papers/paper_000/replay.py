@@ -1,0 +1,207 @@
+"""Queues of combiners and reducers, replayed: how fast a routed stream could come if its work had the kept costs.
+
+000 judges by sustainable throughput, the highest input rate at which nothing backs up. Here the work of every combiner and
+reducer in every slide is counted and priced (`kept_costs`). A rate is sustained if nobody is ever behind by more than a
+slide. Nothing is timed, so a figure is the same on every machine. Partitioners are left out, because in the
+paper two of them are never the bottleneck.
+
+A combiner folds tuples into a partial result for each key of a slide. Whoever holds a key's window adds the slide to it and
+makes the row. What a combiner may hold and finish by itself is the *way*:
+
+    none       nothing: every partial result goes to a reducer
+    forwarded  keys of which it has all tuples of the window (000, section 4.2: wrong decisions are repaired in time)
+    announced  keys of which it is the home F_1. It finishes those that nobody announced. The others it hands on, as one
+               partial result for each window. Whoever sends a key elsewhere announces (slide, key) to the key's home
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from evenflow.numeric.arrays import Bools, Float64s, Int32s, Int64s
+from papers.kept_costs import Costs
+
+Way = Literal["none", "forwarded", "announced"]
+WAYS: tuple[Way, ...] = ("none", "forwarded", "announced")
+_PLAIN = ("tuples", "partials", "announcements", "load", "gamma", "distinct")
+BEHIND = 1
+"""Slides by which somebody may be behind."""
+
+
+@dataclass(frozen=True, eq=False)
+class Routing:
+    """A routed stream. workers, codes, panes, sources: of each tuple, shape (m,). Panes are slides and do not decrease.
+
+    homes, reducers: F_1 and the reducer of each key, shape (keys,).
+    """
+
+    workers: Int32s
+    codes: Int32s
+    panes: Int64s
+    sources: Int32s
+    homes: Int32s
+    reducers: Int32s
+    combiners: int
+    reducer_count: int
+
+
+class Share(NamedTuple):
+    """What one way leaves to whom in each slide. Of combiners shape (slides, combiners), of reducers (slides, reducers).
+
+    held_keys, finished, sent: keys in windows of a combiner, those of them that it finishes, and partial results that it
+    sends. received, rows: partial results that a reducer gets, and the keys of its windows.
+    """
+
+    held_keys: Int64s
+    finished: Int64s
+    sent: Int64s
+    received: Int64s
+    rows: Int64s
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """What there is to do in each slide, and what the window is like that ends with it.
+
+    tuples, partials, announcements, load: of each combiner, shape (slides, combiners). partials: partial results, one for
+    each key of the slide. announcements: announced keys. load: tuples in the window. gamma, distinct: pairs of key and
+    combiner in the window, and its keys, shape (slides,).
+    """
+
+    tuples: Int64s
+    partials: Int64s
+    announcements: Int64s
+    load: Int64s
+    gamma: Int64s
+    distinct: Int64s
+    shares: Mapping[Way, Share]
+
+    @property
+    def imbalance(self) -> float:
+        """Eq. 1 over the tuples of the window, mean over the slides."""
+        total = self.load.sum(axis=1)
+        return float((self.load.max(axis=1) / total).mean()) - 1 / self.load.shape[1]
+
+    @property
+    def ksr(self) -> float:
+        """Gamma over distinct keys, mean over the slides."""
+        return float((self.gamma / self.distinct).mean())
+
+    def between(self, first: int, last: int) -> Counts:
+        """The slides `first` to `last - 1` of these."""
+        some = slice(first, last)
+        shares = {way: Share(*(values[some] for values in share)) for way, share in self.shares.items()}
+        plain = {name: getattr(self, name)[some] for name in _PLAIN}
+        return Counts(**plain, shares=shares)
+
+    def work(self, way: Way, costs: Costs) -> tuple[Float64s, Float64s]:
+        """Nanoseconds of every combiner and of every reducer in every slide, shapes (slides, parts)."""
+        share = self.shares[way]
+        combiners = costs.tuple * self.tuples + costs.make * self.partials
+        combiners += costs.hold * share.held_keys + costs.emit * share.finished + costs.send * share.sent
+        if way == "announced":
+            combiners += costs.hear * self.announcements
+        return combiners, costs.receive * share.received + (costs.hold + costs.emit) * share.rows
+
+
+def counted(routing: Routing, *, span: int, first: int) -> Counts:
+    """Count the slides from `first` on, by the windows that end with them. A window has `span` slides."""
+    slides = [_slide(routing, slide) for slide in _slides(routing, span=span, first=first)]
+    plain = {name: np.array([counts[name] for counts in slides]) for name in _PLAIN}
+    shares = {
+        way: Share(*(np.array([counts[f"{way} {name}"] for counts in slides]) for name in Share._fields))
+        for way in WAYS
+    }
+    return Counts(**plain, shares=shares)
+
+
+class _Slide(NamedTuple):
+    """Rows of a slide and of the window that ends with it, and who holds which key there, shapes (keys, combiners)."""
+
+    rows: slice
+    window_rows: slice
+    presence: Bools
+    window_presence: Bools
+
+
+def _slides(routing: Routing, *, span: int, first: int) -> Iterator[_Slide]:
+    last = int(routing.panes[-1])
+    edges = np.searchsorted(routing.panes, np.arange(last + 2)).tolist()
+    panes: list[Bools] = []
+    for number in range(last + 1):
+        rows = slice(edges[number], edges[number + 1])
+        presence = np.zeros((len(routing.homes), routing.combiners), np.bool_)
+        presence[routing.codes[rows], routing.workers[rows]] = True
+        panes = [*panes, presence][-span:]
+        if number >= first:
+            window = slice(edges[max(0, number + 1 - span)], rows.stop)
+            yield _Slide(rows, window, presence, np.logical_or.reduce(panes))
+
+
+def _slide(routing: Routing, slide: _Slide) -> dict[str, Int64s]:
+    """Counts of one slide by name."""
+    n, homes = routing.combiners, routing.homes
+    keys, holders = np.divmod(np.flatnonzero(slide.window_presence), n)
+    slide_keys, makers = np.divmod(np.flatnonzero(slide.presence), n)
+    # By key: how many combiners have it in the window, whether one has, and whether another than its home has.
+    holders_of = np.bincount(keys, minlength=len(homes))
+    single = holders_of == 1
+    strayed = np.bincount(keys[holders != homes[keys]], minlength=len(homes)) > 0
+    nothing = np.zeros(len(homes), np.bool_)
+    counts = {
+        "tuples": np.bincount(routing.workers[slide.rows], minlength=n),
+        "partials": np.bincount(makers, minlength=n),
+        "announcements": _announcements(routing, slide.rows),
+        "load": np.bincount(routing.workers[slide.window_rows], minlength=n),
+        "gamma": np.array(len(keys)),
+        "distinct": np.array(np.count_nonzero(holders_of)),
+    }
+    masks: dict[Way, tuple[Bools, Bools, Bools]] = {
+        # Of pairs in the window whether they are held and finished, and of pairs in the slide whether they are held.
+        "none": (nothing[keys], nothing[keys], nothing[slide_keys]),
+        "forwarded": (single[keys], single[keys], single[slide_keys]),
+        "announced": (holders == homes[keys], ~strayed[keys], makers == homes[slide_keys]),
+    }
+    for way, (in_window, finished, stays) in masks.items():
+        # Partial results of a window that is not finished here, and those of this slide that do not stay.
+        handed = in_window & ~finished
+        sent = np.concatenate([keys[handed], slide_keys[~stays]])
+        senders = np.concatenate([holders[handed], makers[~stays]])
+        rest = np.unique(keys[~finished])
+        share = Share(
+            held_keys=np.bincount(holders[in_window], minlength=n),
+            finished=np.bincount(holders[finished], minlength=n),
+            sent=np.bincount(senders, minlength=n),
+            received=np.bincount(routing.reducers[sent], minlength=routing.reducer_count),
+            rows=np.bincount(routing.reducers[rest], minlength=routing.reducer_count),
+        )
+        counts |= {f"{way} {name}": values for name, values in share._asdict().items()}
+    return counts
+
+
+def _announcements(routing: Routing, rows: slice) -> Int64s:
+    """Announced keys of a slide by home. Each source announces a key once."""
+    codes, count = routing.codes[rows].astype(np.int64), len(routing.homes)
+    away = routing.workers[rows] != routing.homes[codes]
+    announced = np.unique(routing.sources[rows][away] * np.int64(count) + codes[away]) % count
+    return np.bincount(routing.homes[announced], minlength=routing.combiners)
+
+
+def shortest_slide(work: Sequence[Float64s]) -> float:
+    """The shortest slide, in the unit of `work`, with which nobody is ever behind by more than `BEHIND` slides.
+
+    work: an array (slides, parts) for each kind of part. With slides of length T somebody who has been busy for the last k
+    slides is behind by the work of these slides less k T.
+    """
+    shortest = 0.0
+    for parts in work:
+        # Work up to the end of each slide, so that the work of any stretch is one difference.
+        done = np.vstack([np.zeros(parts.shape[1]), np.cumsum(parts, axis=0)])
+        for length in range(1, len(done)):
+            most = float((done[length:] - done[:-length]).max(initial=0.0))
+            shortest = max(shortest, most / (length + BEHIND))
+    return shortest

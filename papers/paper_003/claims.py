@@ -1,0 +1,244 @@
+"""The claims of 003, and how they are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from papers.claims import Claim, Outcome
+from papers.comparing import lower, no_higher
+from papers.markdown import number
+from papers.paper_003.grid import (
+    LEARNERS,
+    LINUCB,
+    LOAD_NAMES,
+    LOADS,
+    NAMES,
+    OPERATORS,
+    OURS,
+    PAPER,
+    WIDER,
+    doubling_cell,
+    load_cell,
+    operator_cell,
+)
+from papers.paper_003.measuring import GOAL
+from papers.plan import Cell, Plan
+from papers.store import MissingError, SectionFigures
+
+_BUDGET_MS = 1000
+_SCALE = (
+    "The paper does not say rho, the bound of the queue, and how parallelism starts. Here rho is 0.9, and the bound of the "
+    "queue is what comes within the latency budget. Other values were not examined. With these the mark of -0.3 separates "
+    "little: the best fixed parallelism is well above it (see the table). Learners "
+    "that draw at random are near it (-0.32, under other loads)."
+)
+
+
+def _costs(figures: SectionFigures, cell: Cell, figure: str) -> list[float]:
+    """Rewards with the sign turned, so that lower is better."""
+    return [-value for value in figures.values(cell, figure)]
+
+
+def _median(values: Sequence[float]) -> str:
+    return f"{median(values):.3f}"
+
+
+def _start(figures: SectionFigures, plan: Plan) -> Outcome:
+    ours, theirs = (figures.values(load_cell(plan, "poisson", policy), "first") for policy in (PAPER, LINUCB))
+    checks = (median(ours) > -0.4, median(theirs) < -0.4, lower([-x for x in ours], [-x for x in theirs]))
+    return Outcome(f"MBLinUCB {_median(ours)}, LinUCB {_median(theirs)} over the first 100 steps", checks)
+
+
+def _three_thousand(figures: SectionFigures, plan: Plan) -> Outcome:
+    at = figures.values(load_cell(plan, "poisson", PAPER), "reached")
+    return Outcome(f"after {median(at):.0f} steps", (median(at) <= 3_000,))
+
+
+def _faster(figures: SectionFigures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for load in LOADS:
+        both = [figures.values(load_cell(plan, load, policy), "reached") for policy in (PAPER, LINUCB)]
+        checks.append(lower(*both))
+        phrases.append(f"{LOAD_NAMES[load]}: {median(both[0]):.0f} / {median(both[1]):.0f} steps")
+    return Outcome(f"MBLinUCB / LinUCB: {'; '.join(phrases)}", tuple(checks))
+
+
+def _better(figures: SectionFigures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for load in LOADS:
+        both = [_costs(figures, load_cell(plan, load, policy), "all") for policy in (PAPER, LINUCB)]
+        checks.append(lower(*both))
+        phrases.append(f"{LOAD_NAMES[load]}: {-median(both[0]):.3f} / {-median(both[1]):.3f}")
+    return Outcome(f"MBLinUCB / LinUCB, all steps: {'; '.join(phrases)}", tuple(checks))
+
+
+def _trace(figures: SectionFigures, plan: Plan) -> Outcome:
+    ours, theirs = (
+        figures.values(load_cell(plan, "flights-by-hour", policy), "reached") for policy in (PAPER, LINUCB)
+    )
+    steps = LOADS["flights-by-hour"]
+    return Outcome(
+        f"MBLinUCB after {median(ours):.0f} steps, LinUCB after {median(theirs):.0f}",
+        (median(ours) < 20_000, median(theirs) > steps),
+    )
+
+
+def _learners(figures: SectionFigures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    measured_loads = [
+        load for load in LOADS if all(load_cell(plan, load, name) in figures for name in LEARNERS)
+    ]
+    if not measured_loads:
+        raise MissingError("no learner")
+    for load in measured_loads:
+        ours = figures.values(load_cell(plan, load, PAPER), "reached")
+        for name in LEARNERS:
+            theirs = figures.values(load_cell(plan, load, name), "reached")
+            checks.append(lower(ours, theirs))
+            phrases.append(f"{NAMES[name]} {median(theirs):.0f}")
+        phrases.append(f"MBLinUCB {median(ours):.0f} ({LOAD_NAMES[load]})")
+    return Outcome("steps: " + ", ".join(phrases), tuple(checks))
+
+
+def _operators(figures: SectionFigures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for operator in OPERATORS:
+        cells = [operator_cell(plan, operator, policy) for policy in (PAPER, LINUCB)]
+        at = [(median(figures.values(cell, "last")), median(figures.values(cell, "p"))) for cell in cells]
+        checks += [
+            at[0][0] > GOAL,
+            lower(*(_costs(figures, cell, "last") for cell in cells)),
+            lower(*(figures.values(cell, "p") for cell in cells)),
+        ]
+        phrases.append(f"{operator}: {at[0][0]:.3f} / {at[1][0]:.3f} with {at[0][1]:.1f} / {at[1][1]:.1f}")
+    return Outcome(f"MBLinUCB / LinUCB, reward with instances: {'; '.join(phrases)}", tuple(checks))
+
+
+def _latency(figures: SectionFigures, plan: Plan) -> Outcome:
+    ours, theirs = (
+        figures.values(load_cell(plan, "poisson", policy), "latency") for policy in (PAPER, LINUCB)
+    )
+    return Outcome(
+        f"MBLinUCB {number(median(ours))} ms, LinUCB {number(median(theirs))} ms",
+        (median(ours) <= _BUDGET_MS, median(theirs) <= _BUDGET_MS, lower(theirs, ours)),
+    )
+
+
+def _doubling(figures: SectionFigures, plan: Plan) -> Outcome:
+    wider, paper, linucb = (
+        _costs(figures, doubling_cell(plan, policy), "after") for policy in (WIDER, PAPER, LINUCB)
+    )
+    phrases = f"with breadth 2 {-median(wider):.3f}, with breadth 1 {-median(paper):.3f}, LinUCB {-median(linucb):.3f}"
+    return Outcome(phrases, (lower(wider, paper), lower(wider, linucb)))
+
+
+def _no_worse(figures: SectionFigures, plan: Plan) -> Outcome:
+    checks, phrases = [], []
+    for load in LOADS:
+        both = [_costs(figures, load_cell(plan, load, policy), "all") for policy in (OURS, PAPER)]
+        checks.append(no_higher(*both))
+        phrases.append(f"{LOAD_NAMES[load]}: {-median(both[0]):.3f} / {-median(both[1]):.3f}")
+    return Outcome(f"ours / the paper's: {'; '.join(phrases)}", tuple(checks))
+
+
+CLAIMS = (
+    Claim(
+        "003, fig. 5a",
+        "On Poisson arrivals MBLinUCB starts above -0.4 average reward, LinUCB at -0.5.",
+        "over the first 100 steps: MBLinUCB above -0.4, LinUCB below it, and MBLinUCB better",
+        _start,
+        measure="simulated operator",
+        reason="measure",
+        because=_SCALE,
+    ),
+    Claim(
+        "003, fig. 5a",
+        "On Poisson arrivals MBLinUCB reaches -0.3 within three thousand steps.",
+        "the mean of 100 steps is above -0.3 after at most 3,000 steps",
+        _three_thousand,
+        measure="simulated operator",
+        note=_SCALE,
+        every=True,
+    ),
+    Claim(
+        "003, fig. 5-7",
+        "MBLinUCB converges faster than LinUCB.",
+        "fewer steps until the mean of 100 steps is above -0.3, under each load",
+        _faster,
+        measure="simulated operator",
+        reason="measure",
+        because="Both get there within a few hundred steps, because -0.3 is far below the best reward here. Which of "
+        "them is faster over a grid of rho and of the queue's bound, which the paper does not give, was not "
+        "examined.",
+    ),
+    Claim(
+        "003, fig. 5-7",
+        "MBLinUCB has a better reward than LinUCB.",
+        "mean reward over all steps higher, under each load",
+        _better,
+        measure="simulated operator",
+        reason="measure",
+        because="MBLinUCB practised at 100 tuples/s only, and these loads rarely have that rate. Whether that is the "
+        "cause was not examined, and other values of rho and of the queue's bound were not either.",
+    ),
+    Claim(
+        "003, fig. 7",
+        "On the trace MBLinUCB is above -0.3 within 20,000 steps, LinUCB needs more than 60,000.",
+        "the mean of 100 steps is above -0.3 within 20,000 steps; LinUCB's is not",
+        _trace,
+        measure="simulated operator",
+        reason="measure",
+        because="LinUCB gets there early as well: the mark separates little here. Our trace is another one, and the "
+        "paper's rho and contexts are not known. Which of these is the cause was not examined.",
+        every=True,
+    ),
+    Claim(
+        "003, fig. 5-7",
+        "PPO, A3C and DQN need more steps than MBLinUCB.",
+        "more steps than MBLinUCB until the mean of 100 is above -0.3, for each of PPO, A2C and DQN under each load that "
+        "was measured",
+        _learners,
+        measure="simulated operator",
+        reason="measure",
+        because="A learner that still draws at random is already near -0.3: its first 100 rewards average -0.32. So "
+        "the mark does not tell the learners apart. A grid of rho and of the queue's bound was not examined.",
+        absent="Stable-Baselines3 was not installed (`pip install evenflow[rl]`).",
+    ),
+    Claim(
+        "003, fig. 8-9",
+        "For operators of other speed and parallel portion MBLinUCB reaches a good reward; LinUCB ends with more "
+        "instances and a lower reward.",
+        "last tenth of 3,000 steps, for mu 5 and 20 and rho 0.5 and 0.7: above -0.3, better than LinUCB, fewer instances",
+        _operators,
+        measure="simulated operator",
+    ),
+    Claim(
+        "003, fig. 5b",
+        "Both end within the latency bound, MBLinUCB with the higher latency, since it takes the fewest instances.",
+        "median of the 95th percentile in the last tenth: both at most 1,000 ms, LinUCB's lower",
+        _latency,
+        measure="simulated operator",
+        every=True,
+    ),
+    Claim(
+        "ours, to 003 Alg. 1",
+        "Practising also on half and twice the load meets a load that doubles.",
+        "`breadth=2` and all else as the paper: mean reward of the 100 steps after it doubles higher than with `breadth=1`, "
+        "and than LinUCB's",
+        _doubling,
+        measure="simulated operator",
+        own=True,
+    ),
+    Claim(
+        "ours, to 003 Alg. 1",
+        "`mblinucb` by the paper's objective, with its other defaults (breadth 2, alpha 0.3, 2,000 samples, rates observed)"
+        ", is no worse under the paper's loads.",
+        "mean reward over all steps no lower than the paper's MBLinUCB's",
+        _no_worse,
+        measure="simulated operator",
+        reason="ours",
+        because="Ours uses more instances. Which of its four differences causes that was not examined.",
+        own=True,
+    ),
+)

@@ -1,0 +1,1 @@
+"""How the page's pictures are drawn."""

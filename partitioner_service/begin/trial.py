@@ -1,0 +1,186 @@
+"""The first records of a query that has not begun, judged as the service will judge them.
+
+A query's name is spent with its first commit, which comes before any record is read. So the service looks at these
+records before that: if it would reject most of them, it stops, and the name stays free.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaException
+
+from evenflow.errors import ConfigError, EvenflowError, ServiceError
+from evenflow.progress import PartitionState, judge
+from evenflow.reporting.words import by_reason, moment, share, shown_bytes
+from evenflow.settings import Settings
+from partitioner_service.fetch.kept import KeptRecord
+from partitioner_service.fetch.messages import marker_of, timestamp_of
+from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.reading.cells.reasons import OF_RECORDS
+from partitioner_service.reading.parse import Parser
+from partitioner_service.reading.registered.schemas import schemas_of
+from partitioner_service.routing.ahead import LiveClock
+from partitioner_service.routing.router import REASONS
+from topics import reader
+from topics.admin import describe
+from topics.batches.bombs import raw_records
+from topics.batches.raw_batches import DamagedBatchError, RawReader
+from topics.offsets import first_offsets
+from topics.query.record import read_beginning
+from topics.records import Record
+from topics.state import TopicState
+
+log = logging.getLogger(__name__)
+
+FIRST = 10_000
+"""Records that are looked at, of all partitions together."""
+_FETCH_BYTES = 1_048_576
+_LEAST = 100
+"""Fewer records say nothing of the others."""
+
+
+@dataclass
+class Trial:
+    """What becomes of the first records. by_reason: reason -> rejected records. examples: reason -> one, in words."""
+
+    records: int = 0
+    by_reason: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+
+    def note(self, reason: str, count: int, example: str) -> None:
+        """Count records that are rejected for a reason."""
+        self.by_reason[reason] += count
+        self.examples.setdefault(reason, example)
+
+
+def refuse_mostly_rejected(settings: Settings) -> None:
+    """Raise ConfigError if the query has not begun and more of its first records than `input.reject_limit` are rejected.
+
+    Where hardly any lie behind `input.start`, the newest before it stand for those that will come. settings: with the
+    number of input partitions. Nothing is made or committed. Where the records cannot be read, that is logged, and the
+    service begins: it will say itself what is wrong.
+    """
+    limit = settings.input.reject_limit
+    if limit >= 1 or all_states(settings) or read_beginning(settings.origin) is not None:
+        return
+    topic = settings.topic("input")
+    try:
+        state = describe(settings.kafka, [topic])[topic]
+        start = first_offsets(settings.kafka, state, settings.input.start)
+        few = sum(state.end.values()) - sum(start.values()) < _LEAST
+        begin, end = newest(state, start) if few else first(state, start)
+        trial = tried(settings, _records(settings, topic, begin, end))
+    except (EvenflowError, KafkaException) as error:
+        log.warning("the first records of %s cannot be judged: %s", topic, error)
+        return
+    rejected = trial.by_reason.total()
+    if trial.records < _LEAST or rejected <= limit * trial.records:
+        return
+    mostly = trial.by_reason.most_common(1)[0][0]
+    before = begin != start
+    which = "newest" if before else "first"
+    behind = f" (hardly any lie behind input.start = {settings.input.start})" if before else ""
+    raise ConfigError(
+        f"{rejected:,} of the {which} {trial.records:,} records of topic {topic}{behind} would be rejected "
+        f"({share(rejected, trial.records)}: {by_reason(trial.by_reason)}; e.g. {trial.examples[mostly]}), which is more "
+        f"than input.reject_limit = {limit:g} allows. Query {settings.query.name} has not begun, so nothing was made or "
+        "committed, and its name is free",
+        hint="mend the settings (`evenflow doctor` says how); input.reject_limit = 1 or --unchecked begins all the same",
+    )
+
+
+def tried(
+    settings: Settings,
+    first: Mapping[int, Sequence[Record]],
+    *,
+    wall: Callable[[], float] = time.time,
+) -> Trial:
+    """Judge records as from the beginning of the query.
+
+    first: by partition, in offset order, without markers. wall: seconds since 1970.
+    """
+    parser = Parser(settings.without_cost(), schemas=schemas_of(settings, ask_for=math.inf))
+    clock = LiveClock(settings, wall=wall)
+    trial = Trial()
+    for partition, records in first.items():
+        parsed = parser.parse(
+            [record.value() for record in records],
+            keys=[record.key() for record in records],
+            timestamps=[timestamp_of(record) for record in records],
+        )
+        trial.records += len(records)
+        bad = parsed.bad
+        for reason in OF_RECORDS:
+            rows = bad.rows[bad.of_reason(reason)]
+            for row in rows[:1].tolist():
+                example = f"offset {records[row].offset()} of partition {partition}: {bad[row]}: "
+                trial.note(reason, rows.size, example + shown_bytes(records[row].value()))
+        ahead = clock.ahead(records, parsed.rows, parsed.times)
+        state = PartitionState(fingerprint="", topic_id="", offset=0)
+        verdicts = judge(
+            settings.query,
+            state,
+            parsed.times,
+            ahead=None if ahead is None else ahead.which,
+            max_skew=settings.max_skew,
+        ).verdicts
+        for verdict, reason in REASONS.items():
+            places = (verdicts == verdict).nonzero()[0]
+            if places.size:
+                row = int(parsed.rows[places[0]])
+                example = f"offset {records[row].offset()} of partition {partition}, event time "
+                example += f"{moment(int(parsed.times[places[0]]))}: {shown_bytes(records[row].value())}"
+                trial.note(reason, places.size, example)
+    return trial
+
+
+def first(topic: TopicState, start: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
+    """Offsets by partition between which about the first 10,000 records lie. start: where the query would begin."""
+    left = _shares({part: topic.end[part] - offset for part, offset in start.items()})
+    return dict(start), {part: offset + left[part] for part, offset in start.items()}
+
+
+def newest(topic: TopicState, start: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
+    """Offsets by partition between which the few records behind `start` lie, and about 10,000 before it."""
+    before = _shares({part: offset - topic.begin[part] for part, offset in start.items()})
+    return {part: offset - before[part] for part, offset in start.items()}, dict(topic.end)
+
+
+def _shares(offsets: Mapping[int, int]) -> dict[int, int]:
+    """About 10,000 offsets at most, of each partition in proportion to what it has."""
+    total = max(1, sum(offsets.values()))
+    return {part: min(many, -(-many * FIRST // total)) for part, many in offsets.items()}
+
+
+def _records(
+    settings: Settings, topic: str, begin: Mapping[int, int], end: Mapping[int, int]
+) -> dict[int, list[KeptRecord]]:
+    """The records between these offsets, by partition, without markers, up to a batch that nobody can read.
+
+    Not with Kafka's client, which fetches ahead: a decompression bomb would end each start of a query that has not begun.
+    """
+    records: dict[int, list[KeptRecord]] = {part: [] for part in begin}
+    budget = reader.Budget()
+    with RawReader(settings.kafka, topic, patience=reader.LOOK_SECONDS) as raw:
+        for partition, offset in begin.items():
+            try:
+                stop = end[partition]
+                for raw_record in raw_records(
+                    raw, partition, offset, stop, kafka=settings.kafka, most=_FETCH_BYTES
+                ):
+                    if not budget.lasts(len(raw_record.key or b"") + len(raw_record.value or b"")):
+                        break
+                    record = KeptRecord.of(raw_record, topic, partition)
+                    if marker_of(record) is None:
+                        records[partition].append(record)
+            except (ServiceError, DamagedBatchError) as error:  # a part of the records is better than none
+                log.debug("not all first records of %s[%d] are judged: %s", topic, partition, error)
+                if isinstance(error, ServiceError) and not any(records.values()):
+                    raise
+    return records

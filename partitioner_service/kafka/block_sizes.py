@@ -1,0 +1,93 @@
+"""Blocks that are not too large: Arrow's columns of text hold less than 2 GiB each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenflow.expressions.growth import Growth, growths
+from evenflow.limits import JSON_GROWTH, REPEATED_BYTES
+from evenflow.numeric.arrays import Int64s
+from evenflow.settings import Settings
+
+MOST_BYTES = 1 << 30
+"""Limit of a block: half of what a column of text can hold."""
+EXPLODED_BYTES = 1 << 22
+"""Limit of a block whose records are taken apart. An element has two bytes at least: some two million tuples
+at most.
+"""
+
+_MOST_GROWTH = 1 << 28
+"""More growth than this makes any record a block of its own."""
+_MOST_OF_A_RECORD = 1 << 40
+"""Bytes that count for one record at most, so that no sum of a block overflows."""
+
+
+@dataclass(frozen=True)
+class Widths:
+    """How large a column of texts can become that is made of a block.
+
+    growth: of the column that grows most. exploded: whether records are taken apart. repeats: whether their
+    elements repeat texts of the record.
+    """
+
+    growth: Growth = Growth()  # noqa: RUF009 - a Growth is immutable
+    exploded: bool = False
+    repeats: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings) -> Widths:
+        """The widths of the columns of this query."""
+        query = settings.query
+        texts = growths(query.resolved) if query.columns or query.lookup else {}
+        all_texts = [Growth(), *texts.values()]
+        if len(query.key_columns) > 1:  # they become one JSON array
+            parts = [texts.get(name, Growth()) for name in query.key_columns]
+            all_texts.append(sum((part * JSON_GROWTH for part in parts), Growth(0, 48 * len(parts))))
+        widest = Growth(
+            min(_MOST_GROWTH, max(text.factor for text in all_texts)),
+            min(_MOST_GROWTH, max(text.added for text in all_texts)),
+        )
+        repeats = bool(query.repeated_texts) or query.key == "@key"
+        return cls(widest, query.explode is not None, query.explode is not None and repeats)
+
+    def bytes_of(self, sizes: Int64s) -> Int64s:
+        """Bytes that records of these sizes (bytes) can have in a column, shape (n,)."""
+        texts, rows = sizes, np.ones_like(sizes)
+        if self.repeats:
+            # Of a record, half can be elements of a byte each, and the other half the text that each repeats.
+            texts = sizes + np.minimum(sizes * sizes // 4, REPEATED_BYTES)
+        if self.exploded:
+            rows = sizes + 1
+        return np.minimum(texts * self.growth.factor + rows * self.growth.added, _MOST_OF_A_RECORD)
+
+
+def cut(
+    values: Int64s, keys: Int64s | None = None, *, most_bytes: int = MOST_BYTES, widths: Widths | None = None
+) -> Iterator[tuple[int, int]]:
+    """Stretches (first, stop) of records with at most `most_bytes`. A single larger record is a stretch of its own.
+
+    values, keys: sizes (bytes) of the values, and of the keys if they count as well. Shape (n,), n > 0. widths: if given,
+    what a stretch becomes is bounded, too (`MOST_BYTES`).
+    """
+    sizes = values if keys is None else values + keys
+    ends = [_ends(sizes)]
+    mosts = [most_bytes]
+    if widths is not None:
+        ends.append(_ends(widths.bytes_of(sizes)))
+        mosts.append(MOST_BYTES)
+    first = 0
+    while first < len(sizes):
+        stops = [
+            int(np.searchsorted(end, end[first] + most, side="right")) - 1
+            for end, most in zip(ends, mosts, strict=True)
+        ]
+        stop = max(min(stops), first + 1)  # one record always goes on, however large
+        yield first, stop
+        first = stop
+
+
+def _ends(sizes: Int64s) -> Int64s:
+    return np.concatenate([[0], np.cumsum(sizes)])

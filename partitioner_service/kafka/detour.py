@@ -1,0 +1,207 @@
+"""Brings the records before a decompression bomb without Kafka's client, and then says that the bomb cannot be fetched.
+
+librdkafka fetches ahead, so it would decompress the bomb while the records before it are still being read. A partition
+with a bomb is therefore not assigned to it before the bomb is behind us. Its batches come one by one (`topics.batches.raw_batches`),
+each decompressed within the bound that makes a batch a bomb. A thread fetches them: the data plane must not wait for Kafka
+while a transaction is open.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from confluent_kafka import KafkaError
+
+from evenflow.progress import PartitionState
+from evenflow.settings import KafkaSettings
+from partitioner_service.fetch.fetched import Fetched
+from partitioner_service.fetch.kept import KeptRecord
+from topics.batches.bombs import Bomb, bomb_in, most_grown
+from topics.batches.raw_batches import DamagedBatchError, RawBatch, RawFetch, RawReader, RawRecord
+from topics.bounded import BoundedCalls
+
+log = logging.getLogger(__name__)
+
+_AGAIN_SECONDS = 0.5
+"""How long a partition rests of which nothing has come."""
+_OUTAGE_SECONDS = 5.0
+"""The same where Kafka does not answer."""
+_MOST_RECORDS = 10_000
+"""Records that are handed over at a time."""
+_MOMENT = 0.05
+"""Seconds that the data plane waits for the thread."""
+
+
+class Detour:
+    """The partitions of this instance that lead to a bomb. bombs: by partition, whoever owns it.
+
+    past: partitions whose bomb is not there any more, although no order has led past it.
+    """
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        topic: str,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        moment: float = _MOMENT,
+    ) -> None:
+        self.bombs: dict[int, Bomb] = {}
+        self.past: set[int] = set()
+        self._kafka, self._topic, self._clock, self._moment = kafka, topic, clock, moment
+        self._around: frozenset[int] = frozenset()
+        self._next: dict[int, int] = {}
+        self._rests: dict[int, float] = {}
+        self._open: dict[int, _OpenBatch] = {}
+        self._request: _Request | None = None
+        self._connection: _Connection | None = None
+
+    def leads(self, states: Mapping[int, PartitionState]) -> frozenset[int]:
+        """Go on from these states. Returns the partitions of which librdkafka must fetch nothing."""
+        for partition in self.past:
+            self.bombs.pop(partition, None)
+        self.past = set()
+        self._next = {
+            partition: state.offset
+            for partition, state in states.items()
+            if partition in self.bombs and state.offset <= self.bombs[partition].last
+        }
+        self._around, self._rests, self._open = frozenset(self._next), {}, {}
+        if not self._around:
+            self.close()
+        return self._around
+
+    def again(self, partitions: Collection[int], states: Mapping[int, PartitionState]) -> None:
+        """Look again at what stands before these partitions, as far as they lead to a bomb."""
+        for partition in self._around.intersection(partitions):
+            self._next[partition] = states[partition].offset
+            self._rests.pop(partition, None)
+            self._open.pop(partition, None)
+
+    def ahead(self, states: Mapping[int, PartitionState]) -> dict[int, int]:
+        """The offset of each bomb, but for those that these states are past."""
+        return {
+            partition: bomb.first
+            for partition, bomb in self.bombs.items()
+            if partition not in states or states[partition].offset <= bomb.last
+        }
+
+    def fetch(self, paused: Collection[int]) -> Fetched | None:
+        """The next records before a bomb, or the report of one. None if none have come yet. paused: are left alone."""
+        for partition, batch in self._open.items():
+            if partition not in paused:
+                return self._records(partition, batch)
+        self._ask(paused)
+        if self._request is None or not wait([self._request.answer], self._moment).done:
+            return None
+        (partition, offset, answer), self._request = self._request, None
+        if self._next.get(partition) != offset or partition in self._open:
+            return None  # reading has gone elsewhere in the meantime
+        if error := answer.exception():  # as librdkafka does it: a broker may come back
+            log.warning("%s[%d] is asked for again: %s", self._topic, partition, error)
+            self.close()
+            self._rests[partition] = self._clock() + _OUTAGE_SECONDS
+            return None
+        fetched = answer.result()
+        if fetched is None:
+            return self._stopped(partition, offset, KafkaError.OFFSET_OUT_OF_RANGE, "the offset is gone")
+        if not fetched.batches:
+            if fetched.end <= self.bombs[partition].first:
+                self._end_detour(partition)
+                return None
+            self._rests[partition] = self._clock() + _AGAIN_SECONDS
+            return None
+        return self._begin_batch(fetched, fetched.batches[0], partition)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        connection, self._connection, self._request = self._connection, None, None
+        if connection is not None:
+            connection.close()
+
+    def _ask(self, paused: Collection[int]) -> None:
+        """Fetch of the next partition that neither rests nor is paused, unless a fetch is on its way."""
+        if self._request is not None:
+            return
+        now = self._clock()
+        for partition, offset in self._next.items():
+            if partition not in paused and self._rests.get(partition, now) <= now:
+                self._next[partition] = self._next.pop(partition)  # the others come first the next time
+                self._connection = self._connection or _Connection(self._kafka, self._topic)
+                self._request = self._connection.ask(partition, offset)
+                return
+
+    def _begin_batch(self, fetched: RawFetch, batch: RawBatch, partition: int) -> Fetched | None:
+        bomb = bomb_in(batch, most_grown(self._kafka))
+        if bomb is not None:
+            return self._stopped(partition, bomb.first, KafkaError._BAD_COMPRESSION, bomb.why)
+        if batch.first > self.bombs[partition].last:
+            self._end_detour(partition)
+            return None
+        self._open[partition] = _OpenBatch(batch, batch.records(fetched.aborted, most_grown(self._kafka)))
+        return self._records(partition, self._open[partition])
+
+    def _end_detour(self, partition: int) -> None:
+        self.past.add(partition)
+        del self._next[partition]
+
+    def _records(self, partition: int, opened: _OpenBatch) -> Fetched:
+        records: list[KeptRecord] = []
+        try:
+            for raw_record in islice(opened.records, _MOST_RECORDS):
+                records.append(KeptRecord.of(raw_record, self._topic, partition))
+        except DamagedBatchError as error:
+            del self._open[partition]
+            return self._stopped(partition, opened.batch.first, KafkaError._BAD_MSG, str(error), records)
+        if len(records) < _MOST_RECORDS:
+            del self._open[partition]
+            self._next[partition] = opened.batch.last + 1
+        return Fetched.of_messages(records)
+
+    def _stopped(
+        self, partition: int, offset: int, code: int, why: str, records: Collection[KeptRecord] = ()
+    ) -> Fetched:
+        """The report that nothing more can be fetched of this partition, behind these records."""
+        del self._next[partition]
+        place = self._topic, partition, offset
+        return Fetched.of_messages(
+            [*records, KeptRecord(place, (0, -1), None, None, failure=KafkaError(code, why))]
+        )
+
+
+@dataclass(frozen=True)
+class _OpenBatch:
+    """A batch that is handed over. records: those that are not yet."""
+
+    batch: RawBatch
+    records: Iterator[RawRecord]
+
+
+class _Connection:
+    """A reader, and the thread in which it is used: neither fetching nor closing may hold up the data plane."""
+
+    def __init__(self, kafka: KafkaSettings, topic: str) -> None:
+        self._reader = RawReader(kafka, topic)
+        self._calls = BoundedCalls("detour")
+
+    def ask(self, partition: int, offset: int) -> _Request:
+        return _Request(partition, offset, self._calls.begin(lambda: self._reader.fetch(partition, offset)))
+
+    def close(self) -> None:
+        """Close the reader once nothing uses it any more. This does not wait."""
+        self._calls.begin(self._reader.close)
+        self._calls.close()
+
+
+class _Request(NamedTuple):
+    """One fetch that is on its way."""
+
+    partition: int
+    offset: int
+    answer: Future[RawFetch | None]

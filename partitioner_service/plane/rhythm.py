@@ -1,0 +1,43 @@
+"""The rhythm of blocks and transactions: chosen anew as rate and number of workers change, and said once a change."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from evenflow.settings import PartitionerSettings
+from evenflow.settings.sections.rhythm import Rhythm, rhythm
+
+log = logging.getLogger(__name__)
+
+
+class ChosenRhythm:
+    """What the settings leave open is chosen (`evenflow.settings.sections.rhythm`). now: the rhythm that is in force."""
+
+    def __init__(self, options: PartitionerSettings, *, workers: int, batches: bool) -> None:
+        self._options = options
+        self._batches = batches
+        self._open = [name for name in Rhythm._fields if getattr(options, name) is None]
+        self._workers = workers
+        self.now = rhythm(options, workers=workers, batches=batches)
+        if self._open:
+            log.info("%s", self._words(self.now, "until the rate is known"))
+
+    def look(self, *, workers: int, rate: float) -> None:
+        """Choose anew. rate: tuples a second that this instance routes."""
+        chosen = rhythm(self._options, workers=workers, rate=rate, before=self.now, batches=self._batches)
+        self._workers = workers
+        if chosen != self.now:
+            log.info("%s", self._words(chosen, f"{rate:,.0f} tuples/s"))
+            self.now = chosen
+
+    def shown(self) -> dict[str, Any]:
+        """The rhythm for the status page. chosen: what the settings left open."""
+        return {**self.now._asdict(), "chosen": self._open}
+
+    def _words(self, chosen: Rhythm, why: str) -> str:
+        settings = ", ".join(f"partitioner.{name}" for name in self._open)
+        return (
+            f"a block waits up to {chosen.linger} ms for {chosen.block_tuples:,} tuples, and a transaction is "
+            f"{chosen.commit_interval} ms long: {settings} chosen for {self._workers:,} workers, {why}"
+        )

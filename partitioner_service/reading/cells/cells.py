@@ -1,0 +1,113 @@
+"""A block of records as one array of bytes, and where the cells of the needed columns are in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from evenflow.grammar.column_types import ANY_VALUE
+from evenflow.numeric.arrays import Bools, Float64s, Int32s, Int64s, UInt8s
+from partitioner_service.reading.cells.payloads import Payloads
+
+ABSENT, NULL, VALUE, LONG, ESCAPED = range(5)
+"""States of a cell. Every state from VALUE on means that the cell holds something.
+
+LONG: a number that the pass over the block did not convert. ESCAPED: text that is written with escapes or
+quotes.
+"""
+
+INT, FLOAT, TEXT, NUMBER, TRUTH, LIST, ANY = range(7)
+"""What a column needs.
+
+NUMBER: a number that is kept as it is written. TRUTH: true or false, kept as 1 or 0 in `ints`. LIST: a list
+of JSON, kept as it is written, with its brackets. ANY: text, a number, true or false, kept as it is written. `ints`
+says which of them it is.
+"""
+
+OF_TEXT, OF_NUMBER, OF_TRUTH = range(3)
+"""What the cell of an ANY column holds. It is text where a reader says nothing."""
+
+_NOTHING: UInt8s = np.frombuffer(b"\n", np.uint8)
+_KINDS = {"int64": INT, "float64": FLOAT, "string": TEXT, "date": TEXT, "bool": TRUTH, "list": LIST}
+_KINDS[ANY_VALUE] = ANY
+
+
+def kind_of(type_: str) -> int:
+    """What a column of this declared type needs. The type `list` is that of a column that is taken apart."""
+    return _KINDS.get(type_, NUMBER)  # the only other type is decimal(s)
+
+
+def kinds_of(types: Mapping[str, str]) -> Int64s:
+    """What the columns of these declared types need."""
+    return np.array([kind_of(type_) for type_ in types.values()], np.int64)
+
+
+class Cells(NamedTuple):
+    """Cells of the needed columns. Each array has shape (columns, rows).
+
+    begins, lengths: where the text of a cell stands in the block, without its quotes. They are set unless the
+    cell is ABSENT or NULL. ints, floats: the number in a VALUE cell of a column that needs a number. `floats`
+    has shape (1, 1) if no column needs one.
+    """
+
+    states: UInt8s
+    begins: Int64s
+    lengths: Int32s
+    ints: Int64s
+    floats: Float64s
+
+    @classmethod
+    def of(cls, kinds: Int64s, rows: int) -> Cells:
+        """Cells that are all ABSENT. kinds: what each column needs."""
+        shape = (len(kinds), rows)
+        return cls(
+            np.zeros(shape, np.uint8),
+            np.empty(shape, np.int64),
+            np.empty(shape, np.int32),
+            np.zeros(shape, np.int64),
+            np.zeros(shape if (kinds == FLOAT).any() else (1, 1)),
+        )
+
+    def present(self, column: int) -> Bools:
+        """For each row, whether this column holds anything."""
+        mask: Bools = self.states[column] >= VALUE
+        return mask
+
+
+@dataclass
+class Block:
+    """Records one after the other.
+
+    Each record has a line feed behind it, so a look at the byte behind a record is never past the end of the
+    block. Record n is data[begins[n] : begins[n + 1] - 1]. missing: for each record, whether it has no value.
+    None means that every record has one.
+    """
+
+    data: UInt8s
+    begins: Int64s
+    missing: Bools | None
+
+    @classmethod
+    def of(cls, values: Sequence[bytes | None]) -> Block:
+        """The block of these records. A record without a value is empty in it."""
+        payloads = Payloads.of(values).compact()
+        return cls(payloads.data if len(payloads) else _NOTHING, payloads.begins, payloads.missing)
+
+    def append(self, text: UInt8s) -> int:
+        """Put text behind the records, for cells whose text stands in no record.
+
+        Returns where the text begins.
+        """
+        begin = len(self.data)
+        self.data = np.concatenate([self.data, text])
+        # `frombuffer` gave a read-only array, and numba would compile every kernel again for a writable one.
+        self.data.setflags(write=False)
+        return begin
+
+    @property
+    def longest(self) -> int:
+        """Number of bytes of the longest record."""
+        return int(np.diff(self.begins).max(initial=1)) - 1

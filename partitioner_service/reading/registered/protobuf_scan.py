@@ -1,0 +1,231 @@
+"""A compiled pass over a block of Protobuf records, which walks through each record by its field numbers.
+
+Nothing that a record says is believed: a length never reaches beyond the message that it stands in. Only
+messages on the way to a needed cell are entered, so the depth is that of the longest path to a cell. Groups
+are passed over, because no column can be in one, and their depth is bounded.
+"""
+
+from __future__ import annotations
+
+from evenflow.numeric.arrays import Bools, Int64s, Rows, UInt8s
+from evenflow.numeric.kernels import inlined, kernel
+from partitioner_service.reading.registered.binary import Walk, double, little, single, varint, zigzag
+from partitioner_service.reading.registered.leaves import NOTHING
+from partitioner_service.reading.registered.protobuf_schema import (
+    DOUBLE,
+    FIXED32,
+    FIXED64,
+    LENGTH,
+    MESSAGE,
+    NANOS,
+    PASS,
+    REPEATED,
+    SIGNED_32,
+    SINGLE,
+    SPAN,
+    TRUE,
+    UNSIGNED_32,
+    VARINT,
+    ZIGZAG,
+    Tables,
+)
+
+STACK = 512
+"""Two entries for each of the messages that are within each other, and _GROUPS entries for groups."""
+_GROUPS = 100
+"""Bound of the groups that are within each other."""
+_BEGIN_GROUP, _END_GROUP = 3, 4
+_WIRE_BITS = 3
+"""A tag is the number of a field, followed by its wire type in the three lowest bits."""
+_WIRE = (1 << _WIRE_BITS) - 1
+_FIRST_TAG, _BEHIND_TAGS = 1 << _WIRE_BITS, 1 << 32
+"""Tags are from _FIRST_TAG on, because field numbers begin with 1, and below _BEHIND_TAGS."""
+
+
+@inlined
+def _passed(data: UInt8s, at: int, stop: int, wire: int) -> int:
+    """Where a value of this wire type (no group) ends, -1 if it does not end by `stop`."""
+    if wire == VARINT:
+        _, at = varint(data, at, stop)
+        return at
+    if wire == FIXED64:
+        return at + 8 if stop - at >= 8 else -1
+    if wire == FIXED32:
+        return at + 4 if stop - at >= 4 else -1
+    if wire == LENGTH:
+        length, at = varint(data, at, stop)
+        return at + length if at >= 0 and 0 <= length <= stop - at else -1
+    return -1
+
+
+@kernel
+def _group_passed(data: UInt8s, at: int, stop: int, number: int, open_groups: Int64s) -> int:
+    """Where a group ends whose first tag has been read, -1 if it does not end as it should.
+
+    number: field number of the group. open_groups: a stack for the numbers of the groups that are open.
+    """
+    depth = 1
+    open_groups[0] = number
+    while depth > 0:
+        tag, at = varint(data, at, stop)
+        if at < 0 or tag < _FIRST_TAG or tag >= _BEHIND_TAGS:
+            return -1
+        wire = tag & _WIRE
+        if wire == _BEGIN_GROUP:
+            if depth >= _GROUPS:
+                return -1
+            open_groups[depth] = tag >> _WIRE_BITS
+            depth += 1
+        elif wire == _END_GROUP:
+            depth -= 1
+            if open_groups[depth] != tag >> _WIRE_BITS:
+                return -1
+        else:
+            at = _passed(data, at, stop, wire)
+            if at < 0:
+                return -1
+    return at
+
+
+@inlined
+def _begin(walk: Walk, tables: Tables, message: int, row: int) -> None:
+    """Fill the default values of a message that begins.
+
+    A message may come in several parts, whose fields add up. So a cell that an earlier part has filled is
+    kept.
+    """
+    raw = walk.raw
+    for place in range(tables.default_bounds[message], tables.default_bounds[message + 1]):
+        leaf = tables.defaults[place]["leaf"]
+        column = tables.defaults[place]["column"]
+        if raw.leaves[column, row] == NOTHING:
+            raw.leaves[column, row] = leaf
+            raw.ints[column, row] = 0
+            raw.floats[column, row] = 0.0
+            raw.lengths[column, row] = 0
+
+
+@inlined
+def _as_said(value: int, do: int) -> int:
+    """The value that the number on the wire stands for."""
+    if do in (SIGNED_32, NANOS):
+        # The lower 32 bits with their sign: the xor moves the sign bit, the subtraction spreads it.
+        return ((value & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
+    if do == UNSIGNED_32:
+        return value & 0xFFFFFFFF
+    if do == ZIGZAG:
+        return zigzag(value)
+    if do == TRUE:
+        return 1 if value != 0 else 0
+    return value
+
+
+@inlined
+def _field_of(tables: Tables, message: int, number: int) -> int:
+    """The row of the field with this number in the message, -1 if the field is not needed."""
+    for place in range(tables.bounds[message], tables.bounds[message + 1]):
+        if tables.fields[place]["number"] == number:
+            return place
+    return -1
+
+
+@inlined
+def _keep(walk: Walk, field: Rows, at: int, stop: int, row: int) -> None:
+    """Keep the value of a needed field, which begins at `at`.
+
+    The caller has passed over the value, so it is whole.
+    """
+    raw = walk.raw
+    column = field["column"]
+    do = field["do"]
+    raw.leaves[column, row] = field["leaf"]
+    if do == REPEATED:
+        return
+    if do == SPAN:
+        length, begin = varint(walk.data, at, stop)
+        raw.begins[column, row] = begin
+        raw.lengths[column, row] = length
+    elif do == DOUBLE:
+        raw.floats[column, row] = double(walk, at)
+    elif do == SINGLE:
+        raw.floats[column, row] = single(walk, at)
+    else:
+        if field["wire"] == VARINT:
+            value, _ = varint(walk.data, at, stop)
+        else:
+            value = little(walk.data, at, 8 if field["wire"] == FIXED64 else 4)
+        value = _as_said(value, do)
+        if do == NANOS:
+            raw.lengths[column, row] = value
+        else:
+            raw.ints[column, row] = value
+
+
+@inlined
+def _record(walk: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
+    """Go through one record. Returns whether its bytes are such a record.
+
+    stack: for each message that is entered, the number and the end of the message around it.
+    """
+    data, stack = walk.data, walk.stack
+    message = 0
+    depth = 0
+    _begin(walk, tables, 0, row)
+    while True:
+        if at == stop:  # the end of this message
+            if depth == 0:
+                return True
+            depth -= 2
+            message = stack[depth]
+            stop = stack[depth + 1]
+            continue
+        tag, at = varint(data, at, stop)
+        if at < 0 or tag < _FIRST_TAG or tag >= _BEHIND_TAGS:
+            return False
+        wire = tag & _WIRE
+        if wire == _BEGIN_GROUP:
+            # The end of the stack belongs to groups. Messages never reach it (see the bound below).
+            at = _group_passed(data, at, stop, tag >> _WIRE_BITS, stack[STACK - _GROUPS :])
+            if at < 0:
+                return False
+            continue
+        begin = at
+        index = _field_of(tables, message, tag >> _WIRE_BITS)
+        known = False
+        do = PASS
+        if index >= 0:
+            field = tables.fields[index]
+            do = field["do"]
+            # Repeated numbers may come packed, so any wire type shows that a repeated field is there.
+            known = do != PASS and (do == REPEATED or field["wire"] == wire)
+            # A value of the wrong wire type counts as an unknown field, so it does not empty the others of
+            # its oneof.
+            if known or do == PASS:
+                for place in range(field["clears"], field["clears_stop"]):
+                    walk.raw.leaves[tables.clears[place], row] = NOTHING
+        if known and do == MESSAGE:
+            length, at = varint(data, at, stop)
+            if at < 0 or length < 0 or length > stop - at or depth + 2 > STACK - _GROUPS:
+                return False
+            stack[depth] = message
+            stack[depth + 1] = stop
+            depth += 2
+            message = tables.fields[index]["into"]
+            stop = at + length
+            _begin(walk, tables, message, row)
+            continue
+        at = _passed(data, at, stop, wire)
+        if at < 0:
+            return False
+        if known:
+            _keep(walk, tables.fields[index], begin, stop, row)
+
+
+@kernel
+def scan(walk: Walk, tables: Tables, failed: Bools) -> None:
+    """Find the needed cells of these records.
+
+    failed: is set for each record whose bytes do not fit the schema.
+    """
+    for number in range(walk.rows.shape[0]):
+        failed[number] = not _record(walk, tables, walk.starts[number], walk.stops[number], walk.rows[number])

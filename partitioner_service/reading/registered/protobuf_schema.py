@@ -1,0 +1,298 @@
+"""A Protobuf schema, compiled: what the field numbers mean in each message on the way to a needed cell.
+
+The registry hands out descriptors (`format=serialized`), so nothing here reads `.proto` text.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import re
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, field
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from google.protobuf import descriptor_pb2, descriptor_pool, timestamp_pb2
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import DecodeError
+
+from evenflow.numeric.arrays import Int64s, Rows
+from partitioner_service.reading.registered.avro_schema import Unfit, tree_of
+from partitioner_service.reading.registered.leaves import Leaf
+
+VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
+"""Wire types of Protobuf. The types 3 and 4 begin and end a group."""
+WHOLE, SIGNED_32, UNSIGNED_32, ZIGZAG, TRUE, DOUBLE, SINGLE, SPAN, MESSAGE, SECONDS, NANOS, PASS, REPEATED = (
+    range(13)
+)
+"""What is done with a field.
+
+WHOLE to SINGLE say how a number is read. SPAN: text or bytes. MESSAGE: a message that is entered. SECONDS,
+NANOS: the parts of a Timestamp. PASS: a field that only empties others of its oneof. REPEATED: a needed field
+that no column can hold.
+"""
+FIELD = np.dtype(
+    [
+        ("number", np.int64),
+        ("wire", np.int64),
+        ("do", np.int64),
+        ("leaf", np.int64),
+        ("column", np.int64),
+        ("into", np.int64),
+        ("clears", np.int64),
+        ("clears_stop", np.int64),
+    ]
+)
+"""A field of a message.
+
+number, wire: number and wire type by the schema. Values of any other wire type are passed over.
+do: what is done with the field.
+leaf, column: of a needed cell, -1 if the field is none.
+into: the message that the field holds, -1 if it holds no message that is entered.
+clears, clears_stop: the field empties the columns clears[clears:clears_stop] of `Tables`, which belong to the
+other fields of its oneof.
+"""
+DEFAULT = np.dtype([("leaf", np.int64), ("column", np.int64)])
+"""A cell that a message fills with a default value. Writers leave out fields that have the default."""
+
+_F = FieldDescriptor
+_SCALARS = {
+    _F.TYPE_INT64: (VARINT, WHOLE, "int"),
+    _F.TYPE_UINT64: (VARINT, WHOLE, "uint"),
+    _F.TYPE_INT32: (VARINT, SIGNED_32, "int"),
+    _F.TYPE_UINT32: (VARINT, UNSIGNED_32, "int"),
+    _F.TYPE_SINT32: (VARINT, ZIGZAG, "int"),
+    _F.TYPE_SINT64: (VARINT, ZIGZAG, "int"),
+    _F.TYPE_BOOL: (VARINT, TRUE, "bool"),
+    _F.TYPE_ENUM: (VARINT, SIGNED_32, "enum"),
+    _F.TYPE_FIXED64: (FIXED64, WHOLE, "uint"),
+    _F.TYPE_SFIXED64: (FIXED64, WHOLE, "int"),
+    _F.TYPE_DOUBLE: (FIXED64, DOUBLE, "float"),
+    _F.TYPE_FIXED32: (FIXED32, UNSIGNED_32, "int"),
+    _F.TYPE_SFIXED32: (FIXED32, SIGNED_32, "int"),
+    _F.TYPE_FLOAT: (FIXED32, SINGLE, "float"),
+    _F.TYPE_STRING: (LENGTH, SPAN, "text"),
+    _F.TYPE_BYTES: (LENGTH, SPAN, "bytes"),
+}
+_WELL_KNOWN = re.compile(r"google/protobuf/[a-z_]+\.proto")
+"""The only names that are ever imported as a module. Names come from the registry, so none is trusted."""
+_STAMP = timestamp_pb2.Timestamp.DESCRIPTOR.full_name
+
+
+class Tables(NamedTuple):
+    """What the field numbers mean. Message 0 is the record.
+
+    fields: array of FIELD. The fields of message m are rows bounds[m] to bounds[m + 1].
+    defaults: array of DEFAULT. Those of message m are rows default_bounds[m] to default_bounds[m + 1].
+    clears: columns that fields of a oneof empty (FIELD says which).
+    """
+
+    fields: Rows
+    bounds: Int64s
+    defaults: Rows
+    default_bounds: Int64s
+    clears: Int64s
+
+
+@dataclass(frozen=True)
+class ProtobufProgram:
+    """How records are read. leaves: leaf number n is leaves[n]."""
+
+    tables: Tables
+    leaves: tuple[Leaf, ...]
+
+
+def pool_of(texts: Sequence[str], names: Sequence[str]) -> tuple[descriptor_pool.DescriptorPool, str]:
+    """The descriptors of these schemas, and the file name of the last schema.
+
+    texts: each in base64, behind the schemas that it refers to. names: file name of each schema, '' for the
+    last. Raises Unfit.
+    """
+    pool = descriptor_pool.DescriptorPool()
+    added: set[str] = set()
+    try:
+        for text, name in zip(texts, names, strict=True):
+            file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
+            # The schemas import each other by the names that the registry has for their references.
+            file.name = name or "evenflow-record.proto"
+            for dependency in file.dependency:
+                _add_well_known(pool, dependency, added)
+            pool.Add(file)
+            added.add(file.name)
+            last = file.name
+        pool.FindFileByName(last)
+    except (ValueError, TypeError, KeyError, DecodeError) as error:
+        raise Unfit(f"it is no Protobuf descriptor: {type(error).__name__}") from None
+    return pool, last
+
+
+def _add_well_known(pool: descriptor_pool.DescriptorPool, name: str, added: set[str]) -> None:
+    """Add a file that comes with Protobuf itself, and the files that it imports.
+
+    Such files are in no registry.
+    """
+    if name in added or not _WELL_KNOWN.fullmatch(name):
+        return
+    # Importing the module puts its file into the default pool.
+    importlib.import_module(f"{name.removesuffix('.proto').replace('/', '.')}_pb2")
+    file = descriptor_pool.Default().FindFileByName(name)
+    for dependency in file.dependencies:
+        _add_well_known(pool, dependency.name, added)
+    pool.AddSerializedFile(file.serialized_pb)
+    added.add(name)
+
+
+def message_at(pool: descriptor_pool.DescriptorPool, file: str, path: Sequence[int]) -> Descriptor:
+    """The message at this path in the file.
+
+    path: index of a message in the file, then of a message in that one, and so on.
+
+    Raises Unfit.
+    """
+    descriptor = pool.FindFileByName(file)
+    proto = descriptor_pb2.FileDescriptorProto()
+    descriptor.CopyToProto(proto)
+    messages: Any = proto.message_type
+    name = [proto.package] if proto.package else []
+    for index in path:
+        if not 0 <= index < len(messages):
+            raise Unfit("it has no such message")
+        name.append(messages[index].name)
+        messages = messages[index].nested_type
+    return pool.FindMessageTypeByName(".".join(name))
+
+
+def compiled(
+    texts: Sequence[str], schema_names: Sequence[str], path: Sequence[int], names: Sequence[str]
+) -> ProtobufProgram:
+    """How records of this message are read.
+
+    texts, schema_names, path: as `pool_of` and `message_at` take them. names: of the needed columns. Raises
+    Unfit.
+    """
+    try:
+        pool, file = pool_of(texts, schema_names)
+        return _Compiler().program(message_at(pool, file, path), tree_of(names))
+    except (KeyError, TypeError, ImportError) as error:
+        raise Unfit(f"it is no Protobuf descriptor: {type(error).__name__}") from None
+
+
+@dataclass
+class _Field:
+    """A row of FIELD in the making."""
+
+    number: int
+    wire: int = -1
+    do: int = PASS
+    leaf: int = -1
+    column: int = -1
+    into: int = -1
+    clears: int = 0
+    clears_stop: int = 0
+
+
+@dataclass
+class _Message:
+    fields: list[_Field] = field(default_factory=list)
+    defaults: list[tuple[int, int]] = field(default_factory=list)
+
+
+class _Compiler:
+    """Compiles one message and the messages in it.
+
+    column_tree: the needed columns by path, as `tree_of` makes it.
+    """
+
+    def __init__(self) -> None:
+        self._messages: list[_Message] = []
+        self._clears: list[int] = []
+        self._leaves: dict[Leaf, int] = {}
+
+    def program(self, root: Descriptor, column_tree: dict[str, Any]) -> ProtobufProgram:
+        self._message(root, column_tree)
+        fields = [row for message in self._messages for row in sorted(map(astuple, message.fields))]
+        defaults = [default for message in self._messages for default in message.defaults]
+        tables = Tables(
+            fields=cast(Rows, np.array(fields, FIELD)),
+            bounds=np.cumsum([0, *(len(message.fields) for message in self._messages)]),
+            defaults=cast(Rows, np.array(defaults, DEFAULT)),
+            default_bounds=np.cumsum([0, *(len(message.defaults) for message in self._messages)]),
+            clears=np.array(self._clears or [0], np.int64),  # never empty, so that it keeps its type
+        )
+        return ProtobufProgram(tables, tuple(self._leaves))
+
+    def _leaf(self, leaf: Leaf) -> int:
+        """The number of this leaf. Equal leaves have one number."""
+        return self._leaves.setdefault(leaf, len(self._leaves))
+
+    def _message(self, type_: Descriptor, column_tree: dict[str, Any]) -> int:
+        """Add a message, with the fields that are needed or that empty needed ones. Returns its number."""
+        # The number is taken before the fields are added, because they add messages of their own.
+        number = len(self._messages)
+        message = _Message()
+        self._messages.append(message)
+        for name in column_tree:
+            if name and name in type_.fields_by_name:
+                self._field(message, type_.fields_by_name[name], column_tree[name])
+        for group in type_.oneofs:
+            if any(field.name in column_tree for field in group.fields) and len(group.fields) > 1:
+                self._one_of(message, group.fields, column_tree)
+        return number
+
+    def _one_of(
+        self, message: _Message, fields: Sequence[FieldDescriptor], column_tree: dict[str, Any]
+    ) -> None:
+        """Let each field of a oneof empty the columns of the others: on the wire the last of them counts."""
+        for own in fields:
+            row = next((field for field in message.fields if field.number == own.number), None)
+            if row is None:  # nobody needs this field, but it empties the others
+                row = _Field(own.number)
+                message.fields.append(row)
+            row.clears = len(self._clears)
+            for other in fields:
+                if other.number != own.number and other.name in column_tree:
+                    self._clears.extend(_columns_in(column_tree[other.name]))
+            row.clears_stop = len(self._clears)
+
+    def _field(self, message: _Message, own: FieldDescriptor, column_tree: dict[str, Any]) -> None:
+        """Add a field that is needed, or that leads to needed ones."""
+        column = column_tree.get("", -1)
+        row = _Field(own.number, column=column)
+        message.fields.append(row)
+        if own.is_repeated:
+            if column >= 0:
+                row.do, row.leaf = REPEATED, self._leaf(Leaf("nested"))
+            return
+        if own.type == _F.TYPE_MESSAGE:
+            row.wire, row.do = LENGTH, MESSAGE
+            row.into = self._message(own.message_type, column_tree)
+            if column >= 0:
+                # A message that is there has a value even if it is empty, so the cell is a default of that
+                # message.
+                into = self._messages[row.into]
+                stamp = own.message_type.full_name == _STAMP
+                row.leaf = self._leaf(Leaf("stamp" if stamp else "nested"))
+                into.defaults.append((row.leaf, column))
+                if stamp:
+                    into.fields.append(_Field(1, VARINT, SECONDS, row.leaf, column))
+                    into.fields.append(_Field(2, VARINT, NANOS, row.leaf, column))
+            return
+        if own.type not in _SCALARS or column < 0:
+            return
+        row.wire, row.do, holds = _SCALARS[own.type]
+        symbols: tuple[tuple[int, str], ...] = ()
+        if own.type == _F.TYPE_ENUM:
+            names: dict[int, str] = {}
+            for value in own.enum_type.values:
+                names.setdefault(value.number, value.name)  # of several names of a number, the first
+            symbols = tuple(names.items())
+        row.leaf = self._leaf(Leaf(holds, symbols=symbols))
+        if not own.has_presence:  # if such a field is not on the wire, it has its default value
+            message.defaults.append((row.leaf, column))
+
+
+def _columns_in(column_tree: dict[str, Any]) -> list[int]:
+    """Every needed column that is this field or lies within it."""
+    own = [column_tree[""]] if "" in column_tree else []
+    return own + [place for name, below in column_tree.items() if name for place in _columns_in(below)]

@@ -1,0 +1,111 @@
+"""What stands between reading and routing: blocks are routed at once, or held until their micro-batch is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, Protocol
+
+from evenflow.progress import PartitionState
+from evenflow.telemetry import BatchesState
+from partitioner_service.routing.router import Routed, Router, Slice
+
+States = dict[int, PartitionState]
+Why = Literal["memory", "skew", "partitions", "skip", "end"]
+"""Why a batch is cut before it is whole.
+
+memory: more is held than `partitioner.batch_bytes`. skew: nothing comes, because partitions are paused that are ahead of
+others (`max_skew`). partitions: input partitions are taken in. skip: an operator skips offsets. end: the input has ended.
+"""
+
+
+class Gate(Protocol):
+    """Takes what was read, and lets it out as routed blocks.
+
+    The loop works with two states of a partition. Its working state stands behind all that was read. Its *released* state
+    stands before the first record that is still held here. Only released states are committed or told to workers.
+    """
+
+    def take(self, slices: Sequence[Slice], states: States) -> Iterator[Routed]:
+        """Take a block, and bring `states`, the working states, up to date. Yields what is released because of it.
+
+        Whatever is yielded must be written before the next is asked for. Raises as `Router.route`.
+        """
+
+    def due(self, states: States) -> Iterator[Routed]:
+        """What is released because time has passed, or because a partition sleeps now."""
+
+    def empty(self, states: States, *, why: Why) -> Iterator[Routed]:
+        """Release all that is held, whether its batch is whole or not. why: is counted."""
+
+    def released(self, states: Mapping[int, PartitionState]) -> States:
+        """The released states of these partitions. states: their working states."""
+
+    def committed(self, states: Mapping[int, PartitionState], working: States) -> None:
+        """Note that these released states were committed as they are here. working: is brought up to date."""
+
+    def drop(self) -> None:
+        """Forget what is held: it will be read again."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether anything is held."""
+
+    def reading(self, most: int, linger: float) -> tuple[int, float]:
+        """Note that the next read begins. How many records it may take, and how long (s) it may wait for them.
+
+        most, linger: the same where no batch is about to be cut.
+        """
+
+    def written(self) -> None:
+        """Note that the last released block was handed to Kafka's client."""
+
+    def state(self) -> BatchesState | None:
+        """What telemetry says about batches. None where there are none."""
+
+
+class Straight:
+    """Routes each block at once, tuple by tuple."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+
+    def take(self, slices: Sequence[Slice], states: States) -> Iterator[Routed]:
+        """The routed block. As `Gate.take`."""
+        routed = self._router.route(slices, states)
+        states.update(routed.states)
+        yield routed
+
+    def due(self, states: States) -> Iterator[Routed]:
+        """Nothing."""
+        yield from ()
+
+    def empty(self, states: States, *, why: Why) -> Iterator[Routed]:
+        """Nothing."""
+        yield from ()
+
+    def released(self, states: Mapping[int, PartitionState]) -> States:
+        """These states."""
+        return dict(states)
+
+    def committed(self, states: Mapping[int, PartitionState], working: States) -> None:
+        """As `Gate.committed`."""
+        working.update(states)
+
+    def drop(self) -> None:
+        """Nothing is held."""
+
+    @property
+    def holds(self) -> bool:
+        """Nothing ever is."""
+        return False
+
+    def reading(self, most: int, linger: float) -> tuple[int, float]:
+        """As many records, and as long, as usual."""
+        return most, linger
+
+    def written(self) -> None:
+        """Nobody measures it."""
+
+    def state(self) -> BatchesState | None:
+        """None: there are no batches."""
+        return None

@@ -1,0 +1,676 @@
+"""Columns to frames: judge lateness, ask the partitioner under the plan in force, pack one frame per worker.
+
+A block goes in, frames and rejections come out. Nothing here touches Kafka. What changes is the partitioner's
+own state, and the note of what the workers have been told. The caller owns Kafka and the committed state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenflow.aggregates import AggregatePlan
+from evenflow.errors import ProtocolError
+from evenflow.keys import hash_keys
+from evenflow.numeric.arrays import Bools, Float64s, Int32s, Int64s, Rows, UInt64s, no_rows, records
+from evenflow.partitioners import Partitioner
+from evenflow.partitioners.costs import Weighed, weighed
+from evenflow.progress import Judged, PartitionState, Verdict, judge
+from evenflow.settings import Settings
+from evenflow.windows import NO_MARK, pane_of, panes_closed_by
+from evenflow.wire import OFFSETS, TOLD, TOTAL, records_of
+from evenflow.wire.markers import EndOfStream
+from partitioner_service.reading.cells.payloads import together
+from partitioner_service.reading.cells.reasons import OF_RECORDS
+from partitioner_service.reading.costs import only
+from partitioner_service.reading.parse import Parsed, Parser, taken_apart
+from partitioner_service.routing.ahead import Ahead, Clock, LiveClock
+from partitioner_service.routing.framing import Framer, Shares, Stretch
+from partitioner_service.routing.plan_in_force import InForce
+from partitioner_service.routing.session import Session, Stint
+from partitioner_service.routing.window_loads import PaneLoads, block_loads, sums
+
+AFTER_END = "after-end"
+REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle", Verdict.JUMP: "jump", Verdict.AHEAD: "ahead"}
+_WORDS = {
+    Verdict.LATE: ("the pane of event time ", " ended at or before its partition's mark "),
+    Verdict.IDLE: (
+        "the pane of event time ",
+        " ended at or before the mark its partition was given while idle ",
+    ),
+    Verdict.JUMP: (
+        "event time ",
+        " is further ahead than max_jump and not confirmed by the tuples around it",
+    ),
+    Verdict.AHEAD: ("event time ", " is more than max_ahead_of_clock ahead of the clock, which showed "),
+}
+
+
+_NO_ROWS = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The records of one input partition in a block, in offset order.
+
+    first, last: offsets of its first and last record. values: one entry per record. keys, timestamps (ms):
+    one entry per record, None where the query does not read them. markers: position in the slice ->
+    end-of-stream marker. records: the records themselves. Routing does not look into them, but a rejected
+    record is forwarded unchanged. arrival_time: timestamp (ms) of the first record, None if it has none.
+    """
+
+    partition: int
+    first: int
+    last: int
+    values: Sequence[bytes | None]
+    keys: Sequence[bytes | None] | None = None
+    timestamps: Sequence[int] | Int64s | None = None
+    markers: dict[int, EndOfStream] = field(default_factory=dict)
+    records: Sequence[Any] = ()
+    arrival_time: int | None = None
+
+    def apart(self, cuts: Sequence[int]) -> Iterator[Slice]:
+        """This slice cut at these positions. Each is above 0 and below the number of records, and they ascend."""
+        # Without the records nobody knows of gaps between offsets.
+        offsets = [self.records[cut].offset() if self.records else self.first + cut for cut in cuts]
+        firsts, lasts = [self.first, *offsets], [*(offset - 1 for offset in offsets), self.last]
+        edges = pairwise([0, *cuts, len(self.values)])
+        for (low, high), first, last in zip(edges, firsts, lasts, strict=True):
+            yield replace(
+                self,
+                first=first,
+                last=last,
+                values=self.values[low:high],
+                keys=None if self.keys is None else self.keys[low:high],
+                timestamps=None if self.timestamps is None else self.timestamps[low:high],
+                markers={at - low: marker for at, marker in self.markers.items() if low <= at < high},
+                records=self.records[low:high],
+            )
+
+
+@dataclass(frozen=True)
+class Rejections:
+    """Records of one slice that are rejected for one reason. The arrays have one entry per record.
+
+    positions: in the slice, ascending. details: what is wrong, in UTF-8. words: the last detail for logs,
+    without anything that its record holds. It is '' for reasons that never quote a record. marks, times (ms):
+    the mark that each record was held against, and its own event time. clocks (ms): the clock that each record
+    was held against. These are empty for reasons that have nothing to do with them.
+    """
+
+    partition: int
+    reason: str
+    positions: Int64s
+    details: pa.BinaryArray
+    marks: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+    times: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+    clocks: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
+    words: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Sent:
+    """The tuples of a block: their keys, the hashes of the keys, and the workers.
+
+    All three have shape (tuples,).
+
+    counts: number of tuples by worker, shape (routed partitions,). loads: sum of their costs by worker, which is `counts`
+    if each tuple costs 1. by_pane: these loads by pane. costs: what the tuples cost, None if each costs 1.
+    """
+
+    keys: pa.BinaryArray
+    hashes: UInt64s
+    workers: Int32s
+    counts: Int64s
+    loads: Int64s
+    by_pane: PaneLoads
+    costs: Weighed | None = None
+
+
+@dataclass(frozen=True)
+class Routed:
+    """What a block became: (worker, frame) pairs, its pieces, and the state of each partition afterwards."""
+
+    frames: list[tuple[int, bytes]]
+    pieces: Sequence[Piece]
+    states: dict[int, PartitionState]
+    sent: Sent
+
+    @property
+    def rejections(self) -> list[Rejections]:
+        """What was rejected, piece by piece."""
+        return [group for piece in self.pieces for group in piece.rejections]
+
+    @property
+    def read(self) -> int:
+        """Number of records. Markers do not count."""
+        return sum(piece.after.read - piece.before.read for piece in self.pieces)
+
+    @property
+    def filtered(self) -> int:
+        """Number of records that were accepted but have no tuple to aggregate."""
+        return sum(piece.after.filtered - piece.before.filtered for piece in self.pieces)
+
+    @property
+    def tuples(self) -> int:
+        """Number of tuples that were routed."""
+        return len(self.sent.hashes)
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """Tuples that are in time. costs: as of `Parsed`."""
+
+    keys: pa.BinaryArray
+    times: Int64s
+    values: pa.RecordBatch
+    costs: Float64s | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the tuples take."""
+        costs = 0 if self.costs is None else self.costs.nbytes
+        return int(self.keys.nbytes + self.times.nbytes + self.values.nbytes + costs)
+
+    @classmethod
+    def together(cls, parts: Sequence[Accepted]) -> Accepted:
+        """The tuples of all parts, one part after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        values = parts[0].values
+        # A query that only counts has no value columns. There is nothing to concatenate or to filter then.
+        if values.num_columns:
+            values = pa.Table.from_batches([part.values for part in parts]).combine_chunks().to_batches()[0]
+        times = np.concatenate([part.times for part in parts])
+        costs = [part.costs for part in parts if part.costs is not None]
+        keys = pa.concat_arrays([part.keys for part in parts])
+        return cls(keys, times, values, np.concatenate(costs) if costs else None)
+
+    def only(self, keep: Bools) -> Accepted:
+        """The tuples for which `keep` is true. keep: shape (tuples,)."""
+        mask = pa.array(keep)
+        values = self.values.filter(mask) if self.values.num_columns else self.values
+        return Accepted(self.keys.filter(mask), self.times[keep], values, only(self.costs, keep))
+
+
+class Reached(NamedTuple):
+    """The accepted records of a slice: their positions, and their event times (ms). Shape (records,)."""
+
+    rows: Int64s
+    times: Int64s
+
+
+@dataclass(frozen=True, eq=False)
+class Routing:
+    """Where tuples go. hashes, cells: shape (tuples,).
+
+    hashes: of the keys. cells: worker * stretches + number of the stretch. costs: what the tuples cost, None if each
+    costs 1.
+    """
+
+    tuples: Accepted
+    hashes: UInt64s
+    cells: Int32s
+    stretches: tuple[Stretch, ...]
+    costs: Weighed | None = None
+
+    @property
+    def workers(self) -> Int32s:
+        """The worker of each tuple."""
+        count = len(self.stretches)
+        return self.cells if count == 1 else self.cells // np.int32(count)
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Records of one slice that are judged and not routed yet.
+
+    before, after: the state of the partition before and after these records. tuples: those to route, None if there are
+    none. records: those that are rejected, for each group of `rejections`. interval: number of the interval of event
+    time that the partition had reached with the first of its accepted records, None without one.
+    """
+
+    slice: Slice
+    before: PartitionState
+    after: PartitionState
+    tuples: Accepted | None
+    rejections: list[Rejections]
+    interval: int | None = None
+
+    def lighter(self) -> Piece:
+        """The same piece without the records that are not needed any more: of its records, only those rejected stay."""
+        positions = np.unique(np.concatenate([_NO_ROWS, *(group.positions for group in self.rejections)]))
+        records = [self.slice.records[position] for position in positions.tolist()]
+        rejections = [
+            replace(group, positions=np.searchsorted(positions, group.positions)) for group in self.rejections
+        ]
+        light = replace(self.slice, values=(), keys=None, timestamps=None, markers={}, records=records)
+        return replace(self, slice=light, rejections=rejections)
+
+    @property
+    def partition(self) -> int:
+        """The input partition."""
+        return self.slice.partition
+
+    @property
+    def offsets(self) -> tuple[int, int, int]:
+        """The partition, and its first and last offset, as in `wire.OFFSETS`."""
+        return self.slice.partition, self.slice.first, self.slice.last
+
+
+class Router:
+    """Routes blocks with one partitioner under the plan in force.
+
+    The router remembers, for each input partition, up to which pane the workers have been told that it is
+    closed. A mark closes no pane before the slowest partition of the instance has passed that pane as well.
+    So the workers are told when the slowest partition passes a pane.
+
+    session: numbers the frames. None: a session of its own. clock: says which tuples are ahead. None: that of tuples
+    that are read now.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        partitioner: Partitioner,
+        *,
+        epoch: int = 0,
+        session: Session | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.plans = InForce(settings, partitioner, epoch=epoch)
+        self._query = settings.query
+        self._max_skew = settings.max_skew
+        self._clock = LiveClock(settings) if clock is None else clock
+        self._parser = Parser(settings)
+        self._routed = settings.routed_partitions
+        self.session = Session(self._routed) if session is None else session
+        self._framer = Framer(settings, self.session)
+        plan = AggregatePlan.of(settings.query)
+        self._timed, self._frame_schema = plan.timed, plan.frame_schema
+        self._announced_panes: dict[int, int] = {}
+        nobody = np.zeros(self._routed, np.int64)
+        self._nothing = Sent(
+            keys=pa.array([], pa.binary()),
+            hashes=np.empty(0, np.uint64),
+            workers=np.empty(0, np.int32),
+            counts=nobody,
+            loads=nobody,
+            by_pane=block_loads(nobody[:0], nobody[:0], nobody),
+        )
+
+    @property
+    def parser(self) -> Parser:
+        """The parser of this query's records."""
+        return self._parser
+
+    def forget_what_was_told(self) -> None:
+        """Tell the workers everything once more, after a rebalance or an aborted transaction."""
+        self._announced_panes.clear()
+
+    def route(self, slices: Sequence[Slice], states: dict[int, PartitionState]) -> Routed:
+        """Frames and rejections of a block, in the order of its slices.
+
+        states: the state of every partition that the instance owns. This dict is not changed. Raises
+        RegistryAway before anything has changed, and ProtocolError if records of a slice were lost or counted
+        twice.
+        """
+        pieces = self.pieces(slices, states)
+        tuples = [piece.tuples for piece in pieces if piece.tuples is not None]
+        if not tuples:
+            return self.framed(pieces, states, None)
+        together = Accepted.together(tuples)
+        hashes = hash_keys(together.keys)
+        return self.framed(pieces, states, self.assigned(together, hashes))
+
+    def pieces(self, slices: Sequence[Slice], states: Mapping[int, PartitionState]) -> list[Piece]:
+        """These slices judged, a piece each. states, raises: as in `route`."""
+        return [
+            self._judge_slice(some, part, states[some.partition])[0]
+            for some, part in zip(slices, self._parse(slices), strict=True)
+        ]
+
+    def pieces_by(
+        self, interval: int, slices: Sequence[Slice], states: Mapping[int, PartitionState]
+    ) -> Iterator[Piece]:
+        """As `pieces`, but a slice is cut wherever its partition reaches another interval of event time.
+
+        interval: length of the intervals, ms.
+        """
+        for some, part in zip(slices, self._parse(slices), strict=True):
+            state = states[some.partition]
+            whole, reached = self._judge_slice(some, part, state)
+            begins, cuts = _intervals(interval, state, reached)
+            if not cuts:
+                yield replace(whole, interval=begins)
+                continue
+            # Judged again, because the state behind each piece is needed. Judging does not depend on where it is cut.
+            sizes = np.diff([0, *cuts, len(some.values)]).tolist()
+            for mine, its in zip(some.apart(cuts), taken_apart(part, sizes), strict=True):
+                piece, reached = self._judge_slice(mine, its, state)
+                yield replace(piece, interval=_intervals(interval, state, reached)[0])
+                state = piece.after
+
+    def framed(
+        self, pieces: Sequence[Piece], states: Mapping[int, PartitionState], routing: Routing | None
+    ) -> Routed:
+        """The frames of these pieces as one block. Pieces of a partition follow each other in offset order.
+
+        states: of every partition that the instance owns, before the block. Those behind the block are told, if they
+        close a pane. routing: of the tuples of all pieces, None if there is no tuple.
+        """
+        after = {piece.partition: piece.after for piece in pieces}
+        blocks: dict[int, tuple[int, int, int]] = {}
+        for piece in pieces:
+            partition, first, last = piece.offsets
+            blocks[partition] = partition, blocks.get(partition, (partition, first))[1], last
+        arrival_times = (piece.slice.arrival_time for piece in pieces)
+        arrival_time = min((time for time in arrival_times if time is not None), default=None)
+        sent, shares = self._shares(routing)
+        marks = self._to_tell({**states, **after})
+        packed = self._framer.pack(
+            shares, records_of(list(blocks.values()), OFFSETS), marks, arrival_time=arrival_time
+        )
+        return Routed(packed, pieces, after, sent)
+
+    def judge(
+        self, slices: Sequence[Slice], states: dict[int, PartitionState]
+    ) -> tuple[dict[int, PartitionState], list[Rejections], int]:
+        """The state after each of these slices, what was rejected, and how many tuples would be routed.
+
+        Nothing is routed. As `route`.
+        """
+        pieces = self.pieces(slices, states)
+        return (
+            {piece.partition: piece.after for piece in pieces},
+            [group for piece in pieces for group in piece.rejections],
+            sum(len(piece.tuples.times) for piece in pieces if piece.tuples is not None),
+        )
+
+    def punctuate(self, states: dict[int, PartitionState]) -> list[tuple[int, bytes]]:
+        """Frames without tuples, which tell every worker the marks.
+
+        An empty list if there is nothing to tell.
+
+        states: the state of every partition that the instance owns.
+        """
+        marks = self._to_tell(states)
+        if not len(marks):
+            return []
+        return self._framer.pack(self._no_shares(), records(0, OFFSETS), marks)
+
+    def begin_stint(
+        self, states: dict[int, PartitionState], totals: Mapping[int, int], *, inputs: int
+    ) -> list[tuple[int, bytes]]:
+        """The first frames of a stint, one for every worker, even if no mark has moved.
+
+        They tell where the stint begins and how many frames each session has written.
+
+        states: the state of every partition that the instance owns. totals: frames by session, as committed when
+        these partitions were assigned. inputs: how many input partitions the query has taken in by then.
+        """
+        self._framer.inputs = inputs
+        marks = self._tell(states)
+        # The total of this session counts these frames as well: a worker that lacks its own must notice.
+        known = {**totals, self.session.number: self.session.total + self._routed}
+        frames = self._framer.pack(
+            self._no_shares(), records(0, OFFSETS), marks, totals=records_of(sorted(known.items()), TOTAL)
+        )
+        self.session.stint = Stint.WRITTEN
+        return frames
+
+    def take_in(self, states: dict[int, PartitionState], *, inputs: int) -> list[tuple[int, bytes]]:
+        """Frames without tuples for every worker, which tell that there are more input partitions from now on.
+
+        Only these frames say so before the next stint: if their transaction is aborted, nothing is taken in.
+
+        states: of the partitions that the instance owns, and the first states of the new ones. inputs: how many input
+        partitions there are now.
+        """
+        before, self._framer.inputs = self._framer.inputs, inputs
+        frames = self._framer.pack(self._no_shares(), records(0, OFFSETS), self._tell(states))
+        self._framer.inputs = before
+        return frames
+
+    def _to_tell(self, states: dict[int, PartitionState]) -> Rows:
+        """A record `TOLD` for every partition if the slowest has passed a pane, else none."""
+        nothing = records(0, TOLD)
+        if not states:
+            return nothing
+        closed = self._closed(states)
+        # A partition that the workers have not heard of counts as one without a mark.
+        unknown = int(panes_closed_by(NO_MARK, self._query.slide_ms))
+        if min(closed.values()) <= min(self._announced_panes.get(p, unknown) for p in states):
+            return nothing
+        return self._tell(states)
+
+    def _tell(self, states: dict[int, PartitionState]) -> Rows:
+        """A record `TOLD` for every partition."""
+        self._announced_panes = self._closed(states)
+        return records_of(
+            [(p, state.mark(self._query), state.offset) for p, state in sorted(states.items())], TOLD
+        )
+
+    def _closed(self, states: dict[int, PartitionState]) -> dict[int, int]:
+        """By partition, the pane before which its mark has closed all panes."""
+        slide = self._query.slide_ms
+        return {p: int(panes_closed_by(state.mark(self._query), slide)) for p, state in states.items()}
+
+    def _parse(self, slices: Sequence[Slice]) -> list[Parsed]:
+        """What was parsed of each slice.
+
+        All are parsed at once, so many small slices cost no more than a few large.
+        """
+        first = slices[0]
+        if len(slices) == 1:
+            return [self._parser.parse(first.values, keys=first.keys, timestamps=first.timestamps)]
+        keys = [piece.keys for piece in slices if piece.keys is not None]
+        timestamps = [piece.timestamps for piece in slices if piece.timestamps is not None]
+        whole = self._parser.parse(
+            together([piece.values for piece in slices]),
+            keys=together(keys) if keys else None,
+            timestamps=np.concatenate(timestamps) if timestamps else None,
+        )
+        return taken_apart(whole, [len(piece.values) for piece in slices])
+
+    def _judge_slice(self, piece: Slice, parsed: Parsed, before: PartitionState) -> tuple[Piece, Reached]:
+        """A slice, judged, and how its accepted records move event time on."""
+        state, ended_at = _after_markers(piece, before)
+        in_time = parsed.rows < ended_at
+        times = parsed.times if in_time.all() else parsed.times[in_time]
+        rows = parsed.rows[: len(times)]
+        ahead = self._clock.ahead(piece.records, rows, times)
+        judged = judge(
+            self._query,
+            state,
+            times,
+            ahead=None if ahead is None else ahead.which,
+            max_skew=self._max_skew,
+        )
+        refused = [
+            *_bad(piece, parsed, ended_at),
+            *_after_end(piece, ended_at),
+            *_refused(piece.partition, rows, times, judged),
+            *_ahead(piece.partition, rows, times, ahead),
+        ]
+        good = Accepted(parsed.keys, parsed.tuple_times, parsed.values, parsed.costs)
+        # Rows are ascending, so the records before the end of the partition come first. The others stay
+        # rejected.
+        keep = np.zeros(len(parsed.rows), dtype=bool)
+        keep[: len(times)] = judged.verdicts == Verdict.ACCEPTED
+        accepted = routed = int(np.count_nonzero(keep))
+        if parsed.counts is not None:
+            routed = int(np.count_nonzero(keep & (parsed.counts > 0)))
+            keep = np.repeat(keep, parsed.counts)
+        if not keep.all():
+            good = good.only(keep)
+        read = len(piece.values) - len(piece.markers)
+        rejected = sum(len(group.positions) for group in refused)
+        # The law of the service: no record is lost, none counts twice. It is better to stop than to break it.
+        if read != accepted + rejected:
+            raise ProtocolError(f"{read} tuples were read but {accepted} accepted and {rejected} rejected")
+        state = replace(
+            judged.state,
+            offset=piece.last + 1,
+            asleep=False,
+            read=state.read + read,
+            routed=state.routed + routed,
+            rejected=state.rejected + rejected,
+            filtered=state.filtered + accepted - routed,
+        )
+        in_order = judged.verdicts == Verdict.ACCEPTED
+        reached = Reached(rows[in_order], times[in_order])
+        return Piece(piece, before, state, good if routed else None, refused), reached
+
+    def _no_shares(self) -> Shares:
+        """No tuple for any worker."""
+        nobody = np.zeros(self._routed + 1, np.int64)
+        return Shares(
+            rows=no_rows(self._frame_schema), stretches=(Stretch(epoch=self.plans.epoch),), bounds=nobody
+        )
+
+    def _shares(self, routing: Routing | None) -> tuple[Sent, Shares]:
+        """The tuples in the order in which they came, and the same tuples by worker and stretch."""
+        if routing is None:
+            return self._nothing, self._no_shares()
+        tuples, cells, stretches = routing.tuples, routing.cells, routing.stretches
+        # A cell fits 16 bits: there are at most 1,024 workers, and a schedule holds few plans. numpy sorts 16
+        # bits by radix, in linear time. The sort is stable, so a worker gets its tuples in the order in which
+        # they came.
+        order = np.argsort(cells.astype(np.uint16), kind="stable")
+        bounds = np.zeros(self._routed * len(stretches) + 1, np.int64)
+        np.cumsum(np.bincount(cells, minlength=self._routed * len(stretches)), out=bounds[1:])
+        workers = routing.workers
+        panes = pane_of(tuples.times, self._query.slide_ms)
+        rows = self._batch(tuples, panes).take(pa.array(order))
+        shares = Shares(rows=rows, stretches=stretches, bounds=bounds)
+        counts = loads = np.diff(bounds).reshape(self._routed, len(stretches)).sum(axis=1)
+        costs = None if routing.costs is None else routing.costs.costs
+        if costs is not None:
+            loads = sums(costs, workers, size=self._routed)
+        by_pane = block_loads(workers, panes, loads, costs)
+        sent = Sent(tuples.keys, routing.hashes, workers, counts, loads, by_pane, routing.costs)
+        return sent, shares
+
+    def assigned(self, tuples: Accepted, hashes: UInt64s) -> Routing:
+        """What the partitioner decides for these tuples, one by one. hashes: of their keys."""
+        costs = None if tuples.costs is None else weighed(tuples.costs)
+        cells, stretches = self._assigned(hashes, tuples.times, None if costs is None else costs.costs)
+        return Routing(tuples, hashes, cells, stretches, costs)
+
+    def _assigned(
+        self, hashes: UInt64s, times: Int64s, costs: Int64s | None
+    ) -> tuple[Int32s, tuple[Stretch, ...]]:
+        """The cell of each tuple, and a stretch for each plan.
+
+        Tuples are assigned by event time. A block holds stretches of several input partitions, and the event
+        times of these stretches overlap. A plan takes over at an event time, so the tuples of a plan must be
+        assigned together. Windowed partitioners also count a tuple that is older than the current slide in
+        the current slide. If the partitions were assigned one after the other, the loads of a window would be
+        off by as much event time as a block spans.
+        """
+        if not bool((times[1:] < times[:-1]).any()):
+            return self._in_order(hashes, times, costs)
+        order = np.argsort(times, kind="stable")
+        cells = np.empty(len(times), np.int32)
+        in_order = None if costs is None else costs[order]
+        cells[order], stretches = self._in_order(hashes[order], times[order], in_order)
+        return cells, stretches
+
+    def _in_order(
+        self, hashes: UInt64s, times: Int64s, costs: Int64s | None
+    ) -> tuple[Int32s, tuple[Stretch, ...]]:
+        """As `_assigned`, for tuples in order of event time."""
+        workers, stretches = [], []
+        for stretch in self.plans.stretches(times):
+            of_stretch = None if costs is None else costs[stretch]
+            workers.append(self.plans.partitioner.assign(hashes[stretch], times[stretch], of_stretch))
+            stretches.append(Stretch(epoch=self.plans.epoch))
+        cells = [mine * len(stretches) + number for number, mine in enumerate(workers)]
+        return (np.concatenate(cells) if len(cells) > 1 else workers[0]), tuple(stretches)
+
+    def _batch(self, part: Accepted, panes: Int64s) -> pa.RecordBatch:
+        times = [pa.array(part.times)] if self._timed else []
+        columns = [pa.array(panes), part.keys, *times, *part.values.columns]
+        return pa.RecordBatch.from_arrays(columns, schema=self._frame_schema)
+
+
+def _intervals(length: int, state: PartitionState, reached: Reached) -> tuple[int | None, list[int]]:
+    """Number of the interval in which accepted records begin, None without one, and where later intervals begin.
+
+    length: of the intervals, ms. state: before these records. The second are positions of records, ascending.
+    """
+    if not len(reached.times):
+        return None, []
+    first = int(reached.times[0]) if state.max_time is None else max(state.max_time, int(reached.times[0]))
+    times = reached.times.copy()
+    times[0] = first
+    intervals = np.maximum.accumulate(times) // length
+    return int(intervals[0]), reached.rows[1:][intervals[1:] > intervals[:-1]].tolist()
+
+
+def _after_markers(piece: Slice, state: PartitionState) -> tuple[PartitionState, int]:
+    """The state after the markers of a slice, and the position from which on the partition had ended."""
+    ended_at = 0 if state.ended else len(piece.values)
+    for position in sorted(piece.markers):
+        if not state.ended:
+            state = state.with_marker(piece.markers[position])
+            ended_at = position if state.ended else ended_at
+    return state, ended_at
+
+
+def _bad(piece: Slice, parsed: Parsed, ended_at: int) -> Iterator[Rejections]:
+    bad = parsed.bad.between(0, ended_at)
+    # The parser takes a marker for a record without a value.
+    keep = ~np.isin(bad.rows, list(piece.markers)) if piece.markers else np.ones(len(bad), np.bool_)
+    for reason in OF_RECORDS:
+        which = keep & bad.of_reason(reason)
+        if which.any():
+            kinds, details = bad.kinds[which], bad.details.filter(pa.array(which))
+            yield Rejections(piece.partition, reason, bad.rows[which], details, words=bad.words[kinds[-1]])
+
+
+def _after_end(piece: Slice, ended_at: int) -> Iterator[Rejections]:
+    if ended_at >= len(piece.values):
+        return
+    rows = np.arange(ended_at, len(piece.values))
+    rows = rows[~np.isin(rows, list(piece.markers))]
+    if len(rows):
+        why = pa.scalar(b"every announced producer of this partition had ended", pa.binary())
+        yield Rejections(piece.partition, AFTER_END, rows, pa.repeat(why, len(rows)))
+
+
+def _refused(partition: int, rows: Int64s, times: Int64s, judged: Judged) -> Iterator[Rejections]:
+    for verdict in (Verdict.LATE, Verdict.IDLE, Verdict.JUMP):
+        which = np.flatnonzero(judged.verdicts == verdict)
+        if len(which):
+            marks, own = judged.marks[which], times[which]
+            yield Rejections(partition, REASONS[verdict], rows[which], _why(verdict, own, marks), marks, own)
+
+
+def _ahead(partition: int, rows: Int64s, times: Int64s, ahead: Ahead | None) -> Iterator[Rejections]:
+    if ahead is None:
+        return
+    which = np.flatnonzero(ahead.which)
+    clocks, own = ahead.clocks[which], times[which]
+    yield Rejections(
+        partition,
+        REASONS[Verdict.AHEAD],
+        rows[which],
+        _why(Verdict.AHEAD, own, clocks),
+        times=own,
+        clocks=clocks,
+    )
+
+
+def _why(verdict: Verdict, times: Int64s, against: Int64s) -> pa.BinaryArray:
+    before, after = _WORDS[verdict]
+    limits = pa.array(against).cast(pa.string()) if verdict is not Verdict.JUMP else ""
+    parts = (before, pa.array(times).cast(pa.string()), after, limits)
+    return pc.binary_join_element_wise(*parts, "").cast(pa.binary())

@@ -1,0 +1,217 @@
+"""The epoch of a stage: of all drivers that were ever started on it, only the newest may write.
+
+Rule "one writer per stage".
+
+Kafka decides which driver that is. Each stage of each query has a transactional id, `<query>.spark.<stage>`.
+A driver that starts takes the id over, which fences the driver before it, and writes the next epoch in a
+transaction. Epochs are records of `<query>.snapshots`, which is compacted, beside the notes of `begun.py`.
+
+Whether a driver is still the newest is asked by writing its record once more. Kafka commits this transaction
+only for the newest holder of the id. Nothing that is remembered could answer: a driver may have stood still
+since.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from evenflow.errors import FencedError, ServiceError
+from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
+from evenflow.telemetry import Stage
+from evenflow.text.strict_json import read_object
+from topics import clients
+from topics.bounded import BoundedCalls
+from topics.reader import read_range
+
+_LOG = logging.getLogger("evenflow.spark")
+_ROLE: TopicRole = "snapshots"
+_TRANSACTION_TIMEOUT_MS = 30_000
+_LARGEST_RECORD = 10_000  # bytes
+_STEP_SECONDS = 5.0
+_LOOK_SECONDS = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holder:
+    """The driver that holds an epoch. who: its machine and process, for people."""
+
+    epoch: int
+    who: str
+
+    def encode(self) -> bytes:
+        """The holder as a record."""
+        return json.dumps({"epoch": self.epoch, "who": self.who}).encode()
+
+    @classmethod
+    def read(cls, value: bytes | None) -> Holder | None:
+        """The holder in a record. None for a record that cannot be read."""
+        try:
+            fields = read_object(value or b"", most_bytes=_LARGEST_RECORD, depth=3).fields
+            epoch = fields["epoch"]
+            if type(epoch) is not int or epoch < 1:
+                return None
+            return cls(epoch=epoch, who=str(fields.get("who")))
+        except (KeyError, ValueError):
+            return None
+
+
+def newest_holder(settings: Settings, stage: Stage) -> Holder | None:
+    """The driver that has taken the stage last, by the records in Kafka. None if none ever has.
+
+    It is not the holder in the last record (`read_last`): a record that is none, whoever wrote it, hides no epoch.
+    """
+    newest = None
+    for messages in read_range(settings.kafka, settings.topic(_ROLE)):
+        for message in messages:
+            holder = Holder.read(message.value()) if message.key() == _key(settings, stage) else None
+            if holder is not None and (newest is None or holder.epoch > newest.epoch):
+                newest = holder
+    return newest
+
+
+class StageEpoch:
+    """The epoch that this process has taken of one stage.
+
+    number: grows with each driver. holder: how the records name this driver. Threads may share the object.
+    """
+
+    def __init__(self, settings: Settings, stage: Stage, *, above: int = 0) -> None:
+        """Take the stage over from any other driver.
+
+        above: the newest epoch that the stage's checkpoint knows. It counts where the topic was made anew.
+        Raises FencedError if another driver takes the stage at the same moment, ServiceError if the broker
+        refuses or does not answer.
+        """
+        self._settings = settings
+        self._stage = stage
+        self._id = f"{settings.query.name}.spark.{stage}"
+        self._patience = clients.seconds(settings.kafka)
+        self._fenced: FencedError | None = None
+        self._open = False
+        self.number = 0
+        self._producer = clients.producer(
+            settings.kafka,
+            transactional_id=self._id,
+            transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
+            linger_ms=0,
+        )
+        self._calls = BoundedCalls(f"epoch {stage}")
+        self._bounded("taking over", lambda: self._producer.init_transactions(self._patience))
+        # Only now: the driver before can add no record any more.
+        newest = newest_holder(settings, stage)
+        self.number = max(above, newest.epoch if newest is not None else 0) + 1
+        self.holder = Holder(epoch=self.number, who=f"process {os.getpid()} on {socket.gethostname()}")
+        self.check()
+        if newest is not None:
+            _LOG.info(
+                "%s: the driver before was %s (epoch %s). If it is still at work, it ends now with status %s",
+                self._id,
+                newest.who,
+                newest.epoch,
+                FencedError.exit_code,
+            )
+
+    def check(self) -> None:
+        """Raise FencedError if another driver has taken the stage.
+
+        Raises ServiceError if the broker does not say within `kafka.request_timeout`.
+        """
+        self._bounded("checking", self._commit)
+
+    def close(self) -> None:
+        """Let the client go. The epoch stays this process's until another driver takes the stage."""
+        self._calls.close()
+
+    def _bounded(self, doing: str, call: Callable[[], object]) -> None:
+        if self._fenced is not None:
+            raise self._fenced  # once fenced, a client answers every call with other, misleading errors
+        doing = f"{doing} the epoch {self._id}"
+        try:
+            self._calls.call(call, timeout=self._patience + _STEP_SECONDS, doing=doing)
+        except KafkaException as error:
+            if error.args[0].code() in clients.FENCED:
+                raise self._taken_over(error) from None
+            raise clients.service_error(error, self._settings.kafka, doing) from None
+        except ServiceError as error:
+            raise self._taken_over(error) from None
+
+    def _commit(self) -> None:
+        """Commit the record of this epoch. Runs in the thread of `BoundedCalls`."""
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                if not self._open:
+                    self._producer.begin_transaction()
+                    self._open = True
+                    self._producer.produce(
+                        self._settings.topic(_ROLE),
+                        key=_key(self._settings, self._stage),
+                        value=self.holder.encode(),
+                    )
+                self._producer.commit_transaction(_STEP_SECONDS)
+                self._open = False
+                return
+            except KafkaException as error:
+                if not self._passing(error.args[0]) or time.monotonic() >= deadline:
+                    raise
+
+    def _passing(self, error: Any) -> bool:
+        """Whether the error may pass. Then the transaction is as it must be for the next attempt."""
+        if error.code() in clients.FENCED:
+            return False
+        if error.txn_requires_abort():
+            with suppress(KafkaException):  # if it fails, the next attempt says why
+                self._producer.abort_transaction(_STEP_SECONDS)
+                self._open = False
+            return True
+        return bool(error.retriable())
+
+    def _taken_over(self, error: Exception) -> Exception:
+        """The error to raise: a FencedError if Kafka holds a newer epoch."""
+        holder = self._newer(patient=isinstance(error, KafkaException))
+        if holder is not None:
+            self._fenced = FencedError(
+                f"another driver has taken over {self._id}: {holder.who}, with epoch {holder.epoch}. This one had epoch "
+                f"{self.number}",
+                hint="the newer one goes on, and nothing is lost. Only one driver of a stage can work, so end one of the "
+                "two for good (docs/operations.md, 'Two drivers')",
+            )
+            return self._fenced
+        if isinstance(error, ServiceError):
+            return error
+        return ServiceError(
+            f"Kafka has ended the epoch {self._id}, and no newer driver has written its own yet: {error}",
+            hint="either another driver is taking over, or this one stood still for longer than "
+            f"{_TRANSACTION_TIMEOUT_MS / 1000:g} s: start it again if it is the only one",
+        )
+
+    def _newer(self, *, patient: bool) -> Holder | None:
+        """The driver with a newer epoch, if there is one.
+
+        patient: whether to wait a little for its record, which it writes soon after it has fenced this one.
+        """
+        deadline = time.monotonic() + (_STEP_SECONDS if patient else 0.0)
+        while self.number:
+            with suppress(ServiceError):
+                holder = newest_holder(self._settings, self._stage)
+                if holder is not None and holder.epoch > self.number:
+                    return holder
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(_LOOK_SECONDS)
+        return None
+
+
+def _key(settings: Settings, stage: Stage) -> bytes:
+    return f"spark/epoch/{settings.query.name}/{stage}".encode()

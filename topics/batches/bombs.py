@@ -1,0 +1,158 @@
+"""Decompression bombs: batches that grow into more than a consumer can hold.
+
+`max.message.bytes` counts compressed bytes. For zstd, Kafka's client (librdkafka) stops at `receive.message.max.bytes` and
+reports the batch. For gzip, lz4 and snappy it has no bound: it takes the memory, and a container that has less is killed.
+Here the size is found out without the memory.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from evenflow.errors import ServiceError
+from evenflow.limits import MAX_RECORD_BYTES
+from evenflow.settings import KafkaSettings
+from topics.batches.raw_batches import DamagedBatchError, RawBatch, RawReader, RawRecord
+from topics.clients import seconds
+from topics.offsets import log_ends
+
+log = logging.getLogger(__name__)
+
+_FETCH_BYTES = 4_194_304
+_AHEAD_BYTES = 268_435_456
+"""Compressed bytes that are looked through in each partition: more than a run had read and not committed when it ended."""
+_AHEAD_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Bomb:
+    """A batch that grows into more than `most` bytes. first, last: its offsets."""
+
+    first: int
+    last: int
+    codec: str
+    compressed: int
+    most: int
+
+    @property
+    def why(self) -> str:
+        """What is wrong with it, for a person."""
+        return (
+            f"Decompression bomb ({self.codec}): a batch of {self.compressed:,} bytes grows into more than {self.most:,}, "
+            "which is receive.message.max.bytes"
+        )
+
+
+def most_grown(kafka: KafkaSettings) -> int:
+    """Into how many bytes a batch may grow: the bound that librdkafka keeps for zstd, here for every codec."""
+    return int(kafka.extras.librdkafka.get("receive.message.max.bytes", 4 * MAX_RECORD_BYTES))
+
+
+def bomb_in(batch: RawBatch, most: int) -> Bomb | None:
+    """The batch as a bomb. None if it grows into at most `most` bytes, or if nobody can decompress it."""
+    try:
+        codec = batch.codec if batch.known else None
+        if codec is None or batch.grown(most) <= most:
+            return None
+    except DamagedBatchError:
+        return None
+    return Bomb(batch.first, batch.last, codec, len(batch.compressed), most)
+
+
+def unreadable_at(
+    kafka: KafkaSettings, topic: str, partition: int, offset: int
+) -> tuple[int, int, str] | None:
+    """First and last offset of the batch that holds this offset, and why it is a bomb or no records can be had of it.
+
+    None if there is no such batch. Raises ServiceError if Kafka does not answer.
+    """
+    with RawReader(kafka, topic) as reader:
+        fetched = reader.fetch(partition, offset)
+    if (
+        fetched is None
+        or not fetched.batches
+        or not fetched.batches[0].first <= offset <= fetched.batches[0].last
+    ):
+        return None
+    batch, most = fetched.batches[0], most_grown(kafka)
+    bomb = bomb_in(batch, most)
+    if bomb is not None:
+        return bomb.first, bomb.last, bomb.why
+    try:
+        for _ in batch.records(fetched.aborted, most):
+            pass
+    except DamagedBatchError as error:
+        return batch.first, batch.last, str(error)
+    return None
+
+
+def raw_records(
+    reader: RawReader, partition: int, begin: int, end: int, *, kafka: KafkaSettings, most: int
+) -> Iterator[RawRecord]:
+    """The committed records between these offsets, or up to a batch of which none can be had (DamagedBatchError).
+
+    most: bytes of a fetch. Raises ServiceError if Kafka does not answer.
+    """
+    offset = begin
+    while offset < end:
+        fetched = reader.fetch(partition, offset, most=most)
+        if fetched is None or not fetched.batches:
+            return
+        for batch in fetched.batches:
+            for record in batch.records(fetched.aborted, most_grown(kafka)):
+                if begin <= record.offset < end:
+                    yield record
+        offset = fetched.batches[-1].last + 1  # not the last record: compaction and markers leave gaps
+
+
+@dataclass(frozen=True)
+class Look:
+    """What lies ahead. bombs: the first one of each partition. unfinished: partitions that were not looked through."""
+
+    bombs: Mapping[int, Bomb]
+    unfinished: Mapping[int, int]
+
+
+def bombs_ahead(
+    kafka: KafkaSettings,
+    topic: str,
+    offsets: Mapping[int, int],
+    *,
+    stopping: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.monotonic,
+) -> Look:
+    """Look for bombs at and behind these offsets (by partition), as far as a run may have come that ended there.
+
+    All partitions are looked through side by side, because there may be no time for all of them to the end. A broker that
+    does not answer is a warning. stopping: whether to leave it at what is known.
+    """
+    bombs: dict[int, Bomb] = {}
+    at = dict(sorted(offsets.items()))
+    deadline = clock() + _AHEAD_SECONDS
+    try:
+        ends = log_ends(kafka, topic, offsets, timeout=seconds(kafka))
+        # A partition whose leader does not answer is looked at: it is absent from `ends`.
+        at, looked = {p: offset for p, offset in at.items() if offset < ends.get(p, offset + 1)}, 0
+        with RawReader(kafka, topic) as reader:
+            while at and looked < _AHEAD_BYTES and not stopping():
+                for partition, offset in list(at.items()):
+                    if clock() >= deadline:
+                        log.warning("decompression bombs were looked for during %g s only", _AHEAD_SECONDS)
+                        return Look(bombs, at)
+                    fetched = reader.fetch(partition, offset, most=_FETCH_BYTES)
+                    batches = () if fetched is None else fetched.batches
+                    bomb = next(filter(None, (bomb_in(batch, most_grown(kafka)) for batch in batches)), None)
+                    if bomb is not None:
+                        bombs[partition] = bomb
+                    if bomb is not None or not batches or batches[-1].last + 1 >= ends.get(partition, 0):
+                        del at[partition]
+                    else:
+                        at[partition] = batches[-1].last + 1
+                looked += _FETCH_BYTES
+    except ServiceError as error:
+        log.warning("decompression bombs were not looked for to the end: %s", error)
+        return Look(bombs, at)
+    return Look(bombs, at if stopping() else {})
