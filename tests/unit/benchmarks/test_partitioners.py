@@ -1,11 +1,10 @@
 """The partitioner scenarios run small, take in every registered name, and leave their chart."""
 
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from benchmarks.runner import GROUPS, chosen, table
+from benchmarks.runner import GROUPS, chosen, known, table
 from evenflow.partitioners import names
 
 
@@ -15,7 +14,7 @@ from evenflow.partitioners import names
 def test_every_scenario_takes_in_every_name(
     scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = import_module(f"benchmarks.{scenario}")
+    module = known()[scenario]
     monkeypatch.setattr(module, "PLOTS", tmp_path, raising=False)
     found = module.run(smoke=True)
     assert table(found)
@@ -25,7 +24,7 @@ def test_every_scenario_takes_in_every_name(
     if "plot" in found:
         assert Path(found["plot"]).parent == tmp_path
         assert Path(found["plot"]).read_text().startswith("<svg")
-    if scenario == "partitioners_growth_keys":
+    if scenario == "partitioners-growth-keys":
         assert all(0 <= row["state_bytes"] <= row["state_bound"] for row in found["partitioners"])
         assert len({row["state_bound"] for row in found["partitioners"] if row["partitioner"] == "cam"}) == 2
 

@@ -1,6 +1,5 @@
 """Speed as a slope between two lengths, the search for the highest rate that holds, and what is told on the way."""
 
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from benchmarks.pipeline.catch_up import last_window
 from benchmarks.pipeline.end_to_end import goal_met
 from benchmarks.pipeline.peers import ratios
 from benchmarks.pipeline.results import row_cost
-from benchmarks.runner import GROUPS, table
+from benchmarks.runner import SCENARIOS, known, table
 
 
 def test_the_cold_start_is_not_in_the_slope() -> None:
@@ -148,10 +147,10 @@ def test_the_last_window_of_a_catch_up_is_one_that_its_tuples_close() -> None:
     assert last_window(0, 100_001) == 1_000, "only one input partition has reached 2,000"
 
 
-@pytest.mark.parametrize("scenario", GROUPS["service"])
-def test_every_service_scenario_has_a_permanent_id(scenario: str) -> None:
-    module = import_module(f"benchmarks.{scenario}")
-    assert scenario.replace("_", "-") == module.ID
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_every_scenario_has_the_permanent_id_under_which_it_is_listed(scenario: str) -> None:
+    module = known()[scenario]
+    assert scenario == module.ID
     assert module.WHAT
 
 

@@ -1,0 +1,39 @@
+"""Names say what their things are, and folders are small enough to look through (tests/lexicon.py)."""
+
+import pytest
+
+from tests.lexicon import MOST_GENERIC, MOST_REUSED, SHORT, rooms
+
+ROOMS = rooms()
+
+LARGE_FOLDERS = {
+    "cli": "a file for each command",
+    "evenflow/partitioners": "the contract and its registry; the families have folders of their own",
+    "evenflow/queries": "a file for each built-in query",
+}
+"""Folders that may have more than fifteen files, with the reason."""
+
+
+def test_a_generic_name_lives_for_a_few_lines_only() -> None:
+    lasting = [
+        f"{name.path}:{name.line}: {name.name} lives for {name.lines} lines"
+        for room in ROOMS.values()
+        for name in room.lasting
+    ]
+    assert not lasting, f"say what these are, or end them within {SHORT} lines: {lasting}"
+
+
+def test_few_names_are_generic() -> None:
+    names = [name for room in ROOMS.values() for name in room.bindings]
+    share = sum(name.generic for name in names) / len(names)
+    assert share <= MOST_GENERIC, f"{share:.1%} of the names are generic, see `python -m tests.lexicon --names`"
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_class_name_stands_for_one_class_of_a_room(name: str) -> None:
+    assert ROOMS[name].reuse <= MOST_REUSED, ROOMS[name].reused
+
+
+def test_folders_have_at_most_fifteen_files_or_a_reason() -> None:
+    large = {folder: count for room in ROOMS.values() for folder, count in room.large_folders.items()}
+    assert set(large) == set(LARGE_FOLDERS), large
