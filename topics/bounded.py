@@ -3,8 +3,8 @@
 librdkafka may keep a transactional call for ever after a broker's crash, whatever its timeout. A thread that is
 stuck in such a call can neither be interrupted nor be waited for. So the caller waits only so long.
 
-The partitioner has another answer to the same fault, `partitioner_service/kafka/watchdog.py`, which ends the process. A Spark
-driver must not end like that: it first stops its query, its executors and Java. The partitioner in turn makes its
+The partitioner has another answer to the same fault, `partitioner_service/kafka/watchdog.py`, which ends the process. A
+Spark driver must not end like that: it first stops its query, its executors and Java. The partitioner in turn makes its
 calls on the thread that routes, because a transaction belongs to it and a commit should wait for no other thread.
 """
 

@@ -3,8 +3,8 @@
 A process that runs out of memory while it fetches says nothing any more. So each start leaves a note with the
 committed offsets, and each end in order takes it back. A start that finds the note of an unfinished run names the
 partitions that have not moved since, because what kills an instance may stand there. They are looked through for
-decompression bombs (`topics.batches.bombs`). The note also names partitions in which a bomb is known, or that could not be looked
-through, so that the next run looks there before it fetches, however this one ends.
+decompression bombs (`topics.batches.bombs`). The note also names partitions in which a bomb is known, or that could not be
+looked through, so that the next run looks there before it fetches, however this one ends.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Brings the records before a decompression bomb without Kafka's client, and then says that the bomb cannot be fetched.
 
 librdkafka fetches ahead, so it would decompress the bomb while the records before it are still being read. A partition
-with a bomb is therefore not assigned to it before the bomb is behind us. Its batches come one by one (`topics.batches.raw_batches`),
-each decompressed within the bound that makes a batch a bomb. A thread fetches them: the data plane must not wait for Kafka
-while a transaction is open.
+with a bomb is therefore not assigned to it before the bomb is behind us. Its batches come one by one
+(`topics.batches.raw_batches`), each decompressed within the bound that makes a batch a bomb. A thread fetches them: the
+data plane must not wait for Kafka while a transaction is open.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A set of jars that is listed must consist of exactly the files that are listed for it. A set that is not, such as that of
 another pyspark, is taken as the repository serves it, and a line says so.
 
-`python -m spark_consumers.jars.hashes` checks the sets of the cache. With `--write` it writes the list from them: look at the
-difference before you commit it.
+`python -m spark_consumers.jars.hashes` checks the sets of the cache. With `--write` it writes the list from them: look
+at the difference before you commit it.
 """
 
 from __future__ import annotations

@@ -65,5 +65,6 @@ def _s3_jars(name: str) -> list[Path]:
     except ServiceError as error:
         raise ServiceError(
             f"{name} is in an object store, and the jars for {_S3A} are not here: {error.message}",
-            hint="build the image with `--build-arg CLOUD=s3`; elsewhere `python -m spark_consumers.jars.fetch s3` fetches them",
+            hint="build the image with `--build-arg CLOUD=s3`; "
+            "elsewhere `python -m spark_consumers.jars.fetch s3` fetches them",
         ) from None

@@ -26,7 +26,9 @@ def test_a_generic_name_lives_for_a_few_lines_only() -> None:
 def test_few_names_are_generic() -> None:
     names = [name for room in ROOMS.values() for name in room.bindings]
     share = sum(name.generic for name in names) / len(names)
-    assert share <= MOST_GENERIC, f"{share:.1%} of the names are generic, see `python -m tests.lexicon --names`"
+    assert share <= MOST_GENERIC, (
+        f"{share:.1%} of the names are generic, see `python -m tests.lexicon --names`"
+    )
 
 
 @pytest.mark.parametrize("name", ROOMS)

@@ -1,6 +1,5 @@
 """Speed as a slope between two lengths, the search for the highest rate that holds, and what is told on the way."""
 
-
 import numpy as np
 import pytest
 
