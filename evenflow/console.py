@@ -12,33 +12,33 @@ from evenflow.host.services import beside, room
 
 LIBRARY = ("advise", "catalogue", "datasets", "settings", "simulate", "size", "sweep", "train")
 """Modules of `evenflow/commands` that register commands, in the order of `evenflow --help`."""
-SERVICES = (
-    "aggregate",
-    "audit",
-    "bench",
-    "broker",
-    "combine",
-    "control",
-    "demo",
-    "doctor",
-    "health",
-    "key",
-    "partition",
-    "plan",
-    "query",
-    "reduce",
-    "rename",
-    "replay",
-    "reset",
-    "results",
-    "sinks",
-    "skip",
-    "status",
-    "top",
-    "topics",
-    "verify",
-)
-"""Further commands of a clone."""
+SERVICES = {
+    "aggregate": "spark",
+    "audit": "audit",
+    "bench": "bench",
+    "broker": "broker",
+    "combine": "spark",
+    "control": "control",
+    "demo": "demo",
+    "doctor": "doctor",
+    "health": "health",
+    "key": "key",
+    "partition": "partition",
+    "plan": "plan",
+    "query": "query",
+    "reduce": "spark",
+    "rename": "rename",
+    "replay": "replay",
+    "reset": "reset",
+    "results": "results",
+    "sinks": "sinks",
+    "skip": "skip",
+    "status": "status",
+    "top": "top",
+    "topics": "topics",
+    "verify": "verify",
+}
+"""Further commands of a clone, in the order of `evenflow --help`: each with the module of `cli/` that registers it."""
 
 
 def run() -> None:

@@ -11,7 +11,7 @@ from types import ModuleType
 
 from evenflow.errors import ConfigError
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+CHECKOUT = Path(__file__).resolve().parents[2]
 """The folder that holds this package: a checkout, or the site-packages of a wheel."""
 
 

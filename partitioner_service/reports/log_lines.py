@@ -126,7 +126,7 @@ def figures(status: Mapping[str, Any], beat: Beat, wall: float) -> dict[str, Any
             int(p) for p, s in status["assignment"].items() if s in awake and s["max_time"] is None
         ],
         "ended": bool(own) and all(shown["ended"] for shown in own),
-        "imbalance": round(max(loads) / mean - 1, 4) if mean else None,
+        "above_mean": round(max(loads) / mean - 1, 4) if mean else None,
     }
 
 
@@ -153,8 +153,8 @@ def _line(f: Mapping[str, Any]) -> str:
         parts.append(f"rejected {f['rejected']:,} ({how_many}: {by_reason(f['rejected_by_reason'])})")
     parts.append(f"lag {f['lag']:,}")
     parts.append(_watermark(f))
-    if f["imbalance"] is not None:
-        parts.append(f"largest load {100 * f['imbalance']:.1f} % above the mean")
+    if f["above_mean"] is not None:
+        parts.append(f"largest load {100 * f['above_mean']:.1f} % above the mean")
     return ", ".join(parts)
 
 
