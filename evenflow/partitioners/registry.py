@@ -14,7 +14,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from evenflow.errors import ConfigError, IncompatibleStateError
-from evenflow.partitioners import former
 from evenflow.partitioners.affinity.am import Am
 from evenflow.partitioners.affinity.cam import Cam
 from evenflow.partitioners.affinity.cm import Cm
@@ -224,7 +223,7 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: boo
 
     like: a snapshot is refused if it was made with another name, seed, source or options than this partitioner. Only
     the number of workers may differ. any_source: the snapshot of another of the sources is taken too, and what it
-    knows becomes the state of `like.source`. A snapshot of an earlier evenflow may have its options under former names.
+    knows becomes the state of `like.source`.
     A snapshot never makes evenflow import a module: without `like`, that of a `module:Class` is taken if the module has
     been imported. IncompatibleStateError says why a snapshot cannot be used.
     """
@@ -233,7 +232,7 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: boo
         _check_name(header["name"], like)
         kind = options_type(header["name"])
         # An option that the snapshot lacks came later. Its default is what was done before.
-        options = kind().model_dump(mode="json") | former.translated(header["options"], kind.model_fields)
+        options = kind().model_dump(mode="json") | header["options"]
         header = {**header, "options": options}
         if like is not None:
             if any_source:
@@ -356,12 +355,9 @@ def _name_of_class(algorithm: type[Partitioner]) -> str:
 
 def _options(name: str, entry: _Entry, options: Mapping[str, Any]) -> Options:
     known = entry.algorithm.options_type.model_fields
-    for option, value in options.items():
+    for option in options:
         if option in known:
             continue
-        if now := former.today(option, known):
-            hint = former.how_to_write(option, value)
-            raise ConfigError(f"option {option!r} of {name} is called {now} now", hint=hint)
         listed = f"{name} has: {', '.join(known)}" if known else f"{name} has no options"
         raise ConfigError(f"unknown option {option!r} of {name}{did_you_mean(option, known)}", hint=listed)
     try:

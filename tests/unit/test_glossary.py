@@ -28,7 +28,7 @@ OTHER_MEANINGS = {
     "bucket": Elsewhere(
         word=r"bucket",
         rooms=("evenflow/partitioners", "evenflow/sketches", "evenflow/aggregates"),
-        but=("prompt/", "partitioners/former.py"),
+        but=("prompt/",),
         say="cell (of homes), bin (of a quantile)",
     ),
     "block": Elsewhere(
@@ -142,7 +142,6 @@ PLACES = {
         "of keys": (
             "evenflow/keys.py",
             "evenflow/partitioners/evenflow",
-            "evenflow/partitioners/former.py",
             "evenflow/partitioners/migration/dkg_rivetti.py",
         ),
         "of counts": (

@@ -140,3 +140,14 @@ def test_a_snapshot_whose_arrays_are_not_what_is_expected_is_refused(name: str, 
             if not word or alone.count(word) > 1:
                 room = [(0, int(axis == other)) for other in range(values.ndim)]
                 refused({**state, array: np.pad(values, room)})
+
+
+def test_an_option_that_a_snapshot_lacks_has_its_default() -> None:
+    p = create("dalton", workers=4)
+    header, state = unpack(p.snapshot())
+    older = {name: value for name, value in header["options"].items() if name != "sketch_from"}
+    assert len(older) < len(header["options"])
+    snapshot = pack({**header, "options": older}, state)
+    assert restore(snapshot, like=p).options == p.options
+    with pytest.raises(IncompatibleStateError, match="other values of options"):
+        restore(snapshot, like=create("dalton", workers=4, sketch_from=5))
