@@ -86,9 +86,9 @@ def chosen(names: Sequence[str]) -> list[Any]:
         raise ConfigError(
             f"unknown benchmark {', '.join(unknown)}", hint=f"there are {', '.join([*modules, *groups])}"
         )
-    selected = [module for name in names for module in (groups.get(name) or [modules[name]])]
+    selection = [module for name in names for module in (groups.get(name) or [modules[name]])]
     # Each module once, in the order of the names.
-    return list(dict.fromkeys(selected or modules.values()))
+    return list(dict.fromkeys(selection or modules.values()))
 
 
 def run_all(names: Sequence[str], *, smoke: bool, as_json: bool) -> None:

@@ -51,9 +51,9 @@ def compute(store: Store, plan: Plan, cells: Sequence[Cell], say: Say) -> None:
         return
     began, done = time.monotonic(), 0
 
-    def keep(job: _Job, values: dict[str, Values]) -> None:
+    def keep(job: _Job, values_by_cell: dict[str, Values]) -> None:
         nonlocal done
-        store.put(job.section, values)
+        store.put(job.section, values_by_cell)
         done += len(job.cells)
         passed = time.monotonic() - began
         say(f"{done} of {len(cells)} cells, {passed:.0f} s: {job.section} {job.cells[0].key}")

@@ -78,10 +78,10 @@ def run(*, smoke: bool) -> dict[str, object]:
 def row(case: ForwardingCase) -> dict[str, object]:
     """All figures of a case."""
     stream = _stream(case)
-    settings = {
+    columns = {
         name: getattr(case, name) for name in ("law", "keys", "entrant", "workers", "sources", "total")
     }
-    return settings | _shares(case, stream) | _costs(case, stream) | _announcing(case, stream)
+    return columns | _shares(case, stream) | _costs(case, stream) | _announcing(case, stream)
 
 
 def _stream(case: ForwardingCase) -> RoutedStream:

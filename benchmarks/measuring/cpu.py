@@ -75,16 +75,16 @@ class Ledger:
 
     def used(self) -> Used:
         """CPU seconds by label since each process began."""
-        charged: dict[_Key, float] = {}
+        reaped_seconds: dict[_Key, float] = {}
         # What children that have ended had used when they were last seen. The kernel charges that to their parents.
         for key in self._processes.keys() - self._alive:
             parent, process = self._parents.get(key), self._processes[key]
             if parent is not None:
-                charged[parent] = charged.get(parent, 0.0) + process.own + process.reaped
+                reaped_seconds[parent] = reaped_seconds.get(parent, 0.0) + process.own + process.reaped
         seconds: Used = {}
         for key, process in self._processes.items():
             # Children that no look has seen: what the kernel charged to this parent beyond the children seen here.
-            missed = max(0.0, process.reaped - charged.get(key, 0.0))
+            missed = max(0.0, process.reaped - reaped_seconds.get(key, 0.0))
             label = self._labels[key]
             seconds[label] = seconds.get(label, 0.0) + process.own + missed
             # The broker is a JVM, too, but the compilers' share is told of Spark's JVM only.

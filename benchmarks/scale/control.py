@@ -37,7 +37,7 @@ def control_costs() -> dict[str, float]:
         max_time=10**12,
         steady_from=10**11,
     )
-    encoded = state.encode()
+    state_bytes = state.encode()
     return {
         "telemetry_written": cpu(lambda: _record(_WORKERS).encode(), calls=20),
         "telemetry_read": bare_read,
@@ -45,7 +45,7 @@ def control_costs() -> dict[str, float]:
         "load_read": max(0.0, cpu(lambda: parse(whole), calls=20) - bare_read) / _WORKERS,
         "judged": cpu(_judge, calls=20),
         "plan_read": cpu(lambda: parse_plan(plan, fingerprint=_PRINT), calls=100),
-        "peer_read": cpu(lambda: PartitionState.decode(encoded, offset=10**9), calls=100),
+        "peer_read": cpu(lambda: PartitionState.decode(state_bytes, offset=10**9), calls=100),
     }
 
 

@@ -42,6 +42,7 @@ def present(figures: SectionFigures, plan: Plan) -> list[str]:
 def rates(figures: SectionFigures, plan: Plan, stream: str, interval: int, rule: str) -> list[float]:
     """Thousand tuples a second, one value per seed. rule: one of `RULES`, or `BEST_CAM`."""
     if rule == BEST_CAM:
+        # One form of cAM with all of its seeds, not the best form for each seed.
         return max((rates(figures, plan, stream, interval, rule) for rule in CAM), key=median)
     return figures.values(queue_cell(plan, stream, interval, rule), "rate")
 
@@ -147,6 +148,7 @@ def _reduce_times(figures: SectionFigures, plan: Plan) -> Outcome:
 
 
 def _latency(figures: SectionFigures, plan: Plan) -> Outcome:
+    # The claim is that latency varies less, so the range over a period counts, not the mean.
     return _against_time_based(figures, plan, "range")
 
 

@@ -52,6 +52,7 @@ def _head_size(figures: SectionFigures, plan: Plan) -> Outcome:
     for n in FORMULA_WORKERS:
         sizes = [item.head for item in formulas(n)]
         peak = int(np.argmax(sizes))
+        # One peak: sizes never fall before it and never rise after it.
         rises = all(a <= b for a, b in pairwise(sizes[: peak + 1]))
         falls = all(a >= b for a, b in pairwise(sizes[peak:]))
         checks += [max(sizes) <= 5 * n, sizes[-1] <= max(sizes) / 2, rises and falls]
@@ -190,6 +191,7 @@ def _smaller_theta_helps(figures: SectionFigures, plan: Plan) -> Outcome:
     checks = []
     for z, n, rule in product(THETA_ZIPFS, THETA_WORKERS, ("w-choices", "rr-head")):
         short, long = (figures.values(theta_cell(plan, z, n, rule, f), "imbalance") for f in (2.0, 0.125))
+        # Below eps both are ideal, and a lower threshold has nothing to gain.
         if median(short) > EPS:
             checks.append(lower(long, short))
     return Outcome(f"lower in {sum(checks)} of the {len(checks)} settings above eps at 2/n", tuple(checks))
@@ -225,6 +227,7 @@ def _above_least(figures: SectionFigures, plan: Plan) -> Outcome:
     for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS):
         cell = least_d_cell(plan, z, n)
         d, least, strict = (figures.median(cell, name) for name in ("d", "matching", "least"))
+        # Two parts, because the claim has two: large enough, and slightly larger.
         checks += [d >= least, d > least]
         pairs = list(zip(figures.values(cell, "d"), figures.values(cell, "matching"), strict=True))
         short.append(sum(ours < theirs for ours, theirs in pairs) / len(pairs))
@@ -236,6 +239,7 @@ def _above_least(figures: SectionFigures, plan: Plan) -> Outcome:
 def _pkg_line(figures: SectionFigures, plan: Plan) -> Outcome:
     checks, phrases = [], []
     for z, n in product(SKEWED, FORMULA_WORKERS):
+        # Two workers share the hottest key, and each is above its fair share of 1/n by the rest.
         expected = shares(KEYS, z)[0] / 2 - 1 / n
         ours = figures.median(balance_cell(plan, z, n, "pkg"), "imbalance")
         checks.append(abs(ours - expected) <= 0.01 * expected)
