@@ -66,7 +66,7 @@ def test_the_window_is_the_sketch_of_its_keys(
         if row % 7 == 0:
             estimates(window)
         if row % 11 == 0:
-            window = restored({name: array.copy() for name, array in window.kept.items()})
+            window = restored({name: array.copy() for name, array in window.state.items()})
         for w in range(3):
             sketch = expected(rows[: row + 1], window_ms, slide_ms, w)
             assert np.array_equal(window.whole.values[w], sketch.values)
