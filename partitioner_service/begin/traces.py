@@ -108,7 +108,7 @@ class Traces:
     def session(self, partition: int) -> tuple[int, int]:
         """The last session that owned this input partition, and how many frames it has written. (0, 0): none has."""
         session = self._last.get(partition, 0)
-        return session, self._sessions.seen(session)
+        return session, self._sessions.frames_read(session)
 
     def refuse_gone(self) -> None:
         """Raise DataLossError if the last frames of a session are gone, as far as later sessions told its total."""

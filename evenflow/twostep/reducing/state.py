@@ -169,7 +169,7 @@ class Meta:
         if self.came_unknown is not None and self.came_unknown >= first:
             return None
         times = [self.came[pane] for pane in open_panes]
-        times += [entry.came for entry in self.came_closed if entry.pane >= first]
+        times += [entry.arrival_time for entry in self.came_closed if entry.pane >= first]
         return max(times, default=None)
 
     @property
