@@ -157,8 +157,8 @@ def _stop_on_signals() -> Iterator[Callable[[], bool]]:
         signals.append(number)
         signal.signal(number, before[number])  # so that a second one ends the process
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        before[number] = signal.signal(number, note)
+    for stop_signal in (signal.SIGINT, signal.SIGTERM):
+        before[stop_signal] = signal.signal(stop_signal, note)
     try:
         yield lambda: bool(signals)
     finally:
