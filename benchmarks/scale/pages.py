@@ -190,7 +190,7 @@ def _most(workers: float | None) -> str:
 def _furthest(load: StreamLoad, units: Units, topic: str, place: Place, side: Side) -> str:
     limit = furthest(AS_SET, load, units, topic, place, side)
     (name,) = side.fields
-    conditions = "".join(f", {field} {value:,.0f}" for field, value in side.given)
+    conditions = "".join(f", {field} {value:,.0f}" for field, value in side.fixed)
     if limit is None:
         return f"no {name} does{conditions}"
     # At the end of the range the term is within its budget everywhere.
@@ -223,7 +223,7 @@ def dominant_table(measurements: Measurements, law: str) -> str:
     for workers in (10, 64, 256, 1_000):
         cells = []
         for rate in rates:
-            shape = replace(WORKERS.of(AS_SET, workers), rate=rate, instances=round(rate / 1e5))
+            shape = replace(WORKERS.variant(AS_SET, workers), rate=rate, instances=round(rate / 1e5))
             load = loads_of(measurements, rate=rate)[law]
             work = sum(term.cores for term in terms(shape, load, measurements.units) if term.work)
             most = max(
