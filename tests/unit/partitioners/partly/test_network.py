@@ -40,8 +40,8 @@ def test_a_policy_comes_back_from_its_file(data_blocks: int | None) -> None:
 def test_the_action_is_that_of_the_layers_multiplied_out(seed: int) -> None:
     policy = random_policy(seed)
     room, layers = policy.room(), policy.layers
-    room.seen[:] = np.random.default_rng(seed).random(len(room.seen))
-    first = np.maximum(0, room.seen.astype(float) @ layers.first + layers.first_bias)
+    room.observation[:] = np.random.default_rng(seed).random(len(room.observation))
+    first = np.maximum(0, room.observation.astype(float) @ layers.first + layers.first_bias)
     second = np.maximum(0, first @ layers.second + layers.second_bias)
     assert best_action(layers, room) == int(np.argmax(second @ layers.last + layers.last_bias))
 
