@@ -33,6 +33,7 @@ from evenflow.plugins import (
     name_of,
     what_is_wrong,
 )
+from evenflow.written import choice_with
 
 _POLICIES: dict[str, type[Policy]] = {
     "fixed": Fixed,
@@ -108,11 +109,13 @@ def create(name: str | type[Policy], *, bounds: Bounds, seed: int = 7, **options
     """A policy in its first state.
 
     name: of a policy of evenflow or of an installed package, a class of your own as `"module:Class"`, or the class itself.
+    Options may stand behind a name (`"ds2:target=0.7"`) instead of beside it.
     ConfigError for an unknown name, an unknown option, a value out of range, or bounds of which the least is above the
     most.
     """
     if isinstance(name, type):
         name = _name_of_class(name)
+    name, options = choice_with(name, options)
     policy = _policy(name)
     if bounds.p_min > bounds.p_max or bounds.r_min > bounds.r_max:
         raise ConfigError(f"the least is above the most in {bounds!r}")

@@ -54,6 +54,21 @@ def test_a_mistake_in_the_settings_is_said_before_a_service_is_imported(tmp_path
     assert done.stdout.splitlines() == said, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        (["partition", "--partitioner", "pgk"], "unknown partitioner 'pgk'"),
+        (["control", "--policy", "treshold"], "unknown policy 'treshold'"),
+    ],
+)
+def test_a_name_that_is_not_there_is_refused_before_a_broker_is_waited_for(
+    words: list[str], refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("topics.waiting.wait_for_input", lambda *_: pytest.fail("it waited for a broker"))
+    assert refusal in str(CliRunner().invoke(app, words).exception)
+
+
 def test_every_command_has_help() -> None:
     names = list(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
     assert len(names) >= len(COMMANDS)

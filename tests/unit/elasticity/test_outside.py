@@ -73,3 +73,11 @@ def test_a_package_offers_a_policy_that_stands_in_lists_with_the_package(folder:
 def test_what_is_no_policy_is_refused_in_words(folder: Path, name: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         create(name, bounds=Bounds())
+
+
+def test_options_behind_a_name_are_those_beside_it_and_in_both_places_they_are_refused() -> None:
+    made = create("ds2:target=0.5", bounds=Bounds())
+    assert made.name == "ds2"
+    assert made.options == create("ds2", bounds=Bounds(), target=0.5).options
+    with pytest.raises(ConfigError, match=r"has options behind its name \(target\)"):
+        create("ds2:target=0.5", bounds=Bounds(), boundary=0.1)
