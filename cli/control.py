@@ -19,7 +19,8 @@ def register(app: typer.Typer) -> None:
 def control(
     context: typer.Context,
     policy: Annotated[
-        str | None, typer.Option(help="Registered policy, or module:Class[:options] (control.policy); see `evenflow policies`.")
+        str | None,
+        typer.Option(help="A name of `evenflow policies`, or module:Class[:options] (control.policy)."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be done and why, and write nothing.")

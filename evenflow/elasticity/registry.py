@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -34,6 +34,9 @@ from evenflow.plugins import (
     what_is_wrong,
 )
 from evenflow.written import choice_with
+
+if TYPE_CHECKING:
+    from evenflow.partitioners.papers import Paper
 
 _POLICIES: dict[str, type[Policy]] = {
     "fixed": Fixed,
@@ -65,6 +68,8 @@ class Description:
     text: str
     defaults: Mapping[str, Any]
     units: Mapping[str, str]
+    papers: tuple[Paper, ...] = ()
+    """What the class itself names to cite."""
     package: str | None = None
     """The package that offers the policy. None for a policy of evenflow, and for `module:Class`."""
 
@@ -163,6 +168,7 @@ def describe(name: str) -> Description:
             option: unit for option, info in fields.items() if (unit := _unit(option, info.json_schema_extra))
         },
         text=inspect.cleandoc(getattr(inspect.getmodule(policy), "__doc__", None) or ""),
+        papers=policy.papers,
         package=None if name in _POLICIES else POLICIES.package(name),
     )
 

@@ -9,9 +9,6 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from evenflow.errors import EvenflowError
-from evenflow.settings import Settings
-from evenflow.talking import Trouble
 from evenflow.talking.words import by_reason, numbers, share
 from workbench.status.facts import Facts, PartitionFacts, WindowFacts
 from workbench.status.heard import said_of
@@ -97,18 +94,6 @@ def as_json(facts: Facts) -> dict[str, Any]:
             for seen in facts.views
         },
         "wrong": [finding.text for finding in found],
-    }
-
-
-def unread(settings: Settings, error: EvenflowError) -> dict[str, Any]:
-    """What is left of `as_json` if nothing could be read. The query is wrong, and the one finding is the error's message."""
-    finding = Trouble("wrong", error.message)
-    return {
-        "state": state_of([finding]),
-        "findings": [vars(finding)],
-        "query": settings.query.name,
-        "input": settings.topic("input"),
-        "wrong": [finding.text],
     }
 
 

@@ -202,7 +202,10 @@ def test_options_behind_the_name_are_those_of_the_table_and_a_command_replaces_b
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("own:Mine:turns=3", r"'own:Mine:turns=3' has options behind its name \(turns\), and others .* \(d\)"),
+        (
+            "own:Mine:turns=3",
+            r"'own:Mine:turns=3' has options behind its name \(turns\), and others .* \(d\)",
+        ),
         ("own:Mine:turns", "'turns' is no option: write option=value"),
     ],
 )
