@@ -52,7 +52,7 @@ def only_compared_with_null(column: str, expressions: Iterable[Expression]) -> b
     )
 
 
-def _user(node: exp.Expression) -> exp.Expression | None:
+def _user(node: exp.Expr) -> exp.Expr | None:
     """The operator or function that this node is an operand of. None for a whole expression."""
     user = node.parent
     while isinstance(user, exp.Paren):

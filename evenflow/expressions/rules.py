@@ -20,8 +20,8 @@ _MOST_LENGTH, _MOST_PLACE = 2**31, 1_000_000
 
 
 _NO_NUMBER = (
-    ". A record that holds text in a column of numbers is rejected before an expression is computed: no expression sees that "
-    "text, and none turns it into a number. Write null there, which IS NOT NULL finds"
+    ". A record that holds text in a column of numbers is rejected before an expression is computed: no expression sees "
+    "that text, and none turns it into a number. Write null there, which IS NOT NULL finds"
 )
 
 

@@ -949,8 +949,8 @@ class Query(BaseModel):
     def any_columns(self) -> frozenset[str]:
         """Columns whose values count_distinct takes as they are, of any kind (`ANY_VALUE`).
 
-        These are the undeclared columns of the record that count_distinct reads, and beside it at most `count` and the question
-        of expressions whether they are null. A query that has begun has
+        These are the undeclared columns of the record that count_distinct reads, and beside it at most `count` and the
+        question of expressions whether they are null. A query that has begun has
         those with which it began. Of these, a view that was added may need one as a number: `changed_any_columns`.
         """
         found = self._only_counted

@@ -243,7 +243,8 @@ def _better_value(settings: Settings, column: Column, form: str) -> tuple[str, C
 def _of_texts(column: Column, form: str) -> str:
     """The end of the advice to write a value of this type or null, for a column that holds texts in some records."""
     end = ", or name another column"
-    if not column.count(("text",)) or form not in ("float64", "int64") and decimal_scale(form) is None:
+    of_numbers = form in ("float64", "int64") or decimal_scale(form) is not None
+    if not of_numbers or not column.count(("text",)):
         return end
     quoted = any(isinstance(value, str) and _NUMBER.fullmatch(value) for value in column.examples)
     how = ", a number without quotes" if quoted else ""

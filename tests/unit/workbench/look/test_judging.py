@@ -349,7 +349,9 @@ def test_texts_among_numbers_are_mended_by_null_or_a_decimal_type_and_not_by_whe
         assert finding.do.startswith(
             "such records are rejected: write a number or null there, a number without quotes, or name another column. "
         )
-    with pytest.raises(ValueError, match="mixes a floating-point number and text. A record that holds text"):
+    with pytest.raises(
+        ValueError, match=r"mixes a floating-point number and text\. A record that holds text"
+    ):
         settings(query={"where": "amount <> 'N/A'"})
 
 
