@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,17 +55,7 @@ def _growth(rows: Rows, over: str) -> altair.TopLevelMixin:
     said = (
         "Cheapest first, by the last point. Dark: the partitioner named; orange: evenflow; grey: all others."
     )
-    return page(panels, title=_grown(drawn, over), subtitle=[said], columns=5, spacing=14)
-
-
-def _grown(drawn: Mapping[str, Line], over: str) -> str:
-    """The title: how much dearer evenflow and d-choices get from the first to the last point."""
-    ours, known = (drawn[name] for name in (OURS, "d-choices"))
-    times = [f"{line.y[-1] / line.y[0]:.1f}" for line in (ours, known)]
-    return (
-        f"With {ours.x[-1]:,} {over} instead of {ours.x[0]:,} a tuple costs evenflow {times[0]} times as much, "
-        f"d-choices {times[1]} times"
-    )
+    return page(panels, title=f"Cost per tuple, by number of {over}", subtitle=[said], columns=5, spacing=14)
 
 
 def _line(rows: Rows, name: str, over: str) -> Line:
@@ -94,8 +84,7 @@ def price(rows: Rows) -> altair.TopLevelMixin:
     ]
     panel = points(at, found, x=x, y=y, title="", width=520, height=340, below=[strokes(curves, x, y)])
     said = f"Orange: the default price, {PRICE:g}. {PRICED_WORKERS} workers. On a uniform stream no price splits a key."
-    title = "Prices below the default buy hardly any balance, prices above it lose it"
-    return page([panel], title=title, subtitle=[said])
+    return page([panel], title="Balance and replication, by price", subtitle=[said])
 
 
 def _curve(rows: Rows, at: dict[str, tuple[float, float]]) -> Line:

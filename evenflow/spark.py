@@ -46,7 +46,9 @@ _ROWS_CONF = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _OTHER_QUERY = "are these the settings with which the query was begun?"
 _UNREADABLE_TOPIC = ("UnknownTopicOrPartition", "TopicAuthorization")
 """Errors of Kafka, in Java's words, for a topic that is not there or may not be read."""
-_GIVE_THE_FIRST = "these settings have to be those of the query's beginning, and name its input.partitions (docs/own-spark.md)"
+_GIVE_THE_FIRST = (
+    "these settings have to be those of its beginning, and name its input.partitions (docs/own-spark.md)"
+)
 _LOG = logging.getLogger("evenflow.spark")
 _ADDED = "_evenflow_added"
 """A column that is added to tell rows apart, and dropped again."""

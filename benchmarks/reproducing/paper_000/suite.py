@@ -21,6 +21,7 @@ from benchmarks.reproducing.markdown import figure, number, ratio, table
 from benchmarks.reproducing.paper_000.grid import NAME, SLIDES, WORKERS
 from benchmarks.reproducing.plan import Cell, Opened, Plan, Stream
 from benchmarks.reproducing.store import Found, Values
+from evenflow.charts.emphasis import OURS
 from evenflow.partitioners import names
 from evenflow.simulation import Scenario, entrant
 from evenflow.simulation.results import measure as measured
@@ -304,9 +305,18 @@ def text(found: Found, plan: Plan) -> list[str]:
         "",
         "![balance against replication](reproducing/suite.svg)",
         "",
+        f"{_recovery(found, plan)}:",
+        "",
         "![balance after a shift](reproducing/shift.svg)",
         "",
     ]
+
+
+def _recovery(found: Found, plan: Plan) -> str:
+    """What the picture of the shift shows of evenflow."""
+    cell = _cell(plan, "shift", OURS)
+    curves = {OURS: found.values(cell, "curve")} if cell in found else {}
+    return suite_pictures.recovery(suite_pictures.after_shift(curves, workers=WORKERS))
 
 
 def _row(found: Found, cell: Cell) -> list[str]:

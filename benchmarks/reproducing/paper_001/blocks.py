@@ -115,6 +115,8 @@ def text(found: Found, plan: Plan) -> list[str]:
         lines.append("")
     return [
         *lines,
+        f"{PICTURE}:",
+        "",
         "![BSI relative to hashing against BCI relative to shuffling](reproducing/micro-batch.svg)",
     ]
 
@@ -135,7 +137,11 @@ def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     if not panels:
         return {}
     said = ["Down: tuples of the blocks more even (BSI). Left: keys of the blocks more even (BCI)."]
-    return {"micro-batch": page(panels, title=PICTURE, subtitle=said)}
+    return {
+        "micro-batch": page(
+            panels, title="BSI relative to hashing against BCI relative to shuffling", subtitle=said
+        )
+    }
 
 
 def _place(found: Found, plan: Plan, stream: str, rule: str) -> tuple[float, float]:

@@ -55,7 +55,7 @@ def text(found: Found, plan: Plan) -> list[str]:
             (_row(found, plan, load, policy) for policy in (*NAMES, BEST_FIXED)),
         )
         told.append("")
-    return [*told, "![mean reward over the steps](reproducing/bandits.svg)"]
+    return [*told, f"{PICTURE}:", "", "![mean reward over the steps](reproducing/bandits.svg)"]
 
 
 def _row(found: Found, plan: Plan, load: str, policy: str) -> list[str]:
@@ -107,6 +107,8 @@ def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
         return {}
     return {
         "bandits": page(
-            panels, title=PICTURE, subtitle=["Up: less latency, shorter queues, fewer instances."]
+            panels,
+            title="Mean reward over the steps",
+            subtitle=["Up: less latency, shorter queues, fewer instances."],
         )
     }

@@ -49,6 +49,8 @@ def text(found: Found, plan: Plan) -> list[str]:
         *_figures(found, plan),
         *_spread(found, plan),
         "",
+        f"{PICTURE}:",
+        "",
         "![tuple imbalance against aggregation cost](reproducing/cardinality.svg)",
         "",
         *_memory(found, plan),
@@ -163,7 +165,7 @@ def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
         for data in ("tpch-q3", "debs-routes", "words", "retail-stock", "flights-tailnum")
         if data_cell(plan, data, 32, "hashing") in found
     ]
-    return {"cardinality": page(panels, title=PICTURE)} if panels else {}
+    return {"cardinality": page(panels, title="Tuple imbalance against aggregation cost")} if panels else {}
 
 
 def _place(found: Found, cell: Cell) -> tuple[float, float]:

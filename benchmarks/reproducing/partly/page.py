@@ -69,6 +69,8 @@ def text(found: Found, plan: Plan) -> list[str]:
         *_spared(found, plan),
         *_trainings(found, plan),
         *_times(found, plan),
+        f"{PICTURE}:",
+        "",
         "![BSI against BCI, both relative to hashing](reproducing/partly.svg)",
     ]
 
@@ -185,7 +187,7 @@ def pictures(found: Found, plan: Plan) -> dict[str, altair.TopLevelMixin]:
     if not panels:
         return {}
     said = ["Down: tuples of the data blocks more even. Left: keys more even. 24 data blocks."]
-    return {"partly": page(panels, title=PICTURE, subtitle=said)}
+    return {"partly": page(panels, title="BSI against BCI, both relative to hashing", subtitle=said)}
 
 
 def _place(found: Found, plan: Plan, stream: str, rule: str) -> tuple[float, float]:
