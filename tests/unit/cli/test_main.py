@@ -76,7 +76,7 @@ def test_status_asks_for_a_broker_before_it_imports_what_reads_topics(tmp_path: 
     code = (
         "import sys; from typer.testing import CliRunner; from cli.main import app\n"
         "done = CliRunner().invoke(app, ['status'])\n"
-        "heavy = [name for name in ('numba', 'pandas', 'polars', 'faust', 'pyspark') if name in sys.modules]\n"
+        "heavy = [name for name in ('pandas', 'polars', 'faust', 'pyspark') if name in sys.modules]\n"
         "print(str(done.exception)[:17], done.exception.at_once, heavy)"
     )
     words = {
