@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,16 +55,8 @@ def _growth(rows: Rows, over: str) -> altair.TopLevelMixin:
     subtitle = (
         "Cheapest first, by the last point. Dark: the partitioner named; orange: evenflow; grey: all others."
     )
-    return page(panels, title=_grown(drawn, over), subtitle=[subtitle], columns=5, spacing=14)
-
-
-def _grown(drawn: Mapping[str, Line], over: str) -> str:
-    """The title: how much dearer evenflow and d-choices get from the first to the last point."""
-    ours, known = (drawn[name] for name in (OURS, "d-choices"))
-    times = [f"{line.y[-1] / line.y[0]:.1f}" for line in (ours, known)]
-    return (
-        f"With {ours.x[-1]:,} {over} instead of {ours.x[0]:,} a tuple costs evenflow {times[0]} times as much, "
-        f"d-choices {times[1]} times"
+    return page(
+        panels, title=f"Cost per tuple, by number of {over}", subtitle=[subtitle], columns=5, spacing=14
     )
 
 
@@ -94,8 +86,7 @@ def price(rows: Rows) -> altair.TopLevelMixin:
     ]
     panel = points(at, styles, x=x, y=y, title="", width=520, height=340, below=[strokes(curves, x, y)])
     subtitle = f"Orange: the default price, {PRICE:g}. {PRICED_WORKERS} workers. On a uniform stream no price splits a key."
-    title = "Prices below the default buy hardly any balance, prices above it lose it"
-    return page([panel], title=title, subtitle=[subtitle])
+    return page([panel], title="Balance and replication, by price", subtitle=[subtitle])
 
 
 def _curve(rows: Rows, at: dict[str, tuple[float, float]]) -> Line:

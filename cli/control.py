@@ -19,7 +19,8 @@ def register(app: typer.Typer) -> None:
 def control(
     context: typer.Context,
     policy: Annotated[
-        str | None, typer.Option(help="Registered policy (control.policy); see `evenflow policies`.")
+        str | None,
+        typer.Option(help="A name of `evenflow policies`, or module:Class[:options] (control.policy)."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be done and why, and write nothing.")
@@ -34,6 +35,7 @@ def control(
     chosen: dict[str, Any] = {} if policy is None else {"control": {"policy": policy}}
     settings = settings_of(context, **chosen)
 
+    from controller.decide import policy_of
     from controller.service import control as run
     from controller.talk import judgement_words
     from topics.query.waiting import wait_for_input
@@ -44,5 +46,6 @@ def control(
         elif dry_run:
             typer.echo(judgement_words(judgement))
 
+    policy_of(settings)  # only for its errors, before a broker is waited for
     wait_for_input(settings)
     run(settings, dry_run=dry_run, tell=tell)

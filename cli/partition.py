@@ -20,7 +20,7 @@ def partition(
         str | None, typer.Option(help="Identity of this instance (partitioner.instance).")
     ] = None,
     partitioner: Annotated[
-        str | None, typer.Option(help="Registered partitioner, or module:Class (partitioner.name).")
+        str | None, typer.Option(help="Registered partitioner, or module:Class[:options] (partitioner.name).")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Workers in use (partitioner.workers).")] = None,
     instances: Annotated[
@@ -51,6 +51,10 @@ def partition(
     options = {"instance": instance, "instances": instances, "name": partitioner, "workers": workers}
     chosen: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     settings = settings_of(context, partitioner=chosen) if chosen else settings_of(context)
+
+    from partitioner_service.kafka.learned_state import new_partitioner
+
+    new_partitioner(settings)  # only for its errors, before a broker is waited for
     look_first(settings, unchecked=unchecked)
 
     from partitioner_service.app import serve

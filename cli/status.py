@@ -41,10 +41,20 @@ def status(
 
     settings = settings_of(context)
 
+    from workbench.status.answer import demand_answer, unread
+
+    try:
+        demand_answer(settings)  # before the imports below, which take seconds
+    except EvenflowError as error:
+        if as_json:
+            typer.echo(json.dumps(unread(settings, error)))
+        error.at_once = True  # Kafka's client would take some seconds to end
+        raise
+
     from workbench.status.judging import findings, state_of
     from workbench.status.read import read
     from workbench.status.screen import as_json as fields
-    from workbench.status.screen import screen, unread
+    from workbench.status.screen import screen
 
     if as_json:
         try:

@@ -5,7 +5,10 @@ class EvenflowError(Exception):
     """Base of every error that evenflow raises on purpose.
 
     `hint` says what to do. The command line prints it below the message.
+    `at_once`: whether the process ends without waiting for threads of clients. A command that has begun nothing may say so.
     """
+
+    at_once = False
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message if hint is None else f"{message}\n  -> {hint}")

@@ -10,6 +10,7 @@ Admission rule: the only file of the library that knows Spark. It reads, and nev
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyspark
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
@@ -26,6 +27,7 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError, IncompatibleStateError, ProtocolError
 from evenflow.grammar.spark_types import spark_types
 from evenflow.settings import BUILT_IN_SINKS, Settings, load_settings
+from evenflow.settings.beginning import IDENTITY_KEY, as_recorded
 from evenflow.settings.delta_place import delta_place
 from evenflow.settings.kafka import own_java_tokens, spark_options
 from evenflow.settings.views import view as view_of
@@ -42,6 +44,12 @@ Batches: TypeAlias = Iterable[pa.RecordBatch]
 _TIME = pa.timestamp("us", "UTC")
 _ROWS_CONF = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _OTHER_QUERY = "are these the settings with which the query was begun?"
+_UNREADABLE_TOPIC = ("UnknownTopicOrPartition", "TopicAuthorization")
+"""Errors of Kafka, in Java's words, for a topic that is not there or may not be read."""
+_GIVE_THE_FIRST = (
+    "these settings have to be those of its beginning, and name its input.partitions (docs/own-spark.md)"
+)
+_LOG = logging.getLogger("evenflow.spark")
 _ADDED = "_evenflow_added"
 """A column that is added to tell rows apart, and dropped again."""
 _MOST_BYTES = 2**30
@@ -65,15 +73,16 @@ def routed(
     Every tuple comes once: the frames of a transaction that was given up are not read. Order within a worker is that
     of the topic.
 
-    settings: or the file that holds them. stream: whether the frame is a stream or a batch. starting: Spark's
-    `startingOffsets`. options: further options of Spark's Kafka source, such as `maxOffsetsPerTrigger`. An offset is a
-    whole frame of tuples.
+    settings: or the file that holds them. How the query began (`max_jump`, `out_of_orderness`, `input.partitions`) is read
+    from its record in `<query>.snapshots`, so these may have changed since. stream: whether the frame is a stream or a
+    batch. starting: Spark's `startingOffsets`. options: further options of Spark's Kafka source, such as
+    `maxOffsetsPerTrigger`. An offset is a whole frame of tuples.
 
-    Raises ConfigError for settings that are not valid or do not say `input.partitions`, and for a session that would
-    hand over too many frames at once. The job ends with ProtocolError at a record that is no frame, and with
-    IncompatibleStateError at a frame of another query.
+    Raises ConfigError for settings that are not valid, for a record of the beginning that cannot be read if they do not say
+    `input.partitions`, and for a session that would hand over too many frames at once. The job ends with ProtocolError at a
+    record that is no frame, and with IncompatibleStateError at a frame of another query.
     """
-    settings = _known(settings).origin
+    settings = _as_begun(spark, _known(settings).origin, options or {})
     plan = AggregatePlan.of(settings.query)
     _refuse_large_batches(spark, settings.partitioner.frame_bytes)
     schema = _routed_schema(plan, key_type(settings.query))
@@ -104,11 +113,13 @@ def results(
     source.
 
     Raises ConfigError for settings that are not valid, for a view that does not exist, for a sink of your own or `postgres`,
-    for a stream of a Delta table, for frames if the settings do not say `input.partitions`, and for a session that would
-    hand over too many frames at once. The job ends with ProtocolError or IncompatibleStateError at a record that is not
-    this query's.
+    for a stream of a Delta table, for frames if neither the settings nor the query's record say `input.partitions`, and for
+    a session that would hand over too many frames at once. The job ends with ProtocolError or IncompatibleStateError at a
+    record that is not this query's.
     """
     settings = _known(settings)
+    if settings.results.sink == "frames":  # these alone name the query by how it began
+        settings = _as_begun(spark, settings, options or {})
     if view is not None:
         settings = view_of(settings, view)
     sink = settings.results.sink
@@ -150,6 +161,32 @@ def results(
     return _json_rows(records, schema, settings, patience if stream else None)
 
 
+def _as_begun(spark: SparkSession, settings: Settings, options: Mapping[str, str]) -> Settings:
+    """These settings as those with which the query began, if its record says how.
+
+    Unchanged, with a warning, if the topic of the record is not there, or may not be read.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    topic = settings.topic("snapshots")
+    records = _records(spark, settings, topic, False, "earliest", _of_kafka(options))
+    record = records.where(f.col("key") == f.lit(bytearray(IDENTITY_KEY))).orderBy(f.desc("offset"))
+    try:
+        newest = record.select("value").limit(1).collect()
+    except (PySparkException, Py4JJavaError) as error:
+        if not any(words in str(error) for words in _UNREADABLE_TOPIC):
+            raise
+        _LOG.warning("topic %s cannot be read: %s", topic, _GIVE_THE_FIRST)
+        return settings
+    value = newest[0]["value"] if newest else None
+    return settings if value is None else as_recorded(settings, bytes(value))
+
+
+def _of_kafka(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that belong to Kafka's client, and not to one read."""
+    return {name: value for name, value in options.items() if name.startswith("kafka.")}
+
+
 def _as_written(spark: SparkSession, settings: Settings, options: Mapping[str, str]) -> Settings:
     """These settings with the columns that the key has in the results that are there."""
     if len(settings.query.group_columns) < 2:
@@ -159,8 +196,8 @@ def _as_written(spark: SparkSession, settings: Settings, options: Mapping[str, s
     elif settings.results.sink == "delta":
         columns = [field.name for field in _delta_table(settings).schema().fields]
     else:
-        of_kafka = {name: value for name, value in options.items() if name.startswith("kafka.")}
-        records = _records(spark, settings, settings.topic("results"), False, "earliest", of_kafka)
+        topic = settings.topic("results")
+        records = _records(spark, settings, topic, False, "earliest", _of_kafka(options))
         if settings.results.sink == "avro":
             return _as_first_avro_row(records, settings)
         columns = _columns_of_records(records)

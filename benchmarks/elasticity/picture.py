@@ -40,7 +40,7 @@ def courses(rows: Rows) -> altair.TopLevelMixin:
     ]
     return page(
         [panel for panels in rows_of_panels for panel in panels],
-        title=title(shown),
+        title="W and executors, micro-batch by micro-batch",
         subtitle=[
             f"{shown[0]['profile']}. Above: W of each micro-batch, at most {_MOST_LOAD:g} drawn; green is zone 2 "
             f"({THRESHOLD - STEP:.1f} to {THRESHOLD}).",
@@ -50,19 +50,6 @@ def courses(rows: Rows) -> altair.TopLevelMixin:
         ],
         columns=len(shown),
         spacing=12,
-    )
-
-
-def title(rows: Rows) -> str:
-    """What the picture shows: the least overloaded policy among those that act, compared with no policy."""
-    without = next((row for row in rows if row["policy"] == "none"), None)
-    acting = [row for row in rows if row["actions"]]
-    if without is None or not acting:
-        return "W and executors, micro-batch by micro-batch"
-    best = min(acting, key=lambda row: (row["overloaded"], row["slot_seconds"]))
-    return (
-        f"Without a policy the stage is overloaded for {without['overloaded']:.0%} of the time, with {best['policy']} "
-        f"for {best['overloaded']:.0%}"
     )
 
 

@@ -15,8 +15,6 @@ from evenflow.charts.page import drawing, page
 if TYPE_CHECKING:
     import altair
 
-_SOON = 2
-"""Slides within which loads should be as level as before."""
 _LEAST = 1e-5
 """Smaller imbalances are drawn here: the axis is logarithmic."""
 _WIDTH, _HEIGHT, _IN_A_COLUMN = 620, 150, 3
@@ -39,7 +37,7 @@ def courses(rows: Rows) -> altair.TopLevelMixin:
             )
             for at, row in enumerate(rows)
         ],
-        title=title(rows),
+        title="Imbalance, slide by slide",
         subtitle=[
             f"Blue: imbalance of the window of {PANES} slides that ends with a slide. Grey: of the slide alone.",
             f"Dots below: rounds of the exchange, one for each slide that had any. {WORKERS} workers, {INPUTS} input "
@@ -48,16 +46,6 @@ def courses(rows: Rows) -> altair.TopLevelMixin:
         columns=columns,
         spacing=10,
     )
-
-
-def title(rows: Rows) -> str:
-    """What the picture shows: how long it took at most, and which took longer than two slides."""
-    worst = {row["title"]: max(row["again"].values()) for row in rows}
-    late = [f"{name} ({slides})" for name, slides in worst.items() if slides > _SOON]
-    within = max((slides for slides in worst.values() if slides <= _SOON), default=0)
-    but = f", but for {', '.join(late)}" if late else ""
-    soon = f"after {within} slides at most" if within else "at once"
-    return f"Loads are as level as before {soon}{but}"
 
 
 def _panel(row: dict[str, Any], x: Axis, y: Axis, width: int) -> Any:

@@ -37,8 +37,7 @@ def quality(rows: Rows) -> altair.TopLevelMixin:
         panel("split keys", "split_keys", _SPLIT_LEAST, "keys of a batch"),
     ]
     subtitle = "24 data blocks, 100,000 tuples of at most 2,000 keys; means over batches that no policy was trained on"
-    title = "The data blocks of partly hold equally many keys, and tuples within 4 %. Few keys are split"
-    return page(panels, title=title, subtitle=[subtitle], columns=3, spacing=60)
+    return page(panels, title="BSI, BCI and split keys, by skew", subtitle=[subtitle], columns=3, spacing=60)
 
 
 def plan(rows: Rows) -> altair.TopLevelMixin:
@@ -55,8 +54,13 @@ def plan(rows: Rows) -> altair.TopLevelMixin:
         _panel(by_keys, "keys", keys, "Zipf 1.0, 10 tuples a key", time, "CPU ms for a batch"),
         _panel(by_skew, "zipf", skew, "10,000 keys, 100,000 tuples", time, "CPU ms for a batch"),
     ]
-    title = "The time that a batch takes from its tuples to their data blocks"
-    return page(panels, title=title, subtitle=["24 data blocks, one core"], columns=2, spacing=90)
+    return page(
+        panels,
+        title="CPU time of a batch, by keys and by skew",
+        subtitle=["24 data blocks, one core"],
+        columns=2,
+        spacing=90,
+    )
 
 
 def training(rows: Rows) -> altair.TopLevelMixin:
@@ -71,9 +75,7 @@ def training(rows: Rows) -> altair.TopLevelMixin:
     y = ratios("mean cost of held-out batches", [cost for line in drawn.values() for cost in line.y])
     look = looks(drawn, hero="shipped", named=list(drawn))
     panel = lines(drawn, look, x=x, y=y, title="", width=420)
-    return page(
-        [panel], title="A policy plans at a lower cost than Prompt after its first scoring", columns=1
-    )
+    return page([panel], title="Cost of held-out batches over the training", columns=1)
 
 
 def _panel(

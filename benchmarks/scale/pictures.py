@@ -43,16 +43,7 @@ def by_workers(load: StreamLoad, units: Units) -> altair.TopLevelMixin:
     subtitle = [
         "10 M tuples/s, 100 input partitions, words (Zipf 0.95). Cores of all places, three replicas of each partition."
     ]
-    return page(panels, title=_title(drawn), subtitle=subtitle)
-
-
-def _title(drawn: dict[str, dict[str, Line]]) -> str:
-    """The title: what frames cost, relative to the tuples, at the right end of each panel."""
-    before, after = (panel["frames"].y[-1] / panel["the tuples themselves"].y[-1] for panel in drawn.values())
-    return (
-        f"At {WORKERS[-1]:,} workers frames cost {before:.0f} times what the tuples do; "
-        f"with longer blocks, {after:.1f} times"
-    )
+    return page(panels, title="Cores, by number of workers", subtitle=subtitle)
 
 
 def grown(setup: Setup, load: StreamLoad, units: Units) -> dict[str, Line]:

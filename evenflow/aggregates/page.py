@@ -62,7 +62,8 @@ long texts leave room for fewer counters: as many as fit, and the errors say so.
 ## Values of any kind
 
 `count_distinct` takes a column without a declared type as it is, if nothing else reads the column: no other aggregate of
-the query or of a view, no expression, not the key and not the event time. Two values are one if their kinds and values are.
+the query or of a view but `count`, no expression but `IS [NOT] NULL`, not the key and not the event
+time. A key without a type is text, also where it is counted. Two values are one if their kinds and values are.
 
 * Text counts as itself. The text `"1"` is not the number 1, and the text `"true"` is not `true`.
 * A number counts by its exact value, however it is written: 1, 1.0 and 10e-1 are one, 0 and -0 are one, and

@@ -47,14 +47,18 @@ def partitioners(
 
 def policies(
     markdown: Annotated[bool, typer.Option("--markdown", help="As the page docs/policies.md.")] = False,
+    bibtex: Annotated[bool, typer.Option("--bibtex", help="What to cite for them, as BibTeX.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per policy.")] = False,
 ) -> None:
     """List the elasticity policies with their options."""
+    from evenflow.elasticity.catalogue import bibtex as entries
     from evenflow.elasticity.catalogue import policies_markdown
     from evenflow.elasticity.registry import descriptions
 
-    if markdown:
-        typer.echo(policies_markdown(), nl=False)
+    if markdown + bibtex + as_json > 1:
+        raise typer.BadParameter("--markdown, --bibtex and --json exclude each other")
+    if markdown or bibtex:
+        typer.echo(policies_markdown() if markdown else f"{entries()}\n", nl=False)
         return
     for known in descriptions():
         if as_json:

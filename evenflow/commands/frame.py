@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -108,4 +109,9 @@ def missing(package: str) -> ConfigError:
 
 def _end(error: EvenflowError) -> None:
     show_error(error)
-    sys.exit(getattr(error, "exit_code", USER_ERROR))
+    status = getattr(error, "exit_code", USER_ERROR)
+    if error.at_once:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from evenflow.elasticity.registry import descriptions
+from evenflow.elasticity.papers import PAPERS
+from evenflow.elasticity.registry import PolicyDescription, descriptions
+from evenflow.partitioners.papers import Paper, bibliography
 
 
 def policies_markdown() -> str:
@@ -24,7 +26,21 @@ def policies_markdown() -> str:
         if policy.options:
             lines += ["", f"Options of `{policy.name}`:", "", "| option | meaning |", "|---|---|"]
             lines += [f"| `{option}` | {_cell(meaning)} |" for option, meaning in policy.options.items()]
+        if cited := papers_of(policy):
+            lines += ["", f"To cite: {', '.join(f'`{paper.key}`' for paper in cited)} ([BibTeX](#bibtex))."]
+    lines += ["", "## BibTeX", "", "`evenflow policies --bibtex` prints these entries.", ""]
+    lines += ["```bibtex", bibtex(), "```"]
     return "\n".join(lines) + "\n"
+
+
+def papers_of(policy: PolicyDescription) -> tuple[Paper, ...]:
+    """What to cite for a policy. Empty: it was not published, or its package names nothing."""
+    return PAPERS.get(policy.name, policy.papers)
+
+
+def bibtex() -> str:
+    """The papers of all registered policies as BibTeX, each once."""
+    return bibliography(paper for known in descriptions() for paper in papers_of(known))
 
 
 def _cell(text: str) -> str:

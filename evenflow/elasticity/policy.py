@@ -18,13 +18,16 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from evenflow.elasticity.observation import Observation, Part, known
 from evenflow.errors import IncompatibleStateError
 from evenflow.text.strict_json import read_object
+
+if TYPE_CHECKING:
+    from evenflow.partitioners.papers import Paper
 
 SNAPSHOT_VERSION = 1
 _MOST_BYTES = 50_000_000
@@ -148,6 +151,8 @@ class Policy(ABC):
     options_type: ClassVar[type[Options]] = Options
     needs: ClassVar[tuple[str, ...]] = ("load",)
     """Fields of an observation that a decision needs. If one is not known, the decision is held."""
+    papers: ClassVar[tuple[Paper, ...]] = ()
+    """What to cite for a policy of one's own (`evenflow.partitioners.papers.Paper`). Those of evenflow are in `papers`."""
 
     def __init__(self, *, name: str, bounds: Bounds, seed: int, options: Options) -> None:
         self.name = name

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -32,7 +32,11 @@ from evenflow.plugins import (
     name_of,
     what_is_wrong,
 )
+from evenflow.text.options import choice_with
 from evenflow.text.spelling import did_you_mean
+
+if TYPE_CHECKING:
+    from evenflow.partitioners.papers import Paper
 
 _POLICIES: dict[str, type[Policy]] = {
     "fixed": Fixed,
@@ -64,6 +68,8 @@ class PolicyDescription:
     text: str
     defaults: Mapping[str, Any]
     units: Mapping[str, str]
+    papers: tuple[Paper, ...] = ()
+    """What the class itself names to cite."""
     package: str | None = None
     """The package that offers the policy. None for a policy of evenflow, and for `module:Class`."""
 
@@ -108,11 +114,13 @@ def create(name: str | type[Policy], *, bounds: Bounds, seed: int = 7, **options
     """A policy in its first state.
 
     name: of a policy of evenflow or of an installed package, a class of your own as `"module:Class"`, or the class itself.
+    Options may stand behind a name (`"ds2:target=0.7"`) instead of beside it.
     ConfigError for an unknown name, an unknown option, a value out of range, or bounds of which the least is above the
     most.
     """
     if isinstance(name, type):
         name = _name_of_class(name)
+    name, options = choice_with(name, options)
     policy = _policy(name)
     if bounds.p_min > bounds.p_max or bounds.r_min > bounds.r_max:
         raise ConfigError(f"the least is above the most in {bounds!r}")
@@ -160,6 +168,7 @@ def describe(name: str) -> PolicyDescription:
             option: unit for option, info in fields.items() if (unit := _unit(option, info.json_schema_extra))
         },
         text=inspect.cleandoc(getattr(inspect.getmodule(policy), "__doc__", None) or ""),
+        papers=policy.papers,
         package=None if name in _POLICIES else POLICIES.package(name),
     )
 

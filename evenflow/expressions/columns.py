@@ -124,13 +124,14 @@ def _note(
     """Add to `needed` the type that an expression needs a column as.
 
     The declared type counts first, then the type that the rest of the query needs, then what the column's uses in
-    expressions tell. ValueError if none of them tells a type. A column of any value is a number to expressions.
+    expressions tell. ValueError if none of them tells a type. A column of any value is a number to expressions, unless they
+    only ask whether it is null.
     """
-    from evenflow.expressions.inferred import inferred
+    from evenflow.expressions.inferred import inferred, only_compared_with_null
 
     type_ = types.get(name)
     if type_ is None and name in needed:
-        if set(needed[name].values()) == {ANY_VALUE}:
+        if set(needed[name].values()) == {ANY_VALUE} and not only_compared_with_null(name, everything):
             needed[name] = {"a number": "float64"}
         return
     if type_ is None:

@@ -42,11 +42,27 @@ def inferred(column: str, expressions: Iterable[Expression]) -> str | None:
     return types.pop() if len(types) == 1 else None
 
 
-def _by_use(node: exp.Expression) -> Iterator[str]:
-    """The types that one use of a column tells, by the operator or function that the column is an operand of."""
+def only_compared_with_null(column: str, expressions: Iterable[Expression]) -> bool:
+    """Whether these expressions ask of the column only whether it is null, which values of any kind answer."""
+    return all(
+        isinstance(_user(node), exp.Is)
+        for expression in expressions
+        for node in expression.tree.find_all(exp.Column)
+        if node.name == column
+    )
+
+
+def _user(node: exp.Expr) -> exp.Expr | None:
+    """The operator or function that this node is an operand of. None for a whole expression."""
     user = node.parent
     while isinstance(user, exp.Paren):
         user = user.parent
+    return user
+
+
+def _by_use(node: exp.Expression) -> Iterator[str]:
+    """The types that one use of a column tells, by the operator or function that the column is an operand of."""
+    user = _user(node)
     if isinstance(user, exp.Mod):
         yield "int64"
     elif isinstance(user, _NUMBERS):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from evenflow.grammar.column_types import decimal_scale
+from evenflow.grammar.column_types import ANY_VALUE, decimal_scale
 
 Name = Literal["whole", "decimal", "float", "text", "truth", "date", "nothing"]
 _WORDS: dict[str, str] = {
@@ -64,7 +64,8 @@ FLOAT, TEXT, TRUTH, DATE, NOTHING = (
     Kind("nothing"),
 )
 INT64 = Kind("whole", most=2**63)
-_OF_TYPE = {"int64": INT64, "float64": FLOAT, "string": TEXT, "bool": TRUTH, "date": DATE}
+# Of a column of any value, expressions ask only whether it is null (`inferred.only_compared_with_null`).
+_OF_TYPE = {"int64": INT64, "float64": FLOAT, "string": TEXT, "bool": TRUTH, "date": DATE, ANY_VALUE: TEXT}
 
 
 def kind_of(type_: str) -> Kind:

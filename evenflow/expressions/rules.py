@@ -19,6 +19,12 @@ _MOST_LENGTH, _MOST_PLACE = 2**31, 1_000_000
 """Most characters of a text, and the largest place or length that an expression may name."""
 
 
+_NO_NUMBER = (
+    ". A record that holds text in a column of numbers is rejected before an expression is computed: no expression sees "
+    "that text, and none turns it into a number. Write null there, which IS NOT NULL finds"
+)
+
+
 class Unfit(Exception):
     """An operator or function does not accept its operands. The text says why."""
 
@@ -103,7 +109,8 @@ def comparable(kinds: Sequence[Kind]) -> Kind:
             return FLOAT
         return _exact(known, max, max(kind.scale for kind in known))
     if len({kind.name for kind in known}) > 1:
-        raise Unfit("it mixes " + " and ".join(dict.fromkeys(kind.words for kind in known)))
+        mixed = "it mixes " + " and ".join(dict.fromkeys(kind.words for kind in known))
+        raise Unfit(mixed + (_NO_NUMBER if TEXT in known and any(kind.number for kind in known) else ""))
     return known[0]
 
 

@@ -4,8 +4,9 @@ Laws (`checking.py` tries each of them, and test_state_bounds.py and others of t
 
 * every tuple gets exactly one worker in 0..workers-1;
 * sequential semantics: the result does not depend on how the stream was cut into `assign` calls. A
-  micro-batch algorithm instead decides on each batch as a whole, with what earlier batches taught it. The result does
-  not depend on how a batch was cut into `add_to_batch` calls, and a batch that is dropped leaves no trace;
+  micro-batch algorithm instead decides on each batch as a whole, with what earlier batches taught it. A batch may have
+  any size. The result does not depend on how a batch was cut into `add_to_batch` calls, and a batch that is dropped
+  leaves no trace. A batch is a block like any other to an algorithm that decides on tuples;
 * an algorithm that decides on tuples counts a late tuple as if it came at the greatest time so far;
 * an empty block changes nothing, nor does the way in which the columns lie in memory;
 * same seed, options and input: same output in every process and on every machine;

@@ -52,6 +52,7 @@ from evenflow.plugins import (
     name_of,
     what_is_wrong,
 )
+from evenflow.text.options import choice_with
 from evenflow.text.spelling import did_you_mean
 
 
@@ -197,13 +198,15 @@ def create(
     """A partitioner in its first state. ConfigError for an unknown name or option, or for a value out of range.
 
     name: of an algorithm of evenflow or of an installed package, a class of your own as `"module:Class"`, or the class
-    itself. workers: number of workers, 1 to 2^20. seed: of the candidates and of all random draws. source, sources: which of
-    several instances on one stream this is, 0 to sources - 1. max_disorder_ms: a tuple more than that many ms before the
+    itself. Options may stand behind a name (`"pkg:d=3"`) instead of beside it. workers: number of workers, 1 to 2^20.
+    seed: of the candidates and of all random draws. source, sources: which of several instances on one stream this is,
+    0 to sources - 1. max_disorder_ms: a tuple more than that many ms before the
     greatest time so far raises DisorderError. None (default) takes tuples in any order of time. options: those of the
     algorithm.
     """
     if isinstance(name, type):
         name = _name_of_class(name)
+    name, options = choice_with(name, options)
     entry = _entry(name)
     checked_options = _options(name, entry, options)
     with nullcontext() if name in _ENTRIES else mistakes_told(f"no {name} can be made"):

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, get_args, get_origin
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from evenflow.errors import ConfigError
+from evenflow.settings.choices import CHOICES, taken_apart
 from evenflow.settings.model import Settings
 
 _EXAMPLES = "docs/settings.md shows what a settings file looks like"
@@ -32,7 +33,9 @@ def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
         # The file and the environment are merged and validated first. Overrides then go on top, without the
         # environment, which would win over them otherwise.
         base = Settings(**content).model_dump(mode="python", exclude_unset=True)
-        return _FixedSettings(**_merge(base, overrides))
+        # Taken apart before they are merged, so that the options behind a name replace those of the file, too.
+        over = {table: taken_apart(values, CHOICES.get(table, "")) for table, values in overrides.items()}
+        return _FixedSettings(**_merge(base, over))
     except ValidationError as error:
         problems = [_problem(item["loc"], item["type"], item["msg"]) for item in error.errors()]
         raise ConfigError(

@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from evenflow.errors import ConfigError
 from evenflow.expressions.cost import Cost, cost_of
 from evenflow.grammar import paths
+from evenflow.settings.choices import CHOICES, checked_apart
 from evenflow.settings.durations import Duration, format_duration
 from evenflow.settings.exactness import Client, refused_extras
 from evenflow.settings.identity import begun_limits, changes, fingerprint
@@ -171,7 +172,7 @@ class PartitionerSettings(Section):
     name: str = Field(
         default="evenflow",
         description="Registered partitioner (`evenflow partitioners`), or a class of your own as module:Class "
-        "(docs/your-own.md).",
+        "(docs/your-own.md). Options may stand behind it (pkg:d=3) or in options, not in both.",
     )
     options: dict[str, int | float | bool | str | list[int | float]] = Field(
         default_factory=dict,
@@ -312,6 +313,11 @@ class PartitionerSettings(Section):
     web_port: int = Field(
         default=0, ge=0, le=65535, description="Port of the status page. 0: a free port, which is logged."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _options_behind_the_name(cls, values: Any) -> Any:
+        return checked_apart(values, CHOICES["partitioner"])
 
     @model_validator(mode="after")
     def _transactions_end_in_time(self) -> PartitionerSettings:

@@ -7,7 +7,7 @@ A class of one's own has the name `module:Class`, and so `module:Class[:option=v
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from evenflow.errors import ConfigError
@@ -23,6 +23,18 @@ def parse_choice(text: str) -> tuple[str, dict[str, Any]]:
     name, rest = name_and_rest(text)
     options = pairs(rest, owner=name, normal=lambda option: option.replace("-", "_"))
     return name, {option: _typed(value) for option, value in options.items()}
+
+
+def choice_with(text: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """(name, options) of a choice whose options stand behind its name or in `options`. ConfigError if they do in both."""
+    name, behind = parse_choice(text)
+    if behind and options:
+        raise ConfigError(
+            f"{text!r} has options behind its name ({', '.join(behind)}), and others are given beside it "
+            f"({', '.join(options)})",
+            hint=f"write all of them in one place: {name} as the name, and the options beside it",
+        )
+    return name, {**behind, **options}
 
 
 def name_of(text: str) -> str:

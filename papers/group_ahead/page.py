@@ -89,6 +89,8 @@ def _spikes(figures: SectionFigures, plan: Plan) -> list[str]:
             left=3,
         ),
         "",
+        f"{PICTURE}:",
+        "",
         "![how late the batches around the spike are](reproducing/group-ahead.svg)",
         "",
     ]
@@ -219,4 +221,8 @@ def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMi
     if not panels:
         return {}
     subtitle = f"A batch is late above 1. Policy: fast. Spike in batch {SPIKE}; groups end with 20 and 30."
-    return {"group-ahead": page(panels, title=PICTURE, subtitle=[subtitle], columns=2)}
+    return {
+        "group-ahead": page(
+            panels, title="Lateness of the batches around a spike", subtitle=[subtitle], columns=2
+        )
+    }

@@ -314,10 +314,12 @@ def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMi
         panels.append(
             curves(drawn, emphasis, x_title="slides since the beginning", y=y, title=heading, width=380)
         )
-    settled = [figures.median(setting, "settled") for setting in at.values()]
-    title = f"One to eight partitioners settle within {max(settled):.2g} slides, a window is {SPAN} slides"
     subtitle = (
         f"{combiners(COOPERATIVE)} combiners; half of the tuples are uniform, half Zipf 1.5; a common table every "
-        "half slide."
+        f"half slide; a window is {SPAN} slides."
     )
-    return {"converging": page(panels, title=title, subtitle=[subtitle])}
+    return {
+        "converging": page(
+            panels, title="Balance and partial results since the beginning", subtitle=[subtitle]
+        )
+    }

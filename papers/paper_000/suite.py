@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evenflow.charts.emphasis import OURS
 from evenflow.partitioners import names
 from evenflow.simulation import Scenario, entrant
 from evenflow.simulation.results import measure as measured
@@ -312,9 +313,18 @@ def text(figures: SectionFigures, plan: Plan) -> list[str]:
         "",
         "![balance against replication](reproducing/suite.svg)",
         "",
+        f"{_recovery(figures, plan)}:",
+        "",
         "![balance after a shift](reproducing/shift.svg)",
         "",
     ]
+
+
+def _recovery(figures: SectionFigures, plan: Plan) -> str:
+    """What the picture of the shift shows of evenflow."""
+    cell = _cell(plan, "shift", OURS)
+    curves = {OURS: figures.values(cell, "curve")} if cell in figures else {}
+    return suite_pictures.recovery(suite_pictures.after_shift(curves, workers=WORKERS))
 
 
 def _row(figures: SectionFigures, cell: Cell) -> list[str]:

@@ -118,6 +118,8 @@ def text(figures: SectionFigures, plan: Plan) -> list[str]:
         lines.append("")
     return [
         *lines,
+        f"{PICTURE}:",
+        "",
         "![BSI relative to hashing against BCI relative to shuffling](reproducing/micro-batch.svg)",
     ]
 
@@ -138,7 +140,11 @@ def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMi
     if not panels:
         return {}
     subtitle = ["Down: tuples of the blocks more even (BSI). Left: keys of the blocks more even (BCI)."]
-    return {"micro-batch": page(panels, title=PICTURE, subtitle=subtitle)}
+    return {
+        "micro-batch": page(
+            panels, title="BSI relative to hashing against BCI relative to shuffling", subtitle=subtitle
+        )
+    }
 
 
 def _place(figures: SectionFigures, plan: Plan, stream: str, rule: str) -> tuple[float, float]:

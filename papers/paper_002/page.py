@@ -93,6 +93,8 @@ def _by_formula(plan: Plan) -> list[str]:
             ),
         ),
         "",
+        "By formula, D-Choices and W-Choices cost at most 30 % more memory than PKG:",
+        "",
         "![formulas of figures 3 to 6](reproducing/formulas.svg)",
         "",
     ]
@@ -125,6 +127,8 @@ def _balance(figures: SectionFigures, plan: Plan) -> list[str]:
         "",
         "Where PKG's range reaches far up, one seed's F_1 and F_2 give the hottest key the same worker. That happens with "
         "probability 1/n.",
+        "",
+        "The more skew, the worse is PKG; W-Choices stays level:",
         "",
         "![imbalance against skew](reproducing/balance.svg)",
         "",
@@ -254,9 +258,7 @@ def _balance_chart(figures: SectionFigures, plan: Plan) -> altair.TopLevelMixin:
         for n, lines in drawn.items()
     ]
     subtitle = ["Lines are medians, bars go from the least to the most of the seeds."]
-    return page(
-        panels, title="The more skew, the worse PKG; W-Choices stays level", subtitle=subtitle, columns=3
-    )
+    return page(panels, title="Imbalance, by skew", subtitle=subtitle, columns=3)
 
 
 def _formula_chart() -> altair.TopLevelMixin:
@@ -276,4 +278,4 @@ def _formula_chart() -> altair.TopLevelMixin:
         }
         y = charts.heights(drawn)
         panels.append(charts.curves(drawn, charts.Emphasis(""), x_title="exponent z", y=y, title=title))
-    return page(panels, title="By formula, D-Choices and W-Choices cost at most 30 % more memory than PKG")
+    return page(panels, title="Head, choices and memory by the formulas")

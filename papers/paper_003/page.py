@@ -55,7 +55,7 @@ def text(figures: SectionFigures, plan: Plan) -> list[str]:
             (_row(figures, plan, load, policy) for policy in (*NAMES, BEST_FIXED)),
         )
         lines.append("")
-    return [*lines, "![mean reward over the steps](reproducing/bandits.svg)"]
+    return [*lines, f"{PICTURE}:", "", "![mean reward over the steps](reproducing/bandits.svg)"]
 
 
 def _row(figures: SectionFigures, plan: Plan, load: str, policy: str) -> list[str]:
@@ -107,6 +107,8 @@ def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMi
         return {}
     return {
         "bandits": page(
-            panels, title=PICTURE, subtitle=["Up: less latency, shorter queues, fewer instances."]
+            panels,
+            title="Mean reward over the steps",
+            subtitle=["Up: less latency, shorter queues, fewer instances."],
         )
     }

@@ -49,6 +49,8 @@ def text(figures: SectionFigures, plan: Plan) -> list[str]:
         *_figures(figures, plan),
         *_spread(figures, plan),
         "",
+        f"{PICTURE}:",
+        "",
         "![tuple imbalance against aggregation cost](reproducing/cardinality.svg)",
         "",
         *_memory(figures, plan),
@@ -163,7 +165,7 @@ def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMi
         for data in ("tpch-q3", "debs-routes", "words", "retail-stock", "flights-tailnum")
         if data_cell(plan, data, 32, "hashing") in figures
     ]
-    return {"cardinality": page(panels, title=PICTURE)} if panels else {}
+    return {"cardinality": page(panels, title="Tuple imbalance against aggregation cost")} if panels else {}
 
 
 def _place(figures: SectionFigures, cell: Cell) -> tuple[float, float]:

@@ -69,6 +69,8 @@ def text(figures: SectionFigures, plan: Plan) -> list[str]:
         *_spared(figures, plan),
         *_trainings(figures, plan),
         *_times(figures, plan),
+        f"{PICTURE}:",
+        "",
         "![BSI against BCI, both relative to hashing](reproducing/partly.svg)",
     ]
 
@@ -185,7 +187,7 @@ def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMi
     if not panels:
         return {}
     subtitle = ["Down: tuples of the data blocks more even. Left: keys more even. 24 data blocks."]
-    return {"partly": page(panels, title=PICTURE, subtitle=subtitle)}
+    return {"partly": page(panels, title="BSI against BCI, both relative to hashing", subtitle=subtitle)}
 
 
 def _place(figures: SectionFigures, plan: Plan, stream: str, rule: str) -> tuple[float, float]:

@@ -25,6 +25,7 @@ FEW_COPIES = 1.01
 NEAR = 0.1
 """Percent above the fair share below which a worker is called level."""
 TITLE = "Imbalance against replication, by stream"
+SHIFT_TITLE = "Imbalance, slide by slide after a change of the keys"
 _FLOOR = 1e-3
 """The least that is drawn, in percent. Smaller values are drawn here."""
 _COPIES = "workers that hold a key, mean (1 = no key is split)"
@@ -57,22 +58,27 @@ def suite(placed: Placed, *, workers: int, seeds: Sequence[int]) -> altair.TopLe
 
 def shift(imbalance: Mapping[str, Sequence[float]], *, workers: int, first: int) -> altair.TopLevelMixin:
     """Balance slide by slide after the law of the keys has changed."""
-    drawn = {
-        rule: Line(list(range(1, len(values) + 1)), [_percent(value, workers) for value in values])
-        for rule, values in imbalance.items()
-    }
+    drawn = after_shift(imbalance, workers=workers)
     y = _axis(value for line in drawn.values() for value in line.y)
     panel = curves(drawn, EMPHASIS, x_title="slides since the change", y=y, title="", width=640)
     subtitle = f"{workers} workers; the keys change from uniform to Zipf 1.5 with slide {first}, a window is {first} slides."
-    return page([panel], title=recovery(drawn), subtitle=[subtitle])
+    return page([panel], title=SHIFT_TITLE, subtitle=[subtitle])
+
+
+def after_shift(imbalance: Mapping[str, Sequence[float]], *, workers: int) -> dict[str, Line]:
+    """A line for each rule: how far the fullest worker is above its fair share, in %, over the slides since the change."""
+    return {
+        rule: Line(list(range(1, len(values) + 1)), [_percent(value, workers) for value in values])
+        for rule, values in imbalance.items()
+    }
 
 
 def recovery(drawn: Mapping[str, Line]) -> str:
-    """The title: after how many slides ours is level and stays level."""
-    ours = drawn[OURS]
+    """In words: after how many slides ours is level and stays level."""
+    ours = drawn.get(OURS, Line([], []))
     late = [int(at) for at, percent in zip(ours.x, ours.y, strict=True) if percent >= NEAR]
-    # Ours is not level at the end, so there is no recovery to tell of.
-    if late[-1:] == [len(ours.x)]:
+    # Ours was not measured, or is not level at the end, so there is no recovery to tell of.
+    if not ours.x or late[-1:] == [len(ours.x)]:
         return "Balance after the keys have changed"
     slides = late[-1] + 1 if late else 1
     after = "1 slide" if slides == 1 else f"{slides} slides"

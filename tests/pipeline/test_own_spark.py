@@ -17,6 +17,7 @@ import pyspark
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from topics.query.record import Beginning, write_beginning
 
 from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, Settings, save_settings
@@ -26,7 +27,7 @@ from spark_consumers.session import make_session
 from tests.patience import PATIENCE
 from tests.pipeline.spark_stream import Stream, make_settings
 from tests.pipeline.written_results import BYTES, NUMBERS, PAIRS, settings_of_results, write_results
-from topics import admin, reader
+from topics import admin, clients, reader
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.family]
 
@@ -126,6 +127,23 @@ def test_frames_of_another_query_end_the_job_with_what_to_do(
         PySparkException, match=r"routed partition \d, offset \d+: a frame was written for query"
     ):
         routed(spark, other, stream=False).collect()
+
+
+def test_limits_that_have_changed_and_partitions_that_are_not_set_are_taken_from_the_querys_record(
+    spark: SparkSession, kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+) -> None:
+    settings, stream = text_stream(kafka_settings, query_name, tmp_path)
+    query = settings.query.model_copy(update={"out_of_orderness": 60_000})
+    unset = settings.input.model_copy(update={"partitions": None})
+    changed = settings.model_copy(update={"query": query, "input": unset})
+    with pytest.raises(ConfigError, match="the number of input partitions is not known"):
+        routed(spark, changed, stream=False)
+    begin = dict.fromkeys(range(settings.input_partitions), 0)
+    record = Beginning(identity=settings.identity(), input_id="in", begin=begin, began_at=7)
+    producer = clients.producer(kafka_settings)
+    write_beginning(producer, settings, record)
+    clients.flush(producer, kafka_settings)
+    assert routed(spark, changed, stream=False).count() == len(stream.rows)
 
 
 def test_a_session_that_would_hold_thousands_of_frames_at_once_is_refused(

@@ -4,9 +4,15 @@ import importlib
 import re
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import evenflow.elasticity.checking
+import evenflow.partitioners.checking
+import evenflow.sources.checking
+import evenflow.sources.query_checking
+from evenflow.contracts import Law
 from evenflow.testing import check_partitioner, check_policy, check_query, check_source
 from tests.outside import forgotten, module
 
@@ -34,6 +40,24 @@ def test_the_source_and_the_query_of_the_page_keep_every_law(folder: Path) -> No
     importlib.invalidate_caches()
     check_source("own:open_letters:hello")
     check_query("own:LETTERS")
+
+
+@pytest.mark.parametrize(
+    "contract",
+    [
+        evenflow.partitioners.checking,
+        evenflow.elasticity.checking,
+        evenflow.sources.checking,
+        evenflow.sources.query_checking,
+    ],
+    ids=lambda contract: contract.__name__,
+)
+def test_the_page_has_the_words_of_every_law(contract: ModuleType) -> None:
+    groups = (value if isinstance(value, tuple) else (value,) for value in vars(contract).values())
+    laws = [law for group in groups for law in group if isinstance(law, Law)]
+    page = " ".join(PAGE.lower().replace("`", "").split())
+    assert len(laws) >= 5
+    assert [law.words for law in laws if law.words.lower().replace("`", "") not in page] == []
 
 
 @pytest.mark.more

@@ -9,6 +9,7 @@ from typing import Any
 from evenflow.settings import Settings
 from evenflow.settings.durations import parse_duration
 from workbench.findings import Changes
+from workbench.look.judges.columns import keyless
 from workbench.look.judges.records import in_wire_format, likely_csv
 from workbench.look.look import look_at
 from workbench.look.order import late_tuples
@@ -18,6 +19,8 @@ from workbench.look.shape import NUMBERS, Column, RecordShape, can_be_named, sha
 
 _NEARLY = 0.99
 """Share of the records that must hold a fitting value in a column that is guessed."""
+_HALF = 0.5
+"""Share of the records that must hold a value in a key column whose values repeat. The others get no key."""
 _TIME_NAME = re.compile(r"time|date|stamp|^ts$|^at$|_at$|^when$", re.IGNORECASE)
 _KEY_NAME = re.compile(r"key|user|customer|account|device|sensor|client|session|word|id$", re.IGNORECASE)
 
@@ -27,6 +30,7 @@ def starting_file(settings: Settings, sample: TopicRecords, *, now: int) -> str:
     comments: dict[tuple[str, str], str] = {}
     changes = _guessed(settings, sample, comments)
     begun = applied(settings, changes)
+    comments["query", "key"] += _without_key(begun, sample)
     whole = merged((), changes)
     look = look_at(begun, sample, now=now)
     for section, fields in look.proposal.items():
@@ -80,13 +84,15 @@ def guess_time(shape: RecordShape) -> str | None:
 def guess_key(shape: RecordShape, time: str | None, *, keyed: bool) -> str:
     """The column that is most likely the key: text or whole numbers that repeat. `@key` if no column is likely.
 
-    time: the column of event times, which is no key. keyed: whether all records have a record key.
+    A column that repeats may be null in up to half of the records. time: the column of event times, which is no key.
+    keyed: whether all records have a record key.
     """
     able = [
         column
         for column in shape.columns.values()
         if column.name != time
-        and column.count(("text", "whole number")) >= _NEARLY * shape.rows
+        and column.filled >= (_HALF if _comes_again(column) else _NEARLY) * shape.rows
+        and column.count(("text", "whole number")) >= _NEARLY * column.filled
         and unit_of(column.examples) is None
     ]
     if not able:
@@ -97,9 +103,25 @@ def guess_key(shape: RecordShape, time: str | None, *, keyed: bool) -> str:
 
 def _like_a_key(column: Column) -> tuple[bool, bool, bool, int]:
     """How likely the column is a key, to compare: by repetition first, then name, type and number of values."""
-    # More than one value, and each twice on average: neither a constant nor an identity is a good key.
-    comes_again = 1 < column.distinct <= column.filled / 2
-    return comes_again, bool(_KEY_NAME.search(column.name)), column.mostly == "text", column.distinct
+    named_so = bool(_KEY_NAME.search(column.name))
+    return _comes_again(column), named_so, column.mostly == "text", column.distinct
+
+
+def _comes_again(column: Column) -> bool:
+    """Whether the column has several values, and most of them more than once."""
+    return 1 < column.distinct <= column.filled / 2
+
+
+def _without_key(begun: Settings, sample: TopicRecords) -> str:
+    """The end of the comment on the key: how many records have none, and how to keep these. Empty if all have one."""
+    name = begun.query.key_name
+    if name == "@key":
+        return ""
+    shape = shape_of(begun.input, sample.values)
+    column = shape.column(name)
+    missing = shape.rows - column.filled
+    form = "int64" if column.mostly == "whole number" else "string"
+    return f"; {missing:,} of {shape.rows:,} have none: {keyless(begun.query, name, form)}" if missing else ""
 
 
 def _why_key(shape: RecordShape, key: str) -> str:

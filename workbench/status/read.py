@@ -33,6 +33,7 @@ from topics.reader import read_newest
 from topics.records import Record
 from topics.state import TopicState
 from workbench.alive import Part, look
+from workbench.status.answer import hasty
 from workbench.status.checkpoint import stages
 from workbench.status.facts import (
     Facts,
@@ -49,8 +50,6 @@ _REJECTED = 10_000
 """How many of the newest offsets of the rejected topic are read, shared out evenly among its partitions."""
 _PLANS = 1_000
 """How many of the newest offsets of each partition of the plan topic are read."""
-_BROKER_MS = 10_000
-"""How long the first request waits. Later requests may have to wait for a transaction of a partitioner that died."""
 _T = TypeVar("_T")
 
 
@@ -60,8 +59,8 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
     now: seconds since 1970.
     """
     topic = settings.topic("input")
-    hasty = min(_BROKER_MS, settings.kafka.request_timeout)
-    state = describe(settings.kafka.model_copy(update={"request_timeout": hasty}), [topic]).get(topic)
+    # Later requests may have to wait for a transaction of a partitioner that died, so they get their full time.
+    state = describe(hasty(settings.kafka), [topic]).get(topic)
     troubles: list[str] = []
     if state is None:
         troubles.append(missing_input(settings, topic_names(settings.kafka)).message)

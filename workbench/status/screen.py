@@ -9,10 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from evenflow.errors import EvenflowError
-from evenflow.reporting import Trouble
 from evenflow.reporting.words import by_reason, numbers, share
-from evenflow.settings import Settings
 from workbench.status.facts import Facts, PartitionFacts, WindowFacts
 from workbench.status.heard import said_of
 from workbench.status.judging import findings, state_of
@@ -100,18 +97,6 @@ def as_json(facts: Facts) -> dict[str, Any]:
             for view in facts.views
         },
         "wrong": [finding.text for finding in troubles],
-    }
-
-
-def unread(settings: Settings, error: EvenflowError) -> dict[str, Any]:
-    """What is left of `as_json` if nothing could be read. The query is wrong, and the one finding is the error's message."""
-    finding = Trouble("wrong", error.message)
-    return {
-        "state": state_of([finding]),
-        "findings": [vars(finding)],
-        "query": settings.query.name,
-        "input": settings.topic("input"),
-        "wrong": [finding.text],
     }
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Any
 
+from pydantic import Field, model_validator
+
+from evenflow.settings.choices import CHOICES, checked_apart
 from evenflow.settings.durations import Duration
 from evenflow.settings.sections.section import Section
 
@@ -16,7 +19,7 @@ class ControlSettings(Section):
     policy: str = Field(
         default="ds2",
         description="Registered policy (`evenflow policies`), or a class of your own as module:Class "
-        "(docs/your-own.md).",
+        "(docs/your-own.md). Options may stand behind it (ds2:target=0.7) or in options, not in both.",
     )
     options: dict[str, int | float | bool | str] = Field(
         default_factory=dict, description="Options of the policy."
@@ -67,6 +70,11 @@ class ControlSettings(Section):
     web_port: int = Field(
         default=0, ge=0, le=65535, description="Port of the metrics. 0: a free port, which is logged."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _options_behind_the_policy(cls, values: Any) -> Any:
+        return checked_apart(values, CHOICES["control"])
 
     def check(self, *, most_p: int, most_r: int) -> None:
         """ValueError for bounds that contradict each other or exceed what there is.

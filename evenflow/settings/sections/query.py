@@ -40,6 +40,8 @@ _TEXTS = {"string", ANY_VALUE}
 """The types whose values are texts in frames."""
 _DISTINCT = "count_distinct"
 """The aggregate that takes columns of any value."""
+_COUNTING = {_DISTINCT, "count"}
+"""The aggregates to which it makes no difference what a value is, beside the former."""
 _KEY_TYPES = ("string", "int64", "bool", "date")
 _MOST_KEY_COLUMNS = 8
 _MOST_UPDATED = 10_000
@@ -947,7 +949,8 @@ class Query(BaseModel):
     def any_columns(self) -> frozenset[str]:
         """Columns whose values count_distinct takes as they are, of any kind (`ANY_VALUE`).
 
-        These are the undeclared columns of the record that nothing but count_distinct reads. A query that has begun has
+        These are the undeclared columns of the record that count_distinct reads, and beside it at most `count` and the
+        question of expressions whether they are null. A query that has begun has
         those with which it began. Of these, a view that was added may need one as a number: `changed_any_columns`.
         """
         columns = self._only_counted
@@ -977,11 +980,17 @@ class Query(BaseModel):
     def _only_counted(self) -> frozenset[str]:
         """`any_columns`, and those like them that expressions read."""
         counted = {spec.column for spec in self.routed_for if spec.function == _DISTINCT}
-        others = {spec.column for spec in self.routed_for if spec.function != _DISTINCT}
+        others = {spec.column for spec in self.routed_for if spec.function not in _COUNTING}
         known = {*self.key_columns, self.time, *self._declared, *self.columns, *self.lookup_key}
         known |= self._view_keys
         columns = {name for name in counted - others - known if name is not None}
         return frozenset(columns if self._begun_any_columns is None else columns & {*self._begun_any_columns})
+
+    @property
+    def _counted_keys(self) -> frozenset[str]:
+        """Columns of the key whose values are counted, and of which nothing else is computed. Undeclared ones stay text."""
+        others = {spec.column for spec in self.routed_for if spec.function not in _COUNTING}
+        return frozenset({*self.key_columns}.intersection(self._aggregated).difference(others - {None}))
 
     @property
     def _aggregated(self) -> list[str]:
@@ -1016,7 +1025,7 @@ class Query(BaseModel):
         derived = self.resolved.derived if self.columns else {}
         types = self._declared
         undeclared = dict.fromkeys(self.any_columns, ANY_VALUE)
-        texts = {*self.lookup_key, *self._view_keys}
+        texts = {*self.lookup_key, *self._view_keys, *self._counted_keys}
         return {
             column: derived[column].type
             if column in derived
@@ -1041,6 +1050,7 @@ class Query(BaseModel):
         """
         uses: dict[str, dict[str, str]] = {}
         counted, types, view_keys = self._only_counted, self._declared, self._view_keys
+        texts = view_keys | self._counted_keys
         for column, use, kind in (
             *((name, "the key", types.get(name, "string")) for name in self.key_columns),
             *((name, "the lookup", types.get(name, "string")) for name in self.lookup_key),
@@ -1049,7 +1059,7 @@ class Query(BaseModel):
             *(
                 (column, "values to count", ANY_VALUE)
                 if column in counted
-                else (column, "a number", types.get(column, "string" if column in view_keys else "float64"))
+                else (column, "a number", types.get(column, "string" if column in texts else "float64"))
                 for column in self._aggregated
             ),
         ):

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 
 from cli.main import app, run
 from evenflow import console
+from evenflow.commands.frame import run_command
 from evenflow.errors import ConfigError
 
 HEAVY = ("pyspark", "pyarrow", "numba", "faust", "confluent_kafka", "pydantic", "duckdb")
@@ -53,6 +55,60 @@ def test_a_mistake_in_the_settings_is_said_before_a_service_is_imported(tmp_path
     )
     said = [" ".join((*words, "ConfigError", "[]")) for words in READ_SETTINGS]
     assert done.stdout.splitlines() == said, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        (["partition", "--partitioner", "pgk"], "unknown partitioner 'pgk'"),
+        (["control", "--policy", "treshold"], "unknown policy 'treshold'"),
+    ],
+)
+def test_a_name_that_is_not_there_is_refused_before_a_broker_is_waited_for(
+    words: list[str], refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("topics.query.waiting.wait_for_input", lambda *_: pytest.fail("it waited for a broker"))
+    assert refusal in str(CliRunner().invoke(app, words).exception)
+
+
+def test_status_asks_for_a_broker_before_it_imports_what_reads_topics(tmp_path: Path) -> None:
+    """Without a broker these imports would be the greater part of the time until that is said."""
+    code = (
+        "import sys; from typer.testing import CliRunner; from cli.main import app\n"
+        "done = CliRunner().invoke(app, ['status'])\n"
+        "heavy = [name for name in ('pandas', 'polars', 'faust', 'pyspark') if name in sys.modules]\n"
+        "print(str(done.exception)[:17], done.exception.at_once, heavy)"
+    )
+    words = {
+        "EVENFLOW_KAFKA__BOOTSTRAP_SERVERS": "127.0.0.1:1",
+        "EVENFLOW_KAFKA__REQUEST_TIMEOUT": "200ms",
+        "PYTHONPATH": str(Path(__file__).parents[3]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=os.environ | words
+    )
+    assert done.stdout == "no broker answers True []\n", done.stderr
+
+
+def test_an_error_at_once_ends_the_process_with_its_words_and_without_waiting(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lost() -> None:
+        error = ConfigError("no broker")
+        error.at_once = True
+        raise error
+
+    class Gone(BaseException):
+        pass
+
+    def gone(status: int) -> None:
+        raise Gone(status)
+
+    monkeypatch.setattr("os._exit", gone)
+    with pytest.raises(Gone, match="2"):
+        run_command(lost)
+    assert "error: no broker" in capsys.readouterr().err
 
 
 def test_every_command_has_help() -> None:

@@ -1,6 +1,7 @@
 """`evenflow policies`, and the page made from it."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from typer.testing import CliRunner
 from evenflow.console import library_application
 from evenflow.elasticity import names, options_type
 from evenflow.elasticity.catalogue import policies_markdown
+from evenflow.elasticity.papers import PAPERS
+from evenflow.elasticity.registry import built_in
 
 
 def shown(*words: str) -> str:
@@ -22,6 +25,13 @@ def test_every_policy_is_listed_with_its_options() -> None:
     for name in names():
         assert f"\n{name} " in f"\n{text}"
         assert all(f" {option}: (default " in text for option in options_type(name).model_fields)
+
+
+def test_every_policy_but_fixed_has_what_to_cite_and_the_bibliography_has_each_once() -> None:
+    assert set(PAPERS) == set(built_in())
+    assert [name for name, papers in PAPERS.items() if not papers] == ["fixed"]
+    keys = re.findall(r"^@\w+\{([\w-]+),$", shown("--bibtex"), re.MULTILINE)
+    assert sorted(keys) == sorted({paper.key for papers in PAPERS.values() for paper in papers})
 
 
 def test_json_has_one_object_a_policy() -> None:

@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from evenflow.elasticity.simulated.arrivals import Poisson
+from evenflow.elasticity.simulated.driving import drive
+from evenflow.elasticity.simulated.environments import ElasticStage
 from typer.testing import CliRunner
 
 from cli.main import app
+from controller.decide import policy_of
 from evenflow.elasticity import Bounds, create, describe, names, restore
 from evenflow.elasticity.policies.fixed import Fixed
 from evenflow.errors import ConfigError
+from evenflow.settings import Settings
 from tests.outside import forgotten, module, package
+from workbench.elastic import LoopOptions
 
 OWN = '''
 """Keeps what is."""
@@ -73,3 +80,33 @@ def test_a_package_offers_a_policy_that_stands_in_lists_with_the_package(folder:
 def test_what_is_no_policy_is_refused_in_words(folder: Path, name: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         create(name, bounds=Bounds())
+
+
+def test_options_behind_a_name_are_those_beside_it_and_in_both_places_they_are_refused() -> None:
+    made = create("ds2:target=0.5", bounds=Bounds())
+    assert made.name == "ds2"
+    assert made.options == create("ds2", bounds=Bounds(), target=0.5).options
+    with pytest.raises(ConfigError, match=r"has options behind its name \(target\)"):
+        create("ds2:target=0.5", bounds=Bounds(), boundary=0.1)
+
+
+def test_the_policy_of_the_example_runs_in_a_loop_of_the_demo_and_by_the_settings_of_a_controller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "examples" / "plugin"))
+    loops: list[LoopOptions] = []
+
+    def show(loop: LoopOptions, *given: Any, **words: Any) -> None:
+        loops.append(loop)
+        raise ConfigError("no loop is run here")
+
+    monkeypatch.setattr("workbench.elastic.show_loop", show)
+    name = "turnstile.policy:Patient:patience=2"
+    CliRunner().invoke(app, ["demo", "--control", name])
+    (loop,) = loops
+    environment = ElasticStage(arrivals=Poisson(100), kmax=32, start=1)
+    policy = create(str(loop.policy), bounds=environment.bounds, **dict(loop.policy_options))
+    assert policy.options == policy_of(Settings(control={"policy": name})).options
+    played = drive(policy, environment, steps=120, seed=1)
+    assert 1 < played.p[-1] < 32
+    assert played.waiting[-1] < played.waiting.max()

@@ -291,3 +291,11 @@ def test_a_kernel_that_leaves_the_range_is_refused_before_anything_is_counted_th
     p._assign = lambda block: block.out.fill(4)  # type: ignore[method-assign]
     with pytest.raises(ConfigError, match="sent tuple 0 of the stream to worker 4"):
         p.assign(*zipf(10))
+
+
+def test_options_behind_a_name_are_those_beside_it_and_in_both_places_they_are_refused(folder: Path) -> None:
+    made = create("own:Lighter:d=3", workers=4)
+    assert made.name == "own:Lighter"
+    assert made.options == create("own:Lighter", workers=4, d=3).options
+    with pytest.raises(ConfigError, match=r"'own:Lighter:d=3' has options behind its name \(d\)"):
+        create("own:Lighter:d=3", workers=4, d=3)

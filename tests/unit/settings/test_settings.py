@@ -189,6 +189,33 @@ def test_an_option_of_a_partitioner_may_be_a_list_of_numbers(
         load_settings(partitioner={"options": {option: ["fast"]}})
 
 
+def test_options_behind_the_name_are_those_of_the_table_and_a_command_replaces_both(tmp_path: Path) -> None:
+    text = '[partitioner]\nname = "own:Mine:turns=3"\n[control]\npolicy = "ds2:target=0.5"\n'
+    settings = load_settings(written(tmp_path, text))
+    assert (settings.partitioner.name, settings.partitioner.options) == ("own:Mine", {"turns": 3})
+    assert (settings.control.policy, settings.control.options) == ("ds2", {"target": 0.5})
+    over = load_settings(written(tmp_path, text), partitioner={"name": "pkg:d=4"})
+    assert (over.partitioner.name, over.partitioner.options) == ("pkg", {"d": 4})
+
+
+@pytest.mark.parametrize(("table", "field"), [("partitioner", "name"), ("control", "policy")])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "own:Mine:turns=3",
+            r"'own:Mine:turns=3' has options behind its name \(turns\), and others .* \(d\)",
+        ),
+        ("own:Mine:turns", "'turns' is no option: write option=value"),
+    ],
+)
+def test_options_in_two_places_or_in_no_form_are_refused(
+    tmp_path: Path, table: str, field: str, name: str, words: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"{table}: .*{words}"):
+        load_settings(written(tmp_path, f'[{table}]\n{field} = "{name}"\noptions = {{ d = 2 }}\n'))
+
+
 def test_the_settings_page_is_current() -> None:
     page = Path(__file__).parents[3] / "docs" / "settings.md"
     assert page.read_text() == settings_markdown(), "run `make docs`"

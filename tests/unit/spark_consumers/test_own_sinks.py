@@ -17,7 +17,7 @@ from evenflow.settings import Settings
 from evenflow.settings.views import view
 from spark_consumers.sinks import SINKS, RowsSink, check_sink, sink_named, sink_of
 from spark_consumers.sinks.base import Found, Shape
-from spark_consumers.sinks.checking import settings_for
+from spark_consumers.sinks.checking import LAWS, settings_for
 
 
 class Silent(RowsSink):
@@ -186,3 +186,9 @@ def test_the_law_that_a_sink_breaks_is_named(sink: type[RowsSink], law: str) -> 
 def test_a_sink_without_a_name_that_settings_can_have_is_refused() -> None:
     with pytest.raises(ValueError, match="is no name of a sink"):
         check_sink(Nameless())
+
+
+def test_the_page_has_every_law_of_a_sink() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "your-own-sinks.md").read_text()
+    for law in LAWS:
+        assert f"| {law.__name__.replace('_', ' ')} | {law.__doc__} |" in page

@@ -9,7 +9,9 @@ import pytest
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
+from evenflow.settings.beginning import IDENTITY_KEY, as_recorded
 from evenflow.settings.views import queries
+from topics.query import record as query_record
 from topics.query.record import Beginning, as_begun, encode_beginning, parse_beginning, refuse_changed
 
 SETTINGS = Settings(query={"name": "q", "where": "v > 1"}, input={"partitions": 1})
@@ -126,3 +128,29 @@ def test_an_out_of_orderness_that_is_smaller_than_that_of_the_beginning_is_refus
 @pytest.mark.parametrize("identity", [{}, {"query": 1}, {"query": {}}, {"query": {"max_jump": "x"}}])
 def test_a_record_whose_identity_has_no_such_limit_changes_nothing(identity: dict[str, object]) -> None:
     assert as_begun(SETTINGS, replace(BEGINNING, identity=identity)).fingerprint == SETTINGS.fingerprint
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        BEGINNING,
+        replace(BEGINNING, filter_first=False),
+        replace(BEGINNING, any_columns=("user.id",), begin={0: 5, 1: 0}),
+    ],
+)
+def test_a_spark_job_of_ones_own_takes_the_beginning_from_the_record_as_the_services_do(
+    beginning: Beginning,
+) -> None:
+    query = {"name": "q", "where": "v > 1", "aggregates": {"d": "count_distinct(user.id)"}}
+    began = Settings(query=query | {"max_jump": "2h"}, input={"partitions": 1})
+    grown = Settings(query=query | {"max_jump": "3h", "out_of_orderness": "1m"})
+    beginning = replace(beginning, identity=began.identity())
+    assert IDENTITY_KEY == query_record.IDENTITY_KEY
+    found = as_recorded(grown, encode_beginning(beginning))
+    assert found.fingerprint == began.fingerprint
+    expected = as_begun(grown, beginning).with_input_partitions(len(beginning.begin))
+    assert found.identity() == expected.identity()
+    assert found.query.filter_first is beginning.filter_first
+    assert found.query.any_columns == expected.query.any_columns
+    with pytest.raises(IncompatibleStateError, match="cannot be read: it has version 5"):
+        as_recorded(grown, json.dumps(json.loads(encode_beginning(beginning)) | {"v": 5}).encode())

@@ -55,6 +55,9 @@ def test_a_view_with_a_longer_slide_joins_panes_of_its_query() -> None:
     assert kept is not None
     slow = kept.views["slow"]
     assert (slow.tuples, slow.window_tuples) == (240, 80)
+    said = checked(rows, window="2s", slide="1s", views=views).sections
+    assert dict(said["state"])["fullest window"] == "8 keys of 8 tuples, of all records"
+    assert dict(said["view slow"])["fullest window"] == "10 keys of 80 tuples, of all records"
     assert slow.panes in (6, 7)
     assert kept.window_tuples == 8
 

@@ -39,6 +39,9 @@ _FITTING: dict[str, tuple[str, frozenset[Kind]]] = {
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 """Names that need no quotes in an expression."""
+_NUMBER = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]+)?\s*")
+_MOST_PLACES = 4
+"""Numbers with at most so many digits behind the point look like amounts, for which a decimal type is proposed."""
 _INSTEAD = {"string": "'none'", "int64": "-1", "bool": "false", "date": "DATE '1970-01-01'"}
 """Type of a key column -> what may stand for a key that is null, in SQL."""
 _ANY: tuple[str, frozenset[Kind]] = ("text", frozenset({"text", "whole number", "decimal"}))
@@ -135,12 +138,12 @@ def _judge_key(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
             )
             yield _absent("the key", name, facts.shape, candidate, {"query": {"key": better}})
             continue
-        without = _keyless(query, name, form)
+        without = keyless(query, name, form)
         need = _Need("the key", column, form, settings.input.format == "csv", without=without)
         yield from _judge_content(need, facts.shape, *_better_key(settings, column, form))
 
 
-def _keyless(query: Query, name: str, form: str) -> str:
+def keyless(query: Query, name: str, form: str) -> str:
     """What becomes of records without this column of the key, and the expression that gives them a key."""
     fate = "such records are rejected"
     if query.where is not None:
@@ -242,10 +245,31 @@ def _better_value(settings: Settings, column: Column, form: str) -> tuple[str, C
         do = f"such records are rejected: write {words} or null there. The type {form!r} fits all others"
         return do, {}
     typed = None if form == ANY_VALUE else _typed(settings, column, form)
-    return typed or (
-        f"such records are rejected: write {words}, or name another column",
-        {},
+    return typed or (f"such records are rejected: write {words} or null there{_of_texts(column, form)}", {})
+
+
+def _of_texts(column: Column, form: str) -> str:
+    """The end of the advice to write a value of this type or null, for a column that holds texts in some records."""
+    end = ", or name another column"
+    of_numbers = form in ("float64", "int64") or decimal_scale(form) is not None
+    if not of_numbers or not column.count(("text",)):
+        return end
+    quoted = any(isinstance(value, str) and _NUMBER.fullmatch(value) for value in column.examples)
+    how = ", a number without quotes" if quoted else ""
+    places = max((_places(value) for value in column.examples if isinstance(value, float)), default=0)
+    exact = ""
+    if decimal_scale(form) is None and 0 < places <= _MOST_PLACES:
+        exact = (
+            f". To read the numbers exactly: query.types = {toml_value({column.name: f'decimal({places})'})}"
+        )
+    return (
+        f"{how}{end}. query.where is asked only of records that can be read, so it drops none of these{exact}"
     )
+
+
+def _places(value: float) -> int:
+    """Digits behind the point of a number as it is written."""
+    return len(repr(value).partition(".")[2])
 
 
 def _typed(settings: Settings, column: Column, form: str) -> tuple[str, Changes] | None:

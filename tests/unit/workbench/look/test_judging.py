@@ -324,11 +324,35 @@ def test_objects_under_count_distinct_are_a_problem_that_no_type_mends() -> None
     assert "name another column" in found.problems[0].do
 
 
-def test_text_that_count_reads_beside_count_distinct_is_mended_by_the_line_that_is_said() -> None:
-    both = {"aggregates": {"a": "count_distinct(buyer.id)", "n": "count(buyer.id)"}}
+def test_text_that_first_reads_beside_count_distinct_is_mended_by_the_line_that_is_said() -> None:
+    both = {"aggregates": {"a": "count_distinct(buyer.id)", "n": "first(buyer.id)"}}
     found = look(sample(orders(buyer={"id": "b7"})), query=both)
     assert 'query.types = { "buyer.id" = "string" }' in found.problems[0].do
     assert applied(found.settings, found.proposal).query.types == {"buyer.id": "string"}
+
+
+def test_whether_a_column_is_null_and_how_often_makes_no_number_of_what_is_counted() -> None:
+    asked = {"aggregates": {"a": "count_distinct(tag)", "n": "count(tag)"}, "where": "tag IS NOT NULL"}
+    assert look(sample(orders(tag="red")), query=asked).problems == []
+
+
+def test_texts_among_numbers_are_mended_by_null_or_a_decimal_type_and_not_by_where() -> None:
+    rows = [order(n, amount="N/A" if n % 20 == 0 else n + 0.25) for n in HUNDRED]
+    (finding,) = named(look(sample(rows)), "sum(amount)")
+    assert finding.do == (
+        "such records are rejected: write a number or null there, or name another column. query.where is asked only of "
+        "records that can be read, so it drops none of these. To read the numbers exactly: query.types = "
+        '{ amount = "decimal(2)" }'
+    )
+    for types in ({}, {"amount": "decimal(2)"}):
+        (finding,) = named(look(sample(orders(amount="12.50")), query={"types": types}), "sum(amount)")
+        assert finding.do.startswith(
+            "such records are rejected: write a number or null there, a number without quotes, or name another column. "
+        )
+    with pytest.raises(
+        ValueError, match=r"mixes a floating-point number and text\. A record that holds text"
+    ):
+        settings(query={"where": "amount <> 'N/A'"})
 
 
 def test_a_query_that_began_with_numbers_is_looked_at_by_its_rule() -> None:

@@ -16,6 +16,8 @@ COUNTED = {"aggregates": {"d": "count_distinct(user.id)"}}
 QUERIES: dict[str, dict[str, Any]] = {
     "alone": COUNTED,
     "a filter": {"where": "w > 1", **COUNTED},
+    "a filter by null": {"where": "(user.id) IS NOT NULL OR w IN (2)", **COUNTED},
+    "counted twice": {"aggregates": {"d": "count_distinct(user.id)", "n": "count(user.id)"}},
     "a derived key": {"key": "k", "columns": {"k": "upper(key)"}, **COUNTED},
     "two keys": {"key": ["key", "w"], "types": {"w": "int64"}, **COUNTED},
     "repeated in elements": {"explode": "items", "where": "items.w > 1", **COUNTED},
