@@ -258,17 +258,17 @@ def test_results_are_exact_while_instances_tell_each_other_are_killed_and_come_b
 
         def route_with(*some: str) -> None:
             """Go on with the stream until these instances have a table of all of them. One alone hears nothing."""
-            begun = total(all_states(settings))[0]
+            routed, said = total(all_states(settings))[0], len(telemetry(settings))
 
             def reached() -> bool:
                 stream.write(100)
                 if instances == 1:
-                    return total(all_states(settings))[0] > begun
-                newest = {said.instance: said.exchange for said in telemetry(settings)}
-                return all(
-                    (known := newest.get(number)) is not None and known.members == len(some)
-                    for number in some
-                )
+                    return total(all_states(settings))[0] > routed
+                # On a busy machine a table may be of fewer, so not all need to have the newest one of all at once.
+                since = telemetry(settings)[said:]
+                return {
+                    one.instance for one in since if one.exchange and one.exchange.members == len(some)
+                } >= {*some}
 
             pipeline.wait_until(reached)
 
