@@ -1,4 +1,4 @@
-"""The partitioner `evenflow` against its goals: `python -m benchmarks.own_grid [part ...]`, about twenty minutes.
+"""The partitioner `evenflow` against its goals: `python -m benchmarks.own_grid [part ...]`, an hour or more.
 
 Streams have 100,000 keys and 180 slides of 10,000 tuples. Windows have 60 slides. Seeds are 1 to 10, or 1 to 3 where only
 options of evenflow change, and where streams change. A figure is the median over the seeds of the mean over slides 60-179.

@@ -1,4 +1,4 @@
-"""The parts of own_grid but for those of `changing` and `passing`. A part is a function that yields a table line by line."""
+"""The parts of own_grid but for those with a file of their own. A part is a function that yields a table line by line."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from benchmarks.own_grid.measuring import (
     scenario_of,
 )
 from benchmarks.own_grid.passing import passing, seeds
+from benchmarks.own_grid.together import told
 from benchmarks.own_grid.weighing import work
 from benchmarks.own_grid.writing import title, verdict
 from benchmarks.pictures import SPLIT_LEAST, keep
@@ -244,6 +245,7 @@ PARTS: dict[str, Callable[[Size], Iterator[str]]] = {
     "watch": watch,
     "shift": shift,
     "sources": sources,
+    "told": told,
     "hard": hard,
     "passing": passing,
     "seeds": seeds,

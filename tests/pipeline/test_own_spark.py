@@ -17,7 +17,6 @@ import pyspark
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from topics.query.record import Beginning, write_beginning
 
 from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, Settings, save_settings
@@ -28,6 +27,7 @@ from tests.patience import PATIENCE
 from tests.pipeline.spark_stream import Stream, make_settings
 from tests.pipeline.written_results import BYTES, NUMBERS, PAIRS, settings_of_results, write_results
 from topics import admin, clients, reader
+from topics.query.record import Beginning, write_beginning
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.family]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -23,6 +24,7 @@ from cli.main import app
 from evenflow.keys import hash_keys
 from evenflow.partitioners import Partitioner, create
 from evenflow.settings import load_settings
+from evenflow.simulation.channel import Channel, Exchange
 from evenflow.telemetry import PartitionerRecord
 from partitioner_service.app import reachable
 from partitioner_service.reports.key_answer import key_answer
@@ -166,6 +168,42 @@ def test_a_key_of_any_bytes_is_typed_as_base64_or_as_it_is(tmp_path: Path) -> No
             done = evenflow(tmp_path, "key", "--at", there, *words, key=raw)
             assert done.exit_code == 0, done.output
     assert seen == [b"\xff\0", "a b&c=d#?é%".encode(), b"", b"-5"]
+
+
+@pytest.mark.parametrize(("name", "word"), [("evenflow", "split"), ("dalton-cooperative", "hot")])
+def test_instances_that_learn_together_say_which_worker_their_rule_takes_and_why(
+    tmp_path: Path, name: str, word: str
+) -> None:
+    options = {"window_ms": 4_000, "slide_ms": 100}
+    parts = [create(name, workers=4, source=source, sources=2, **options) for source in range(2)]
+    exchange = Exchange(parts, Channel(), patience_ms=100)
+    keys, times = hash_keys(["DE" if row % 10 < 6 else f"{row}" for row in range(4_050)]), np.arange(4_050)
+    for first in range(0, 4_050, 50):
+        exchange.catch_up(first)
+        for source, part in enumerate(parts):
+            mine = slice(first + source, first + 50, 2)
+            part.assign(keys[mine], times[mine])
+    with instance("a", parts[0]) as one, instance("b", parts[1]) as two:
+        shown, whole = (
+            evenflow(tmp_path, "key", "DE", "--at", one, "--at", two, *words) for words in ((), ("--json",))
+        )
+    assert (shown.exit_code, "different homes" in shown.output) == (0, False), shown.output
+    told = json.loads(whole.output)
+    assert list(told["homes"].values()) == [["a", "b"]]
+    for reply in told["instances"]:
+        answer = reply["answer"]
+        rule = re.match(rf"{word}: worker (\d) ", answer["rule"])
+        assert rule, answer["rule"]
+        used = int(rule[1])
+        assert re.search(
+            rf"^{reply['instance']} +{answer['home']} .*{word}: worker {used} ", shown.output, re.M
+        )
+        holders = {holder["worker"] for holder in answer["holders"]}
+        assert {used, answer["home"]} <= holders
+        assert answer["share"] == pytest.approx(0.6, abs=0.1)
+        assert sum(answer["next_tuples"].values()) == 100
+        # Only a Dalton has a row of values, and takes the worker with the highest one.
+        assert answer["values"] is None if name == "evenflow" else used == np.argmax(answer["values"])
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,9 @@ def test_a_name_that_is_not_there_is_refused_before_a_broker_is_waited_for(
     words: list[str], refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("topics.query.waiting.wait_for_input", lambda *_: pytest.fail("it waited for a broker"))
+    monkeypatch.setattr(
+        "topics.query.waiting.wait_for_input", lambda *_: pytest.fail("it waited for a broker")
+    )
     assert refusal in str(CliRunner().invoke(app, words).exception)
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evenflow.elasticity.simulated.arrivals import Poisson
-from evenflow.elasticity.simulated.driving import drive
-from evenflow.elasticity.simulated.environments import ElasticStage
 from typer.testing import CliRunner
 
 from cli.main import app
 from controller.decide import policy_of
 from evenflow.elasticity import Bounds, create, describe, names, restore
 from evenflow.elasticity.policies.fixed import Fixed
+from evenflow.elasticity.simulated.arrivals import Poisson
+from evenflow.elasticity.simulated.driving import drive
+from evenflow.elasticity.simulated.environments import ElasticStage
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from tests.outside import forgotten, module, package
