@@ -24,6 +24,7 @@ from benchmarks.own_grid.measuring import (
     scenario_of,
 )
 from benchmarks.own_grid.passing import passing, seeds
+from benchmarks.own_grid.reach import reach
 from benchmarks.own_grid.together import told
 from benchmarks.own_grid.weighing import work
 from benchmarks.own_grid.writing import title, verdict
@@ -248,6 +249,7 @@ PARTS: dict[str, Callable[[Size], Iterator[str]]] = {
     "told": told,
     "hard": hard,
     "passing": passing,
+    "reach": reach,
     "seeds": seeds,
     "weights": weights,
     "work": work,

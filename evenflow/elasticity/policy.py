@@ -160,29 +160,29 @@ class Policy(ABC):
         self.seed = seed
         self.options = options
 
-    def decide(self, seen: Observation) -> Decision:
+    def decide(self, observation: Observation) -> Decision:
         """What p and r should be after this observation. Call it once for each observation, in their order."""
         missing = [
-            *seen.stale,
-            *(f"{name} is not known" for name in self._needed() if not known(getattr(seen, name))),
+            *observation.stale,
+            *(f"{name} is not known" for name in self._needed() if not known(getattr(observation, name))),
         ]
         if missing:
-            self._missed(seen)
-            return self._held(seen, f"nothing is decided: {'; '.join(missing)}")
-        if seen.settling:
-            self._missed(seen)
+            self._missed(observation)
+            return self._held(observation, f"nothing is decided: {'; '.join(missing)}")
+        if observation.settling:
+            self._missed(observation)
             why = "nothing is decided while the last plan is being realised"
-            return self._held(seen, why, cause="settling")
-        if seen.starting:
-            self._missed(seen)
-            return self._held(seen, f"nothing is decided: {'; '.join(seen.starting)}", cause="starting")
-        decision = self._decide(seen)
+            return self._held(observation, why, cause="settling")
+        if observation.starting:
+            self._missed(observation)
+            return self._held(observation, f"nothing is decided: {'; '.join(observation.starting)}", cause="starting")
+        decision = self._decide(observation)
         p, r = self.bounds.clamped(decision.p, decision.r)
         if decision.held or (p, r) == (decision.p, decision.r):
             return decision
         bounded = f"{decision.reason} (asked for p {decision.p} and r {decision.r}; the bounds allow p {p} and r {r})"
         # The bounds are the cause if they prevent every change, or if only they make one.
-        forced = (seen.p, seen.r) in ((p, r), (decision.p, decision.r))
+        forced = (observation.p, observation.r) in ((p, r), (decision.p, decision.r))
         cause = "bounds" if forced else decision.cause
         return Decision(p=p, r=r, reason=bounded, cause=cause, zone=decision.zone)
 

@@ -127,7 +127,7 @@ class ResultSink(ABC):
         """
 
     @abstractmethod
-    def admit(self, settings: Settings, found: Found) -> None:
+    def admit(self, settings: Settings, contents: Found) -> None:
         """Raise IncompatibleStateError if this start would lose, mix or silently repeat results.
 
         If the query has begun to write its rows here, but there is no checkpoint, the start is refused (rule

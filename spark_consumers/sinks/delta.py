@@ -60,20 +60,20 @@ class Delta(TypedSink):
     def place(self, settings: Settings) -> str:
         return f"delta {delta_place(settings).uri}"
 
-    def admit(self, settings: Settings, found: Found) -> None:
+    def admit(self, settings: Settings, contents: Found) -> None:
         place = delta_place(settings)
         uri, table = place.uri, _table(place)
         if table is None:
-            if found.planned is not None:
+            if contents.planned is not None:
                 raise DataLossError(
                     f"there is no Delta table in {uri}, although this query's checkpoint has begun micro-batches up to "
-                    f"{found.planned}: what they wrote is gone",
+                    f"{contents.planned}: what they wrote is gone",
                     hint="restore the folder, or rebuild the query under a new name (docs/operations.md)",
                 )
             return
         owner, where = _owner(table, uri), f"the Delta table {uri}"
-        owner.refuse_other_run(where, settings, found.run, anew=_NEW_TABLE)
-        refuse_ahead(where, _newest(table, owner.run), found.planned, anew=_NEW_TABLE)
+        owner.refuse_other_run(where, settings, contents.run, anew=_NEW_TABLE)
+        refuse_ahead(where, _newest(table, owner.run), contents.planned, anew=_NEW_TABLE)
 
     def loss(self, settings: Settings) -> str | None:
         """Whether the table is gone. Says nothing of a table in an object store, which not everybody may ask."""

@@ -54,23 +54,23 @@ class Parquet(ResultSink):
         path = _path(settings)
         return f"parquet {path if _URI.match(path) else os.path.abspath(path)}"
 
-    def admit(self, settings: Settings, found: Found) -> None:
+    def admit(self, settings: Settings, contents: Found) -> None:
         path = _path(settings)
-        names = found.names(path)
+        names = contents.names(path)
         if _SPARKS_LOG in names:
             raise IncompatibleStateError(
                 f"results.path {path} was written through Spark's file sink, by an earlier evenflow or another "
                 f"program: it has a folder {_SPARKS_LOG}",
                 hint=f"read it with Spark, whose log says which files count; for this query {_NEW_FOLDER}",
             )
-        marker = found.text(f"{path}/{MARKER}")
+        marker = contents.text(f"{path}/{MARKER}")
         if marker is None:
-            _refuse_unmarked(path, names, found)
+            _refuse_unmarked(path, names, contents)
             return
         where = f"results.path {path}"
-        Owner.read(marker, path).refuse_other_run(where, settings, found.run, anew=_NEW_FOLDER)
+        Owner.read(marker, path).refuse_other_run(where, settings, contents.run, anew=_NEW_FOLDER)
         newest = max((batch for name in visible(names) if (batch := batch_of(name)) is not None), default=-1)
-        refuse_ahead(where, newest, found.planned, anew=_NEW_FOLDER)
+        refuse_ahead(where, newest, contents.planned, anew=_NEW_FOLDER)
 
     def loss(self, settings: Settings) -> str | None:
         """Whether the folder has lost its marker. Says nothing of a folder that is not of this machine."""

@@ -112,20 +112,20 @@ class Postgres(TypedSink):
         with _connected(table) as connection:
             _refuse_unfit(connection, table, settings)
 
-    def admit(self, settings: Settings, found: Found) -> None:
+    def admit(self, settings: Settings, contents: Found) -> None:
         table = table_of(settings)
         with _connected(table) as connection:
             exists = _refuse_unfit(connection, table, settings)
             note = _note(connection, table)
             if note is None:
-                _refuse_unnoted(connection, table, exists, found)
+                _refuse_unnoted(connection, table, exists, contents)
                 return
         owner, _, newest = note
         where = f"the table {table}"
-        owner.refuse_other_run(where, settings, found.run, anew=_NEW_TABLE)
-        refuse_ahead(where, newest, found.planned, anew=_NEW_TABLE)
+        owner.refuse_other_run(where, settings, contents.run, anew=_NEW_TABLE)
+        refuse_ahead(where, newest, contents.planned, anew=_NEW_TABLE)
         if not exists:
-            raise _loss_of_table(table, -1 if found.planned is None else found.planned)
+            raise _loss_of_table(table, -1 if contents.planned is None else contents.planned)
 
     def newest_end(self, settings: Settings) -> int | None:
         """End of the newest window that has a row (event time in ms). None if there is no row, or no table."""

@@ -52,13 +52,14 @@ class RowsSink(TypedSink):
         """The sink's name with `results.path`, or without one with the query's name."""
         return f"{self.name} {settings.results.path or settings.query.name}"
 
-    def admit(self, settings: Settings, found: Found) -> None:
+    def admit(self, settings: Settings, contents: Found) -> None:
         """Refuse to start over where this query has begun to write."""
-        if found.planned is not None or found.begun is None:
+        if contents.planned is not None or contents.begun is None:
             return
         raise IncompatibleStateError(
             f"query {settings.query.name} has begun to write its results to {self.place(settings)}, but its checkpoint is "
-            f"not there (it was {found.begun}): a start from the beginning would write what is left of the input once more",
+            f"not there (it was {contents.begun}): a start from the beginning would write what is left of the input once "
+            "more",
             hint="restore the checkpoint or set spark.checkpoint to where it is; to begin anew give the query a new name "
             "(docs/operations.md)",
         )

@@ -44,7 +44,7 @@ class TopicSink(ResultSink):
     def place(self, settings: Settings) -> str:
         return f"{self.name} {settings.topic('results')}"
 
-    def admit(self, settings: Settings, found: Found) -> None:
+    def admit(self, settings: Settings, contents: Found) -> None:
         """Refuse to start over in a topic that already holds results of this query.
 
         In the query's own topic, any record means that. A topic that the user names may hold rows of other
@@ -53,11 +53,11 @@ class TopicSink(ResultSink):
         """
         topic = settings.topic("results")
         own = topic == f"{settings.query.name}.results"
-        if found.planned is not None or not found.written(topic) or not (own or found.begun):
+        if contents.planned is not None or not contents.written(topic) or not (own or contents.begun):
             return
         raise IncompatibleStateError(
             f"{topic} already holds results of query {settings.query.name}, but its checkpoint is not there"
-            + (f" (it was {found.begun})" if found.begun else "")
+            + (f" (it was {contents.begun})" if contents.begun else "")
             + ": a start from the beginning would emit what is left of the input once more",
             hint="restore the checkpoint or set spark.checkpoint to where it is; to begin anew give the query a new "
             "name, or set results.topic to a topic of its own (docs/operations.md)",

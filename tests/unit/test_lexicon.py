@@ -13,12 +13,22 @@ LARGE_FOLDERS = {
 }
 """Folders that may have more than fifteen files, with the reason."""
 
+PUBLIC = {
+    ("evenflow/aggregates/own/checking.py", "thing"): "a parameter of `evenflow.testing`",
+    ("evenflow/partitioners/window.py", "given"): "a parameter of the options that partitioners of one's own extend",
+    ("evenflow/twostep/reducing/state.py", "came"): "a field of the reducer's state",
+    ("evenflow/twostep/reducing/top.py", "came"): "a field of the reducer's state",
+    ("topics/query/audit.py", "what"): "a field of the audit log",
+}
+"""Generic names that stand in a contract or in bytes that are kept."""
+
 
 def test_a_generic_name_lives_for_a_few_lines_only() -> None:
     lasting = [
         f"{name.path}:{name.line}: {name.name} lives for {name.lines} lines"
         for room in ROOMS.values()
         for name in room.lasting
+        if (name.path, name.name) not in PUBLIC
     ]
     assert not lasting, f"say what these are, or end them within {SHORT} lines: {lasting}"
 

@@ -58,15 +58,15 @@ def _shift(water: Water, time: Whole) -> None:
     loads, sent, clock = water.window.loads, water.window.ring, water.window.clock[()]
     slides, n = np.int64(sent.shape[0]), credit.shape[0]
     now = time // clock["length"]
-    gone = slides if clock["slide"] == NEVER else passed(slides, clock["slide"], now)
-    if gone == slides:
+    slides_passed = slides if clock["slide"] == NEVER else passed(slides, clock["slide"], now)
+    if slides_passed == slides:
         progress["since"] = time
     # The window is full, or empty. So what cells bring can be counted again, and the value from before a rescale goes.
-    if gone == slides or time - progress["since"] >= slides * clock["length"]:
+    if slides_passed == slides or time - progress["since"] >= slides * clock["length"]:
         progress["known"] = 0
-    fade(water.summary, slides, gone)
-    kept = 0.0 if gone == slides else (1.0 - 1.0 / slides) ** gone
-    for step in range(gone):
+    fade(water.summary, slides, slides_passed)
+    share_left = 0.0 if slides_passed == slides else (1.0 - 1.0 / slides) ** slides_passed
+    for step in range(slides_passed):
         row = (now - step) % slides
         progress["tuples"] -= sent[row, tuples_column(n)]
         for worker in range(n):
@@ -77,13 +77,13 @@ def _shift(water: Water, time: Whole) -> None:
             sent[row, column] = 0
     for worker in range(n):
         # Rounded down, so that credit ends at 0. The tail includes the credit, so it loses the same.
-        left = np.int64(credit[worker] * kept)
+        left = np.int64(credit[worker] * share_left)
         tail[worker] -= credit[worker] - left
         credit[worker] = left
-        water.relieved[worker] = np.int64(water.relieved[worker] * kept)
+        water.relieved[worker] = np.int64(water.relieved[worker] * share_left)
     clock["slide"], clock["end"], clock["row"] = now, end_of(now, clock["length"]), now % slides
     if water.scale[()]["weighed"]:
-        fade_costs(water.scale, water.moments, kept)
+        fade_costs(water.scale, water.moments, share_left)
 
 
 @kernel

@@ -32,15 +32,15 @@ def explain(water: Water, rule: Rule, key: np.uint64, now: int | None) -> Explan
     _look_up(water, rule, key, found)
     at, high = int(found[0].astype(np.int64)), int(found[1])
     home = _home(water, rule, key, high, now if ends else None)
-    seen = int(water.summary.meta["seen"])
+    tuple_count = int(water.summary.meta["seen"])
     certain = 0 if at < 0 else int(water.summary.counts[at] - water.summary.errors[at])
     ring = [] if at < 0 else _ring(water, at)
     holders = tuple(_holder(water, edge) for edge in ring)
     slack = _HALVES if ends else 0
     weighed = bool(water.scale["weighed"])
     # What the tuple will cost is not known. The words are for one of mean cost.
-    one = FINE if weighed else 1
-    watched = (certain + one) * rule.watched + slack >= seen + one and certain + one >= water.scale["fewest"]
+    weight = FINE if weighed else 1
+    watched = (certain + weight) * rule.watched + slack >= tuple_count + weight and certain + weight >= water.scale["fewest"]
     known: list[int] | None = None if home is None else [home, *(holder.worker for holder in holders)]
     if (watched or weighed) and known is not None:
         # It may buy one of these: a candidate that several sources share, or the least loaded worker.
@@ -57,7 +57,7 @@ def explain(water: Water, rule: Rule, key: np.uint64, now: int | None) -> Explan
         workers=None if known is None else tuple(dict.fromkeys(known)),
         home=home,
         holders=holders if home is None else (Holder(worker=home, load=float(loads[home])), *holders),
-        share=certain / seen if seen and at >= 0 else None,
+        share=certain / tuple_count if tuple_count and at >= 0 else None,
     )
 
 
@@ -79,12 +79,12 @@ def _words(
         current = int(water.holders.ring["current"][at]) - 1
         used = home if current < 0 else int(water.holders.edge["worker"][current])
         full = "is within a tuple of" if below else "has reached"
-        said = f"split: worker {used} is used until it {full} the mean load, then a holder with room"
+        sentence = f"split: worker {used} is used until it {full} the mean load, then a holder with room"
     elif home is None:
-        said = "its home may be free by then: the worker with the least load of whole keys becomes its home"
+        sentence = "its home may be free by then: the worker with the least load of whole keys becomes its home"
     else:
-        said = "whole: it stays at its home, unless that worker is far above the mean"
-    return f"{said}. Frequent enough to get another holder, at a price" if watched else said
+        sentence = "whole: it stays at its home, unless that worker is far above the mean"
+    return f"{sentence}. Frequent enough to get another holder, at a price" if watched else sentence
 
 
 def _home(water: Water, rule: Rule, key: np.uint64, high: int, now: int | None) -> int | None:

@@ -82,7 +82,7 @@ def least(s: Frequent, spot: np.uint64) -> np.int64:
 
 @inlined
 def offer(
-    s: Frequent, spot: np.uint64, wanted: np.uint64, weight: Whole, cost: Whole
+    s: Frequent, spot: np.uint64, key_hash: np.uint64, weight: Whole, cost: Whole
 ) -> tuple[np.uint64, np.int64]:
     """Count one occurrence of this weight and cost. Returns (the key's counter, taken over).
 
@@ -92,20 +92,20 @@ def offer(
     """
     key, counts, errors, lasting = s.key, s.counts, s.errors, s.lasting
     first = set_of(key, spot)
-    ways = equal(key, first, wanted)
+    ways = equal(key, first, key_hash)
     # All bits are set if no way has the key, else none: only 0 - 1 is negative.
-    taken = (ways - np.int64(1)) >> np.int64(63)
+    takeover = (ways - np.int64(1)) >> np.int64(63)
     # One bit more, so that there is a lowest bit even if no way has the key.
     way = lowest_bit(ways | np.int64(1 << WAYS))
-    at = first + np.uint64(way ^ ((way ^ place_of_least(counts, first)) & taken))
+    at = first + np.uint64(way ^ ((way ^ place_of_least(counts, first)) & takeover))
     count, error = np.int64(counts[at]), np.int64(errors[at])
-    key[at] = wanted
+    key[at] = key_hash
     # If the counter was taken over, its whole count may belong to former keys.
-    errors[at] = error ^ ((error ^ count) & taken)
+    errors[at] = error ^ ((error ^ count) & takeover)
     counts[at] = count + weight
-    lasting[at] = (lasting[at] & ~taken) + PARTS * cost
+    lasting[at] = (lasting[at] & ~takeover) + PARTS * cost
     s.meta[()]["seen"] += weight
-    return at, taken
+    return at, takeover
 
 
 @inlined
@@ -165,17 +165,17 @@ def lasts(s: Frequent, at: Whole, certain: Whole, tuples: Whole) -> bool:
 
 
 @kernel
-def fade(s: Frequent, slides: Whole, gone: Whole) -> None:
-    """`gone` slides leave the window, which has so many `slides`."""
+def fade(s: Frequent, slides: Whole, passed: Whole) -> None:
+    """`passed` slides leave the window, which has so many `slides`."""
     lasting = s.lasting
     for at in range(lasting.shape[0]):
         tuples = np.int64(lasting[at])
-        for _ in range(gone if gone < slides else 0):
+        for _ in range(passed if passed < slides else 0):
             if tuples == 0:
                 break
             # Rounded up, so that the last part goes too.
             tuples -= (tuples + slides - 1) // slides
-        lasting[at] = tuples if gone < slides else 0
+        lasting[at] = tuples if passed < slides else 0
 
 
 @kernel

@@ -167,13 +167,13 @@ def home_of(places: Placements, at: int, slide: int | None = None) -> int | None
 
     slide: if the clock has moved on to that slide by then. It may be too late a slide: then a cell may count as free.
     """
-    meta, held = places.meta, int(places.cell[at])
-    if held == 0:
+    meta, cell = places.meta, int(places.cell[at])
+    if cell == 0:
         return None
-    age = (int(meta["stamp"]) + 1 - (held >> _BITS)) % _STAMPS
+    age = (int(meta["stamp"]) + 1 - (cell >> _BITS)) % _STAMPS
     if slide is not None and int(meta["tick"]) != NEVER:
         age += slide // int(meta["span"]) - int(meta["tick"])
-    return None if age >= int(meta["life"]) else held & int(_WORKER)
+    return None if age >= int(meta["life"]) else cell & int(_WORKER)
 
 
 @inlined

@@ -28,20 +28,20 @@ class Patient(Policy):
         super().__init__(**made)
         self._row = 0
 
-    def _decide(self, seen: Observation) -> Decision:
-        load = seen.load
+    def _decide(self, observation: Observation) -> Decision:
+        load = observation.load
         assert load is not None  # `needs` asks for it
         direction = 1 if load >= self.options.busy else -1 if load <= self.options.idle else 0
         self._row = self._row + direction if direction * self._row >= 0 else direction
         if direction == 0:
             self._row = 0
-            return Decision(p=seen.p, r=seen.r, reason="neither busy nor idle", cause="stable")
+            return Decision(p=observation.p, r=observation.r, reason="neither busy nor idle", cause="stable")
         if abs(self._row) < self.options.patience:
-            return Decision(p=seen.p, r=seen.r, reason=f"W is {load:.2f} for now", cause="waiting")
+            return Decision(p=observation.p, r=observation.r, reason=f"W is {load:.2f} for now", cause="waiting")
         self._row = 0
-        return Decision(p=max(1, seen.p + direction), r=seen.r, reason=f"W stays at {load:.2f}", cause="load")
+        return Decision(p=max(1, observation.p + direction), r=observation.r, reason=f"W stays at {load:.2f}", cause="load")
 
-    def _missed(self, seen: Observation) -> None:
+    def _missed(self, observation: Observation) -> None:
         self._row = 0
 
     def _state(self) -> dict[str, Any]:
