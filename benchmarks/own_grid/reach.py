@@ -9,8 +9,8 @@ import numpy as np
 from benchmarks.own_grid.changing import generated_once
 from benchmarks.own_grid.measuring import Size, full_windows, scenario_of
 from benchmarks.own_grid.passing import OURS, RIVAL, SEEDS, as_range
-from evenflow.arrays import Float64s, Int32s, Int64s
 from evenflow.metrics import window_figures
+from evenflow.numeric.arrays import Float64s, Int32s, Int64s
 from evenflow.simulation import KeyedStream
 
 WORKERS = 64

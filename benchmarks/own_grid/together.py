@@ -37,7 +37,7 @@ STREAMS = (
     ("wandering-exponent", 1.0, 5),
     ("giant", 1.0, 1),
 )
-"""Streams of `evenflow simulate`, with their exponent and the slides of a period. `wandering-load` has too few windows."""
+"""Streams of `evenflow simulate` with their exponent and the slides of a period. `wandering-load` has few full windows."""
 GOALS = {2: 1.5, 16: 3.0}
 """Times the imbalance of one source that so many sources may have."""
 _AFTER = 50

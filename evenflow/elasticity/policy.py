@@ -175,7 +175,9 @@ class Policy(ABC):
             return self._held(observation, why, cause="settling")
         if observation.starting:
             self._missed(observation)
-            return self._held(observation, f"nothing is decided: {'; '.join(observation.starting)}", cause="starting")
+            return self._held(
+                observation, f"nothing is decided: {'; '.join(observation.starting)}", cause="starting"
+            )
         decision = self._decide(observation)
         p, r = self.bounds.clamped(decision.p, decision.r)
         if decision.held or (p, r) == (decision.p, decision.r):

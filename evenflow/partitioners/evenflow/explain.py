@@ -40,7 +40,9 @@ def explain(water: Water, rule: Rule, key: np.uint64, now: int | None) -> Explan
     weighed = bool(water.scale["weighed"])
     # What the tuple will cost is not known. The words are for one of mean cost.
     weight = FINE if weighed else 1
-    watched = (certain + weight) * rule.watched + slack >= tuple_count + weight and certain + weight >= water.scale["fewest"]
+    watched = (
+        certain + weight
+    ) * rule.watched + slack >= tuple_count + weight and certain + weight >= water.scale["fewest"]
     known: list[int] | None = None if home is None else [home, *(holder.worker for holder in holders)]
     if (watched or weighed) and known is not None:
         # It may buy one of these: a candidate that several sources share, or the least loaded worker.
@@ -81,7 +83,9 @@ def _words(
         full = "is within a tuple of" if below else "has reached"
         sentence = f"split: worker {used} is used until it {full} the mean load, then a holder with room"
     elif home is None:
-        sentence = "its home may be free by then: the worker with the least load of whole keys becomes its home"
+        sentence = (
+            "its home may be free by then: the worker with the least load of whole keys becomes its home"
+        )
     else:
         sentence = "whole: it stays at its home, unless that worker is far above the mean"
     return f"{sentence}. Frequent enough to get another holder, at a price" if watched else sentence

@@ -37,9 +37,16 @@ class Patient(Policy):
             self._row = 0
             return Decision(p=observation.p, r=observation.r, reason="neither busy nor idle", cause="stable")
         if abs(self._row) < self.options.patience:
-            return Decision(p=observation.p, r=observation.r, reason=f"W is {load:.2f} for now", cause="waiting")
+            return Decision(
+                p=observation.p, r=observation.r, reason=f"W is {load:.2f} for now", cause="waiting"
+            )
         self._row = 0
-        return Decision(p=max(1, observation.p + direction), r=observation.r, reason=f"W stays at {load:.2f}", cause="load")
+        return Decision(
+            p=max(1, observation.p + direction),
+            r=observation.r,
+            reason=f"W stays at {load:.2f}",
+            cause="load",
+        )
 
     def _missed(self, observation: Observation) -> None:
         self._row = 0

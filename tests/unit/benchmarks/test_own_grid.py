@@ -8,6 +8,7 @@ import pytest
 from benchmarks.measuring.page_tables import into_page
 from benchmarks.own_grid import measuring, parts, together
 from benchmarks.own_grid.__main__ import PAGE, main
+from benchmarks.own_grid.changing import generated_once
 from benchmarks.own_grid.measuring import FULL, QUICK
 from benchmarks.own_grid.parts import PARTS, SPEEDS
 from benchmarks.own_grid.together import Ideal
@@ -82,10 +83,10 @@ def test_the_imbalance_in_time_is_that_of_a_recount_of_each_window() -> None:
 def test_ideal_sources_level_what_they_may_split_and_leave_the_rest_to_its_hash() -> None:
     for sources, even in ((1, 1), (4, 4)):
         # Two keys: each is hot from the first tuple on, so only whole tuples are left, one at each source.
-        few = together.generated_once(QUICK._replace(keys=2), "zipf", 0.0, 1, 1)
+        few = generated_once(QUICK._replace(keys=2), "zipf", 0.0, 1, 1)
         level = together.ideal(QUICK._replace(keys=2), few, 1, Ideal(sources))
         assert level.max() * QUICK.window * QUICK.slide <= even
-    rare = together.generated_once(QUICK._replace(keys=100_000), "zipf", 0.0, 1, 1)
+    rare = generated_once(QUICK._replace(keys=100_000), "zipf", 0.0, 1, 1)
     alone, often = (together.ideal(QUICK, rare, 1, Ideal(16, parts=parts)) for parts in (1, 4))
     assert alone.tolist() == often.tolist(), "no key is hot, so there is nothing to level"
     assert alone.mean() > 1e-3
