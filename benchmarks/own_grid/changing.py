@@ -46,32 +46,32 @@ def hard(size: Size) -> Iterator[str]:
     yield "| stream | sources | " + " | ".join((*RIVALS, "evenflow", "evenflow, told")) + " | missed |"
     yield "|---" * (len(RIVALS) + 5) + "|"
     for stream in HARD:
-        one = (0.0, 0.0)
+        one_source = (0.0, 0.0)
         for count in (1, 2, 5, 16):
             # `count` and `stream` are bound as defaults: a closure would see the values of the loop's last turn.
-            def found(name: str, *, told: bool = False, count: int = count, stream: Any = stream) -> Pair:
+            def pair_of(name: str, *, told: bool = False, count: int = count, stream: Any = stream) -> Pair:
                 runs = [_of(size, name, stream, seed, count, told) for seed in size.seeds]
                 # `_of` has left out windows that are not full, so every one that is left counts.
                 return medians(size._replace(window=0), runs)
 
-            rivals, ours = [found(name) for name in RIVALS], found("evenflow")
-            told = found("evenflow", told=True) if count > 1 else None
-            one = one if told else ours
-            cells = ["{:.1e} / {:.3f}".format(*pair) if pair else "" for pair in (*rivals, ours, told)]
-            missed = "; ".join(_missed(rivals, ours, told, one))
+            rivals, ours = [pair_of(name) for name in RIVALS], pair_of("evenflow")
+            exchanging = pair_of("evenflow", told=True) if count > 1 else None
+            one_source = one_source if exchanging else ours
+            cells = ["{:.1e} / {:.3f}".format(*pair) if pair else "" for pair in (*rivals, ours, exchanging)]
+            missed = "; ".join(_missed(rivals, ours, exchanging, one_source))
             yield f"| {stream[0]} {stream[1]:g} | {count} | " + " | ".join(cells) + f" | {missed} |"
 
 
-def _missed(rivals: list[Pair], ours: Pair, told: Pair | None, one: Pair) -> Iterator[str]:
+def _missed(rivals: list[Pair], ours: Pair, exchanging: Pair | None, one_source: Pair) -> Iterator[str]:
     """The goals that this row misses, and by how much."""
     whole = [imbalance for imbalance, ksr in rivals if ksr < 1.1]
     if whole and ours[0] > min(whole):
         yield f"{ours[0] / min(whole):.1f}x the best below KSR 1.1"
-    worst = max(ours[0], told[0] if told else 0.0)
+    worst = max(ours[0], exchanging[0] if exchanging else 0.0)
     if worst > 1e-3:
         yield f"{worst:.1e} is above 1e-3"
-    if told and told[0] > 1.5 * one[0]:
-        yield f"told {told[0] / one[0]:.1f}x one source"
+    if exchanging and exchanging[0] > 1.5 * one_source[0]:
+        yield f"told {exchanging[0] / one_source[0]:.1f}x one source"
 
 
 @lru_cache(maxsize=3)

@@ -23,15 +23,15 @@ def with_costs(made: KeyedStream, law: str, seed: int) -> KeyedStream:
     return replace(made, costs=_costs(law, made, np.random.default_rng(seed)))
 
 
-def _costs(law: str, made: KeyedStream, rng: np.random.Generator) -> Int64s:
+def _costs(law: str, stream: KeyedStream, rng: np.random.Generator) -> Int64s:
     """Cost of each tuple, shape (tuples,)."""
-    tuples = len(made)
+    tuples = len(stream)
     if law == "wide":
         return rng.integers(1, 101, tuples)
     if law == "keys":
-        return rng.integers(1, 201, made.key_count)[made.codes]
+        return rng.integers(1, 201, stream.key_count)[stream.codes]
     if law == "cheap hot key":
-        hottest = np.bincount(made.codes).argmax()
-        return np.where(made.codes == hottest, 1, 50)
+        hottest = np.bincount(stream.codes).argmax()
+        return np.where(stream.codes == hottest, 1, 50)
     costs: Int64s = np.minimum(MAX_COST, 1 + 10 * rng.pareto(1.5, tuples)).astype(np.int64)
     return costs

@@ -131,22 +131,22 @@ def scenario_of(size: Size, seed: int, sources: int, exchange: bool) -> Scenario
     )
 
 
-def full_windows(made: KeyedStream, name: str, scenario: Scenario, *, blind: bool = False) -> Figures:
+def full_windows(stream: KeyedStream, name: str, scenario: Scenario, *, blind: bool = False) -> Figures:
     """Figures of a routing, of the windows that are full alone: not of the first ones, and not after a silence.
 
     They are of costs, if tuples have some. blind: the partitioner is not told what tuples cost.
     """
-    workers = route(replace(made, costs=None) if blind else made, entrant(name), scenario).workers
-    panes, window = scenario.panes(made.times), scenario.panes_per_window
-    found = window_figures(
-        workers, made.codes, panes, scenario.workers, panes_per_window=window, costs=made.costs
+    workers = route(replace(stream, costs=None) if blind else stream, entrant(name), scenario).workers
+    panes, window = scenario.panes(stream.times), scenario.panes_per_window
+    figures = window_figures(
+        workers, stream.codes, panes, scenario.workers, panes_per_window=window, costs=stream.costs
     )
     # Tuples come without a silence of a window in each stretch of panes from `first` to `last`.
-    seen = np.unique(panes)
-    breaks = np.flatnonzero(np.diff(seen) > window) + 1
-    first, last = seen[np.concatenate([[0], breaks])], seen[np.concatenate([breaks - 1, [-1]])]
-    stretch = np.searchsorted(first, found.ends, side="right") - 1
-    full = (found.ends - window + 1 >= first[stretch]) & (found.ends <= last[stretch])
+    present = np.unique(panes)
+    breaks = np.flatnonzero(np.diff(present) > window) + 1
+    first, last = present[np.concatenate([[0], breaks])], present[np.concatenate([breaks - 1, [-1]])]
+    stretch = np.searchsorted(first, figures.ends, side="right") - 1
+    full = (figures.ends - window + 1 >= first[stretch]) & (figures.ends <= last[stretch])
     if not full.any():  # so few tuples that one silence follows the other
         full[:] = True
-    return Figures(found.imbalance[full], found.ksr[full])
+    return Figures(figures.imbalance[full], figures.ksr[full])

@@ -209,18 +209,18 @@ def weights(size: Size) -> Iterator[str]:
     time is (max L / v - m / n) / m. With equal speeds that is the window imbalance.
     """
     size = size.few
-    told: dict[str, tuple[str, dict[str, Any]]] = {
+    entrants: dict[str, tuple[str, dict[str, Any]]] = {
         "hashing": ("hashing", {}),
         "d-choices": ("d-choices", {}),
         "cg, told the speeds": ("cg", {"capacities": SPEEDS}),
         "evenflow": ("evenflow", {}),
         "evenflow, told the speeds": ("evenflow", {"weights": SPEEDS}),
     }
-    yield "| stream | " + " | ".join(told) + " |"
-    yield "|---" * (len(told) + 1) + "|"
+    yield "| stream | " + " | ".join(entrants) + " |"
+    yield "|---" * (len(entrants) + 1) + "|"
     for kind in ("uniform", "1.0", "1.5"):
         cells = []
-        for name, more in told.values():
+        for name, more in entrants.values():
             runs = [in_time(size, name, kind, seed, more) for seed in size.seeds]
             cells.append("{:.1e} / {:.4f}".format(*medians(size, runs)))
         yield f"| {title(kind)} | " + " | ".join(cells) + " |"

@@ -97,15 +97,15 @@ def whole_runs(codes: Int32s, size: Size, sources: int) -> Int32s:
     return out
 
 
-def on_rings(made: KeyedStream, size: Size, sources: int, period: int) -> Int32s:
+def on_rings(stream: KeyedStream, size: Size, sources: int, period: int) -> Int32s:
     """Each source knows how many of its tuples each key will have in a period of so many slides. Workers, shape (m,).
 
     In the order of their hashes, which all sources share, hot keys fill one worker after the other, up to what the other
     keys leave of it. The others stay on the worker of their hash.
     """
-    codes, out = made.codes, np.empty(len(made), np.int32)
-    hashes = np.zeros(made.key_count, np.uint64)
-    hashes[codes] = made.keys
+    codes, out = stream.codes, np.empty(len(stream), np.int32)
+    hashes = np.zeros(stream.key_count, np.uint64)
+    hashes[codes] = stream.keys
     homes, order = (hashes % WORKERS).astype(np.int64), hashes.argsort()
     for first in range(0, len(codes), period * size.slide):
         for source in range(sources):

@@ -81,13 +81,13 @@ def told(size: Size) -> Iterator[str]:
     for (kind, z, _), found in zip(STREAMS, of_streams, strict=True):
         times = found[:, :, 0] / found[:, :1, 0]
         column = dict(zip(ways, times.T, strict=True))
-        one, two, sixteen = (as_range(found[:, at]) for at in range(len(OURS_WITH)))
+        single, two, sixteen = (as_range(found[:, at]) for at in range(len(OURS_WITH)))
         missed = [
             f"{sources}: {goal:g}x" for sources, goal in GOALS.items() if np.median(column[sources]) > goal
         ]
         best_two, *best_sixteen = (f"{np.median(column[way]):.2f}" for way in IDEAL)
         yield (
-            f"| {kind} {z:g} | {one} | {two} | {_spread(column[2])} | {best_two} | {sixteen} | "
+            f"| {kind} {z:g} | {single} | {two} | {_spread(column[2])} | {best_two} | {sixteen} | "
             f"{_spread(column[16])} | {' | '.join(best_sixteen)} | {', '.join(missed)} |"
         )
 
@@ -98,46 +98,46 @@ def _spread(values: Float64s) -> str:
 
 def _measured(cell: tuple[Size, Stream, int, int | Ideal]) -> tuple[float, float]:
     size, stream, seed, way = cell
-    made = generated_once(size, *stream, seed)
+    keyed_stream = generated_once(size, *stream, seed)
     if isinstance(way, Ideal):
-        return float(ideal(size, made, seed, way).mean()), 1.0
-    figures = full_windows(made, OURS, scenario_of(size, seed, way, exchange=way > 1))
+        return float(ideal(size, keyed_stream, seed, way).mean()), 1.0
+    figures = full_windows(keyed_stream, OURS, scenario_of(size, seed, way, exchange=way > 1))
     return float(figures.imbalance.mean()), float(figures.ksr.mean())
 
 
-def ideal(size: Size, made: KeyedStream, seed: int, way: Ideal) -> Float64s:
+def ideal(size: Size, stream: KeyedStream, seed: int, way: Ideal) -> Float64s:
     """Imbalance of each full window if ideal sources route the stream, shape (full windows,). Homes are hashed."""
     scenario = scenario_of(size, seed, way.sources, exchange=True)
-    panes = scenario.panes(made.times)
+    panes = scenario.panes(stream.times)
     edges = np.searchsorted(panes, np.arange(int(panes[-1]) + 2))
-    homes = np.random.default_rng([seed, 1]).integers(0, scenario.workers, made.key_count).astype(np.int32)
+    homes = np.random.default_rng([seed, 1]).integers(0, scenario.workers, stream.key_count).astype(np.int32)
     over = np.zeros((0, scenario.workers))
     surplus = np.zeros(scenario.workers)
     for _ in range(_PASSES):
         surplus += over.mean(axis=0) if len(over) else 0.0
-        windows = _windows(made, edges, homes, surplus, way, scenario.panes_per_window)
+        windows = _windows(stream, edges, homes, surplus, way, scenario.panes_per_window)
         over = windows - windows.mean(axis=1, keepdims=True)
     imbalance: Float64s = over.max(axis=1) / windows.sum(axis=1)
     return imbalance
 
 
 def _windows(
-    made: KeyedStream, edges: Int64s, homes: Int32s, surplus: Float64s, way: Ideal, window: int
+    stream: KeyedStream, edges: Int64s, homes: Int32s, surplus: Float64s, way: Ideal, window: int
 ) -> Float64s:
     """Loads of each full window, (full windows, workers). surplus: what a worker has too much on average, (workers,)."""
     n, sources = len(surplus), way.sources
     turn = (np.arange(n) + np.arange(sources)[:, None]) % sources
     sent = np.zeros((len(edges) - 1, n), np.int64)
-    seen = np.zeros((sources, made.key_count), np.int32)
+    counts = np.zeros((sources, stream.key_count), np.int32)
     rarest = 1 / (EvenflowOptions().watch * n * watch_factor(sources))
     for pane, (low, high) in enumerate(pairwise(edges.tolist())):
-        of_pane = np.bincount(made.codes[low:high], minlength=made.key_count)
+        of_pane = np.bincount(stream.codes[low:high], minlength=stream.key_count)
         hot = of_pane >= max(fewest_of(sources), rarest * (high - low))
         before = sent[max(0, pane - window + 1) : pane].sum(axis=0)
         for first, last in pairwise(np.linspace(low, high, way.parts + 1).astype(np.int64).tolist()):
             # Shares are whole, and together they are all that there is: each source rounds at another point.
             share = (before + sent[pane] + surplus + turn + 0.5) // sources
-            _route(made.codes[first:last], first, homes, hot, way.first, seen, share, sent[pane])
+            _route(stream.codes[first:last], first, homes, hot, way.first, counts, share, sent[pane])
     loads = np.cumsum(np.vstack([np.zeros((1, n), np.int64), sent]), axis=0)
     full: Float64s = (loads[window:] - loads[:-window]).astype(np.float64)
     return full
@@ -145,16 +145,23 @@ def _windows(
 
 @kernel
 def _route(
-    codes: Int32s, at: int, homes: Int32s, hot: Bools, first: int, seen: Int32s, loads: Float64s, sent: Int64s
+    codes: Int32s,
+    at: int,
+    homes: Int32s,
+    hot: Bools,
+    first: int,
+    counts: Int32s,
+    loads: Float64s,
+    sent: Int64s,
 ) -> None:
     """Route tuples from row `at` of the stream on. loads: of each worker as each source knows it, (sources, workers)."""
     for row in range(codes.shape[0]):
         source, key = (at + row) % loads.shape[0], codes[row]
         worker = homes[key]
-        if hot[key] and seen[source, key] >= first:
+        if hot[key] and counts[source, key] >= first:
             for other in range(loads.shape[1]):
                 if loads[source, other] < loads[source, worker]:
                     worker = other
-        seen[source, key] += 1
+        counts[source, key] += 1
         loads[source, worker] += 1
         sent[worker] += 1
