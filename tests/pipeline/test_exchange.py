@@ -229,7 +229,7 @@ def _long(name: str, instances: int) -> Any:
 
 
 @pytest.mark.more
-@pytest.mark.timeout(420)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("name", "instances"),
     [
