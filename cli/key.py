@@ -87,7 +87,7 @@ def _print(replies: list[Reply]) -> None:
     from workbench.asking import homes_of
 
     console = Console(highlight=False)
-    # In a pipe rich would take the width for 80 columns and fold the cells.
+    # In a pipe rich would take the width for 80 columns and fold the texts.
     console = console if console.is_terminal else Console(highlight=False, width=160)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in ("instance", "home", "holders", "share", "rule"):

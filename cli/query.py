@@ -54,7 +54,7 @@ def _print(query: str, query_check: Check) -> None:
     from rich.text import Text
 
     console = Console(highlight=False)
-    # In a pipe rich would take the width for 80 columns and fold the cells.
+    # In a pipe rich would take the width for 80 columns and fold the texts.
     console = console if console.is_terminal else Console(highlight=False, width=160)
     console.print(Text(f"query {query}", style="bold"))
     for heading, lines in query_check.sections.items():

@@ -182,7 +182,7 @@ def _print_table(table: Any, *, windows: bool) -> None:
     from evenflow.reporting.words import clock, printable
 
     console = Console(highlight=False)
-    # In a pipe rich would take the width for 80 columns and fold the cells.
+    # In a pipe rich would take the width for 80 columns and fold the texts.
     console = console if console.is_terminal else Console(highlight=False, width=200)
     names = [name for name in table.schema.names if windows or name not in ("window_start", "window_end")]
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))

@@ -60,10 +60,10 @@ def restored(memory: type[_Memory], state: dict[str, Any]) -> _Memory:
     ValueError unless the state has every field, also within its parts. A default is no replacement for a field that is
     missing: the state is then of something else, or damaged.
     """
-    instance = memory.model_validate(state)
-    if instance.model_dump(mode="json") != state:
+    policy_memory = memory.model_validate(state)
+    if policy_memory.model_dump(mode="json") != state:
         raise ValueError("it lacks fields")
-    return instance
+    return policy_memory
 
 
 class Options(BaseModel):

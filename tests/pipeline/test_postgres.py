@@ -239,7 +239,7 @@ def test_a_table_that_does_not_fit_is_refused_in_words_and_one_that_fits_is_take
         with psycopg.connect(database) as connection:
             connection.execute("DROP TABLE IF EXISTS other.table")
             connection.execute(f"CREATE TABLE other.table ({fields.format(*filled)})".encode())
-        for look in (SINK.reach, partial(SINK.admit, found=found())):
+        for look in (SINK.reach, partial(SINK.admit, contents=found())):
             with pytest.raises(IncompatibleStateError, match=words):
                 look(settings)
     with psycopg.connect(database) as connection:

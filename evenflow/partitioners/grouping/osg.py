@@ -273,7 +273,7 @@ def _route(block: Block, schedule: OsgState, rule: OsgRule) -> None:
             if meta["ran"] == rule.check * n:
                 _ask_all(meta)
         meta["at"] = meta["at"] + 1 if meta["at"] + 1 < sent.shape[0] else 0
-        # The ring has delay + 1 entries, so the next one holds the tuple that was sent `delay` tuples ago.
+        # The buffer has delay + 1 entries, so the next one holds the tuple that was sent `delay` tuples ago.
         if sent[meta["at"]]["to"] > 0:
             _measure(schedule, meta["at"], rule)
         out[row] = best

@@ -62,7 +62,7 @@ def test_the_reason_names_the_key_and_shows_its_value_if_it_is_one_column(tmp_pa
         "the lookup file has no row for column 'id' (x)",
         "column 'id', which is looked up, is missing or null",
     ]
-    assert one.bad.of("unmatched").all()
+    assert one.bad.of_reason("unmatched").all()
     several = settings_of(
         tmp_path, lookup={"key": ["id", "shop"]}, query={"key": "region", "types": {"shop": "int64"}}
     )
@@ -74,7 +74,7 @@ def test_the_reason_names_the_key_and_shows_its_value_if_it_is_one_column(tmp_pa
         "column 'shop', which is looked up, is missing or null",
         "column 'shop' holds text where a whole number is needed (\"1\")",
     ]
-    assert two.bad.of("unmatched").tolist() == [True, True, False]
+    assert two.bad.of_reason("unmatched").tolist() == [True, True, False]
 
 
 def test_a_block_is_cut_before_texts_of_the_file_could_overflow_a_column(tmp_path: Path) -> None:
