@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
-from evenflow.settings.exactness import refused_conf
+from evenflow.settings.sections.exactness import refused_conf
 from evenflow.telemetry import Stage
 from spark_consumers.cluster.machines import (
     executor_python,

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, get_args, get_origin
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from evenflow.errors import ConfigError
-from evenflow.settings.choices import CHOICES, taken_apart
 from evenflow.settings.model import Settings
+from evenflow.settings.sections.choices import CHOICES, taken_apart
 
 _EXAMPLES = "docs/settings.md shows what a settings file looks like"
 DEFAULT_FILE = Path("evenflow.toml")

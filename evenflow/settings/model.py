@@ -13,11 +13,11 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from evenflow.errors import ConfigError
 from evenflow.expressions.cost import Cost, cost_of
 from evenflow.grammar import paths
-from evenflow.settings.choices import CHOICES, checked_apart
 from evenflow.settings.durations import Duration, format_duration
-from evenflow.settings.exactness import Client, refused_extras
 from evenflow.settings.identity import begun_limits, changes, fingerprint
+from evenflow.settings.sections.choices import CHOICES, checked_apart
 from evenflow.settings.sections.control import ControlSettings
+from evenflow.settings.sections.exactness import Client, refused_extras
 from evenflow.settings.sections.input import InputSettings, RegistrySettings
 from evenflow.settings.sections.query import Query
 from evenflow.settings.sections.rhythm import BLOCK_WORK, most_frames, shortest_transaction
@@ -31,7 +31,7 @@ from evenflow.text.spelling import did_you_mean
 class KafkaExtras(Section):
     """Raw settings that are handed to one client as they are. They override the neutral fields.
 
-    Settings that exact results depend on are refused (evenflow/settings/exactness.py).
+    Settings that exact results depend on are refused (evenflow/settings/sections/exactness.py).
     """
 
     librdkafka: dict[str, str | int | float | bool] = Field(

@@ -48,4 +48,4 @@ for _name, _module in (
     ("ElasticGraph", "graph"),
 ):
     if f"evenflow/{_name}-v0" not in registry:
-        register(f"evenflow/{_name}-v0", entry_point=f"evenflow.elasticity.{_module}:{_name}")
+        register(f"evenflow/{_name}-v0", entry_point=f"evenflow.elasticity.simulated.{_module}:{_name}")

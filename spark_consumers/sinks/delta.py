@@ -22,8 +22,8 @@ from evenflow.errors import ConfigError, DataLossError, EvenflowError, Incompati
 from evenflow.settings import Settings
 from evenflow.settings.delta_place import DeltaPlace, delta_place
 from evenflow.twostep import readable_schema
+from spark_consumers.checkpoints.result_files import Owner, refuse_ahead
 from spark_consumers.sinks.base import RESTORE, Found, Position, Start
-from spark_consumers.sinks.result_files import Owner, refuse_ahead
 from spark_consumers.sinks.typed import TypedSink, collected
 from spark_consumers.writing import Publish, Write
 

@@ -1,6 +1,6 @@
 """Parquet files of typed columns in one folder, for any reader that takes `*.parquet`.
 
-`spark_consumers/sinks/result_files.py` sees to it that each file appears whole and once. It relies on one folder
+`spark_consumers/checkpoints/result_files.py` sees to it that each file appears whole and once. It relies on one folder
 being written with one checkpoint only. `admit` refuses any other checkpoint, by the marker in the folder and
 by the numbers of micro-batches in the names of the files.
 """
@@ -23,8 +23,7 @@ from evenflow.settings import Settings
 from evenflow.settings.places import local_folder
 from evenflow.twostep import key_schema, with_key_columns
 from spark_consumers.checkpoints.folders import Folder
-from spark_consumers.sinks.base import RESTORE, Found, Position, ResultSink, Shape, Start, gathered
-from spark_consumers.sinks.result_files import (
+from spark_consumers.checkpoints.result_files import (
     MARKER,
     Owner,
     ResultFiles,
@@ -33,6 +32,7 @@ from spark_consumers.sinks.result_files import (
     refuse_ahead,
     visible,
 )
+from spark_consumers.sinks.base import RESTORE, Found, Position, ResultSink, Shape, Start, gathered
 from spark_consumers.writing import Write
 
 _SPARKS_LOG = "_spark_metadata"  # the folder in which Spark's own file sink notes which files count

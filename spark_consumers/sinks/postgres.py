@@ -29,8 +29,8 @@ from evenflow.errors import (
 )
 from evenflow.settings import Settings
 from evenflow.twostep import key_schema, readable_schema
+from spark_consumers.checkpoints.result_files import Owner, refuse_ahead
 from spark_consumers.sinks.base import RESTORE, Found, Position, Start
-from spark_consumers.sinks.result_files import Owner, refuse_ahead
 from spark_consumers.sinks.typed import TypedSink, collected
 from spark_consumers.writing import Publish, Write
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.settings import Settings
+from spark_consumers.checkpoints.result_files import with_times
 from spark_consumers.sinks.base import Found, Position, Start
-from spark_consumers.sinks.result_files import with_times
 from spark_consumers.sinks.typed import TypedSink
 from spark_consumers.writing import Write
 

@@ -20,9 +20,9 @@ from partitioner_service.exchange import channel
 from partitioner_service.kafka import source
 from partitioner_service.routing import session
 from spark_consumers import asking, stage
-from spark_consumers.checkpoints import epoch, run_folder
+from spark_consumers.checkpoints import epoch, result_files, run_folder
 from spark_consumers.checkpoints.folders import Folder
-from spark_consumers.sinks import avro, result_files
+from spark_consumers.sinks import avro
 from tests.columns_way import either_way
 from tests.faults import remembered, times
 from tests.faults.model import network

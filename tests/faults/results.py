@@ -6,8 +6,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from spark_consumers.checkpoints.result_files import visible
 from spark_consumers.sinks import sink_of
-from spark_consumers.sinks.result_files import visible
 
 if TYPE_CHECKING:
     from tests.faults.run import Cluster

@@ -21,10 +21,10 @@ from evenflow.settings import load_settings
 from evenflow.twostep.readable import TIME
 from spark_consumers.checkpoints import folders
 from spark_consumers.checkpoints.folders import Folder
+from spark_consumers.checkpoints.result_files import MARKER, Owner, ResultFiles, file_name
 from spark_consumers.checkpoints.runs import run_name
 from spark_consumers.labels import bucket_labels
 from spark_consumers.session import make_session
-from spark_consumers.sinks.result_files import MARKER, Owner, ResultFiles, file_name
 
 pytestmark = pytest.mark.pipeline
 

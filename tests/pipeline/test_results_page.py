@@ -24,9 +24,9 @@ from evenflow.settings import KafkaSettings, Settings
 from evenflow.twostep import readable, readable_schema
 from evenflow.wire.result_frames import encode_results
 from spark_consumers.checkpoints.folders import Folder
+from spark_consumers.checkpoints.result_files import Owner, ResultFiles
 from spark_consumers.session import make_session
 from spark_consumers.sinks import sink_of
-from spark_consumers.sinks.result_files import Owner, ResultFiles
 from tests.pipeline.spark_stream import make_settings
 from tests.pipeline.written_results import header_of, registry
 from topics import clients

@@ -20,10 +20,10 @@ from evenflow.settings import KafkaSettings
 from spark_consumers.application import run
 from spark_consumers.checkpoints.epoch import StageEpoch, newest_holder
 from spark_consumers.checkpoints.folders import Folder
+from spark_consumers.checkpoints.result_files import ResultFiles
 from spark_consumers.checkpoints.run_folder import LocalFiles, StoredFiles, take_along
 from spark_consumers.checkpoints.runs import run_name
 from spark_consumers.session import make_session
-from spark_consumers.sinks.result_files import ResultFiles
 from tests.ground.waiting import wait_until
 from tests.pipeline.end_to_end import batch_is_running
 from tests.pipeline.spark_stream import (

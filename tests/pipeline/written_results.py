@@ -15,10 +15,10 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.settings.delta_place import delta_place
 from evenflow.twostep import readable, readable_schema
+from spark_consumers.checkpoints.result_files import MARKER, Owner, file_name
 from spark_consumers.sinks import avro, sink_of
 from spark_consumers.sinks.base import Start
 from spark_consumers.sinks.delta import commit, delta_schema
-from spark_consumers.sinks.result_files import MARKER, Owner, file_name
 from tests.pipeline.spark_stream import make_settings
 from tests.schema_registry import RegistryInMemory, schema_registry
 from topics import clients

@@ -32,6 +32,7 @@ from evenflow.partitioners.snapshots import pack, unpack
 from evenflow.plans import parse_plan
 from evenflow.progress import PartitionState
 from evenflow.settings import Query, Settings
+from evenflow.settings.beginning import as_recorded
 from evenflow.telemetry import PartitionerRecord
 from evenflow.text.strict_json import NotStrict, read_object
 from evenflow.twostep import json_rows, never_null, readable, readable_schema
@@ -43,8 +44,8 @@ from partitioner_service.begin.run_note import parse_run_note
 from partitioner_service.kafka.side_records import parse_epoch
 from partitioner_service.reading.parse import Parser
 from spark_consumers.checkpoints.epoch import Holder
+from spark_consumers.checkpoints.result_files import Owner
 from spark_consumers.sinks.avro import with_json
-from spark_consumers.sinks.result_files import Owner
 from tests.examples import examples
 from tests.hostile import BYTES, with_a_wrong_number
 from tests.unit.partitioner_service.reading.registered_records import (
@@ -365,6 +366,9 @@ DECODERS: dict[str, Decoder] = {
     "rows of a result frame": Decoder(
         lambda data: decode_results(data, schema=RESULT_SCHEMA, fingerprint="f"), RESULT, EvenflowError
     ),
+    "how the query began, for a Spark job of one's own": Decoder(
+        partial(as_recorded, Settings(query={"name": "q"})), BEGINNING, IncompatibleStateError, ("v",)
+    ),
     "how the query began": Decoder(
         lambda data: parse_beginning(data, where="here"), BEGINNING, IncompatibleStateError, ("v", "began_at")
     ),
@@ -421,6 +425,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "evenflow/plans.py": ("plan", "plan of the log"),
     "evenflow/progress.py": ("committed metadata",),
     "evenflow/scale/measurements.py": "tests/unit/scale/test_runs.py",
+    "evenflow/settings/beginning.py": ("how the query began, for a Spark job of one's own",),
     "evenflow/settings/loading.py": "tests/unit/settings/test_any_file.py",
     "evenflow/settings/token_file.py": "tests/unit/settings/test_token_file.py",
     "evenflow/settings/typed_key.py": "tests/unit/settings/test_typed_key.py",
@@ -447,7 +452,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "spark_consumers/layout.py": "tests/unit/spark_consumers",
     "spark_consumers/reports/listener.py": "tests/unit/spark_consumers",
     "spark_consumers/checkpoints/moved.py": "tests/unit/spark_consumers",
-    "spark_consumers/sinks/result_files.py": ("owner of a folder",),
+    "spark_consumers/checkpoints/result_files.py": ("owner of a folder",),
     "topics/query/audit.py": ("entry of the audit log",),
     "topics/query/record.py": ("how the query began",),
     "topics/schemas/results.py": "tests/unit/topics/test_results_registry.py",
@@ -457,7 +462,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "workbench/look/shape.py": ("look, json",),
     "workbench/materials.py": "tests/unit/test_supply_chain.py",
     "workbench/result_rows.py": ("row of results",),
-    "workbench/verify/input/registered.py": ("tuple, avro",),
+    "workbench/registered.py": ("tuple, avro",),
     "workbench/status/results.py": ("result",),
     "workbench/verify/input/markers.py": ("marker, for verify",),
     "workbench/verify/input/strict.py": ("tuple, json",),

@@ -8,7 +8,6 @@ ROOMS = rooms()
 
 LARGE_FOLDERS = {
     "cli": "a file for each command",
-    "evenflow/partitioners": "the contract and its registry; the families have folders of their own",
     "evenflow/queries": "a file for each built-in query",
 }
 """Folders that may have more than fifteen files, with the reason."""

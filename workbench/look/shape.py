@@ -19,7 +19,7 @@ from evenflow.grammar.explosion import BLANKS, Explosion
 from evenflow.grammar.paths import MOST_LEVELS, segments, written
 from evenflow.settings import InputSettings
 from evenflow.text.strict_json import INT64
-from workbench.verify.input.unreadable import Unreadable
+from workbench.unreadable import Unreadable
 
 Kind = Literal["text", "whole number", "decimal", "truth value", "null", "nested"]
 TimeUnit = Literal["s", "ms", "us", "iso"]

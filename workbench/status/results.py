@@ -15,9 +15,9 @@ from evenflow.text.strict_json import read_object
 from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire.avro_rows import window_end_of
 from evenflow.wire.result_frames import METADATA_KEY
+from spark_consumers.checkpoints.result_files import visible
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.postgres import Postgres
-from spark_consumers.sinks.result_files import visible
 from topics.reader import read_newest
 
 _NEWEST = 10

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from evenflow.settings.choices import CHOICES, checked_apart
 from evenflow.settings.durations import Duration
+from evenflow.settings.sections.choices import CHOICES, checked_apart
 from evenflow.settings.sections.section import Section
 
 _OBJECT = r"^[a-z0-9]([-a-z0-9.]{0,250}[a-z0-9])?$"

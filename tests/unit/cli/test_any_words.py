@@ -7,6 +7,7 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import click
 import pytest
@@ -47,7 +48,13 @@ def ended(words: list[str]) -> tuple[int, str]:
     out = io.StringIO()
     before, sys.argv = sys.argv, ["evenflow", *words]
     try:
-        with redirect_stdout(out), redirect_stderr(out), pytest.raises(SystemExit) as caught:
+        # A command that ends at once would end the tests' process.
+        with (
+            patch("os._exit", sys.exit),
+            redirect_stdout(out),
+            redirect_stderr(out),
+            pytest.raises(SystemExit) as caught,
+        ):
             run()
     finally:
         sys.argv = before

@@ -73,7 +73,9 @@ def instance(name: str, partitioner: Partitioner, **query: Any) -> Iterator[str]
     def ask(key: bytes) -> Future[dict[str, Any]]:
         done: Future[dict[str, Any]] = Future()
         done.set_result(
-            key_answer(settings, InForce(settings, partitioner), key, reached=4_000, hot_key_of=lambda _: None)
+            key_answer(
+                settings, InForce(settings, partitioner), key, reached=4_000, hot_key_of=lambda _: None
+            )
         )
         return done
 

@@ -46,7 +46,7 @@ def test_a_call_within_a_call_has_a_deadline_of_its_own_and_the_outer_one_goes_o
 def test_a_process_that_hangs_ends_with_a_status_and_says_where() -> None:
     script = """
     import threading
-    from partitioner_service import watchdog
+    from partitioner_service.kafka import watchdog
     watchdog._GRACE, watchdog._EVERY = 0.0, 0.01
     dog = watchdog.Watchdog()
     dog.start()

@@ -36,7 +36,6 @@ def test_an_unknown_name_lists_the_known_and_suggests_the_nearest() -> None:
         ({"eps": float("nan")}, "option 'eps' of d-choices: .*finite"),
         ({"counters": 1.5}, "option 'counters' of d-choices"),
         ({"window": "weekly"}, "option 'window' of d-choices: .*'cumulative', 'sliding' or 'tumbling'"),
-        ({"load": "windowed"}, "option 'load' of d-choices is called window now"),
         ({"window": "sliding", "window_ms": 1500, "slide_ms": 1000}, "must be a multiple of slide_ms"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, Settings, load_settings
-from evenflow.settings.exactness import EXACTNESS
+from evenflow.settings.sections.exactness import EXACTNESS
 from spark_consumers.session import session_conf
 from spark_consumers.sinks.topic import topic_options
 from topics import clients

@@ -13,10 +13,10 @@ import pytest
 
 from evenflow.errors import DataLossError, EvenflowError
 from evenflow.settings import Settings
+from spark_consumers.checkpoints.result_files import MARKER, Owner, ResultFiles
 from spark_consumers.reports.results_watch import ResultsWatch
 from spark_consumers.sinks import SINKS
 from spark_consumers.sinks.checking import settings_for
-from spark_consumers.sinks.result_files import MARKER, Owner, ResultFiles
 from tests.unit.spark_consumers import test_delta
 from tests.unit.talking.clock import Clock
 from workbench.local.ports import free_ports

@@ -24,12 +24,12 @@ from evenflow.twostep import readable_schema
 from evenflow.wire.avro_rows import decode_rows, header
 from evenflow.wire.result_frames import decode_results
 from partitioner_service.reading.parse import Parser
+from spark_consumers.checkpoints.result_files import MARKER, Owner, ResultFiles, file_name
 from spark_consumers.sinks import SINKS, ResultSink, checking, sink_of
 from spark_consumers.sinks.avro import avro_form, with_json
 from spark_consumers.sinks.base import JSON_RECORDS
 from spark_consumers.sinks.checking import LAWS, Law, check_sink, sample_rows
 from spark_consumers.sinks.parquet import read_parquet_results
-from spark_consumers.sinks.result_files import MARKER, Owner, ResultFiles, file_name
 from spark_consumers.sinks.topic import TopicSink
 from tests.hostile import BYTES
 from tests.unit.spark_consumers.admitting import found

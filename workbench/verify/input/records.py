@@ -19,9 +19,9 @@ from evenflow.grammar.column_types import ANY_VALUE, decimal_scale
 from evenflow.grammar.paths import segments
 from evenflow.settings import Query, Settings
 from partitioner_service.kafka.sink import SKIPPED
+from workbench.unreadable import Unreadable, WithheldSchema
 from workbench.verify.input import derived
 from workbench.verify.input.strict import CSV_NULLS, MAX_TIME, StrictReader, cell_types, filters_before_keys
-from workbench.verify.input.unreadable import Unreadable, WithheldSchema
 from workbench.verify.sql import floor_divided, pointer, quoted, sql_type
 
 _ROWS = 20_000

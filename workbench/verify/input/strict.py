@@ -19,9 +19,9 @@ from evenflow.grammar.column_types import ANY_VALUE, decimal_scale
 from evenflow.grammar.explosion import BLANKS, MOST_ELEMENTS
 from evenflow.grammar.paths import segments
 from evenflow.settings import Query, Settings
+from workbench.registered import RegisteredRecords
+from workbench.unreadable import Number, Unreadable
 from workbench.verify.input.deep import Fields, read_deep
-from workbench.verify.input.registered import RegisteredRecords
-from workbench.verify.input.unreadable import Number, Unreadable
 
 MAX_TIME = 8_640_000_000_000_000
 """Largest event time (ms) on either side of 1970 that is readable: 100 million days."""

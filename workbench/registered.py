@@ -25,7 +25,7 @@ from evenflow.grammar.column_types import ANY_VALUE, decimal_scale
 from evenflow.grammar.paths import MOST_LEVELS, segments, written
 from evenflow.settings import Settings
 from topics.schemas.registry import Lookup, RegisteredSchema, Registry, SchemaRefused
-from workbench.verify.input.unreadable import Number, Unreadable, WithheldSchema
+from workbench.unreadable import Number, Unreadable, WithheldSchema
 
 _DEEPEST = 250
 """How many levels of an Avro record are read. This keeps `AvroReader._value`, which is recursive, off Python's limit."""
