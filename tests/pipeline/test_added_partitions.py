@@ -171,7 +171,7 @@ def test_a_partition_that_is_added_while_instances_run_is_taken_in(
     instances.until(lambda states: [s.ended for s in states.values()] == [True] * 3)
     instances.stop()
     check(grown, [*before, *after], too_old)
-    said = [record.getMessage() for record in caplog.records if record.name.endswith(".added")]
+    said = [record.getMessage() for record in caplog.records if record.name.endswith(".added_partitions")]
     assert len(said) == 1, said
     assert f"{settings.topic('input')} has got partition 2: taken in from the first record on" in said[0]
 
