@@ -157,7 +157,7 @@ def _scope_bindings(scope: ast.AST, path: str) -> Iterator[Binding]:
             if not isinstance(node, ast.Lambda):
                 first.append((node.name, node.lineno))
             continue
-        first += [(name, node.lineno if hasattr(node, "lineno") else _line(node)) for name in _names(node)]
+        first += [(name, _line(node)) for name in _names(node)]
         nodes += ast.iter_child_nodes(node)
     last = _last_uses(scope)
     for name, line in first:

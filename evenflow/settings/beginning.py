@@ -1,21 +1,144 @@
-"""How a query began, from its record in Kafka, for readers that have no Kafka client of evenflow's (`evenflow.spark`).
+"""How a query began, as its record in Kafka says it. `topics/query/record.py` reads and writes the record.
 
-`topics/query/record.py` writes the record, and says what it holds.
+What the record means stands here, so that a reader without a Kafka client of evenflow's knows it too (`evenflow.spark`).
 """
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
+from typing import Any
+
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings.identity import begun_limits, begun_lookup
 from evenflow.settings.model import Settings
-from evenflow.text.strict_json import INT64, read_object
+from evenflow.text.strict_json import INT64, StrictObject, read_object
 
 IDENTITY_KEY = b"query/identity"
 """Key of the record in `<query>.snapshots`."""
-_VERSIONS = (2, 3, 4)
-_KEYS_FIRST, _COUNTS_ANYTHING = 2, 4
-"""Versions of the record of a query that rejects records without a key first, and of one that counts values of any kind."""
-_MOST_BYTES, _MOST_PARTITIONS, _MOST_COLUMNS = 1_000_000, 10_000, 100_000
+_SHOWN = 500
+"""Characters of an error about a record."""
+_VERSION = 4
+"""Version of the record of a query that counts values of any kind (`Query.any_columns`)."""
+_NUMBERS = 3
+"""Version of the record of a query that counts no such values."""
+_KEYS_FIRST = 2
+"""Version of the record of a query that rejects records without a key before it filters (`Query.filter_first`)."""
+_MOST_PARTITIONS = 10_000
+_MOST_COLUMNS = 100_000
+_LARGEST = 1_000_000
+"""Bytes of a record that is read."""
+
+
+class _OtherVersion(ValueError):
+    """The record has a version that this evenflow does not know."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"it has version {version}")
+        self.version = version
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beginning:
+    """How a query began.
+
+    identity: what is fixed for its life. input_id: Kafka's id of the input topic. begin: input partition -> offset of
+    the first record of the query. began_at: when it began, in ms since 1970 by the clock of the instance that began it.
+    key_columns: whether results have a column for each part of a key of several columns. A query that began before there
+    were such columns has none, and keeps its one column `key`.
+    filter_first: by which rule it rejects records without a key (`Query.filter_first`).
+    any_columns: the columns of which it counts values of any kind (`Query.any_columns`), sorted.
+    """
+
+    identity: dict[str, Any]
+    input_id: str
+    begin: dict[int, int]
+    began_at: int
+    key_columns: bool = False
+    filter_first: bool = True
+    any_columns: tuple[str, ...] = ()
+
+    def first_offset(self, partition: int) -> int:
+        """Where reading began. A partition that the query did not begin with is read from its first record on."""
+        return self.begin.get(partition, 0)
+
+
+def encode_beginning(beginning: Beginning) -> bytes:
+    """The record's value."""
+    begin = [beginning.begin[partition] for partition in range(len(beginning.begin))]
+    # An older evenflow reads the record of a query that began by rules that it knows, and refuses any other.
+    rule: dict[str, Any] = (
+        {"v": _NUMBERS, "filter_first": True} if beginning.filter_first else {"v": _KEYS_FIRST}
+    )
+    if beginning.any_columns:
+        rule = {
+            "v": _VERSION,
+            "filter_first": beginning.filter_first,
+            "any_columns": list(beginning.any_columns),
+        }
+    fields = {
+        **rule,
+        "identity": beginning.identity,
+        "input_id": beginning.input_id,
+        "begin": begin,
+        "began_at": beginning.began_at,
+    }
+    # Left out where it says nothing: a key of one column.
+    fields |= {"key_columns": True} if beginning.key_columns else {}
+    return json.dumps(fields).encode()
+
+
+def parse_beginning(value: bytes | None, *, where: str) -> Beginning:
+    """The beginning that a record tells. where: its topic, for the error.
+
+    Raises IncompatibleStateError if the record cannot be read.
+    """
+    try:
+        return _decoded(value)
+    except _OtherVersion as error:
+        raise IncompatibleStateError(
+            f"the record of how the query began has version {error.version}, this evenflow reads {_VERSION}",
+            hint="finish the query with the evenflow that began it, or give it a new name",
+        ) from None
+    except (KeyError, ValueError) as error:
+        raise IncompatibleStateError(
+            f"the record {IDENTITY_KEY.decode()} in {where} cannot be read: {str(error)[:_SHOWN]}",
+            hint="something else writes to that topic: give the query a new name",
+        ) from None
+
+
+def _decoded(value: bytes | None) -> Beginning:
+    """Raises ValueError or KeyError for a record that is not ours, `_OtherVersion` among them."""
+    fields = read_object(value, most_bytes=_LARGEST, depth=10)
+    version, identity = fields.whole("v", 0, 1_000_000), fields.fields["identity"]
+    if not isinstance(identity, dict):
+        raise ValueError("its identity is no object")
+    if version not in (_KEYS_FIRST, _NUMBERS, _VERSION):
+        raise _OtherVersion(version)
+    begin = fields.wholes("begin", 0, INT64[1], most=_MOST_PARTITIONS)
+    return Beginning(
+        identity=identity,
+        input_id=fields.text("input_id", most=64),
+        begin=dict(enumerate(begin)),
+        began_at=fields.whole("began_at", *INT64),
+        key_columns=fields.fields.get("key_columns") is True,
+        filter_first=version != _KEYS_FIRST and fields.flag("filter_first"),
+        any_columns=_any_columns(fields) if version == _VERSION else (),
+    )
+
+
+def _any_columns(fields: StrictObject) -> tuple[str, ...]:
+    return tuple(fields.texts("any_columns", longest=_LARGEST, most=_MOST_COLUMNS))
+
+
+def as_begun(settings: Settings, beginning: Beginning | None) -> Settings:
+    """These settings with the rules by which the query began. beginning: None if it has not begun."""
+    if beginning is None:
+        return settings
+    settings = settings.with_first_limits(begun_limits(beginning.identity))
+    settings = settings.with_any_columns(beginning.any_columns)
+    settings = settings if beginning.filter_first else settings.with_keys_first()
+    return settings if beginning.key_columns else settings.with_one_key_column()
 
 
 def as_recorded(settings: Settings, record: bytes) -> Settings:
@@ -24,22 +147,14 @@ def as_recorded(settings: Settings, record: bytes) -> Settings:
     record: the newest value under `IDENTITY_KEY`. Raises IncompatibleStateError if it cannot be read.
     """
     try:
-        fields = read_object(record, most_bytes=_MOST_BYTES, depth=10)
-        version, identity = fields.whole("v", 0, 1_000_000), fields.fields["identity"]
-        if version not in _VERSIONS or not isinstance(identity, dict):
-            raise ValueError(f"it has version {version}")
-        counted = version == _COUNTS_ANYTHING
-        names = fields.texts("any_columns", longest=_MOST_BYTES, most=_MOST_COLUMNS) if counted else ()
-        keys_first = version == _KEYS_FIRST or not fields.flag("filter_first")
-        partitions = len(fields.wholes("begin", 0, INT64[1], most=_MOST_PARTITIONS))
+        beginning = _decoded(record)
     except (KeyError, ValueError) as error:
         raise IncompatibleStateError(
-            f"the record {IDENTITY_KEY.decode()} of query {settings.query.name} cannot be read: {str(error)[:500]}",
+            f"the record {IDENTITY_KEY.decode()} of query {settings.query.name} cannot be read: {str(error)[:_SHOWN]}",
             hint="read it with the evenflow that runs the query",
         ) from None
-    settings = settings.with_first_limits(begun_limits(identity)).with_any_columns(tuple(names))
-    settings = settings.with_keys_first() if keys_first else settings
-    lookup, digest = settings.query.lookup, begun_lookup(identity)
+    settings = as_begun(settings, beginning)
+    lookup, digest = settings.query.lookup, begun_lookup(beginning.identity)
     if lookup is not None and lookup.sha256 is None and digest is not None:
         settings = settings.with_lookup_sha256(digest)
-    return settings.with_input_partitions(partitions)
+    return settings.with_input_partitions(len(beginning.begin))

@@ -25,12 +25,13 @@ from evenflow.errors import IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.reporting.words import moment, numbers, partitions
 from evenflow.settings import Query, Settings
+from evenflow.settings.beginning import Beginning
 from evenflow.windows import NO_MARK
 from evenflow.wire import MOST_PARTITIONS
 from partitioner_service.kafka.sink import Sink
 from partitioner_service.kafka.source import Source
 from partitioner_service.routing.router import Router
-from topics.query.record import Beginning, read_beginning
+from topics.query.record import read_beginning
 from topics.watch import TopicWatch
 
 log = logging.getLogger(__name__)

@@ -26,12 +26,13 @@ from confluent_kafka import KafkaException, Producer, TopicPartition
 from evenflow.errors import IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from evenflow.settings.beginning import Beginning
 from partitioner_service.kafka.committed_state import all_states, data_plane_group, refuse_smaller
 from partitioner_service.kafka.watchdog import Watchdog
 from topics import admin as topic_admin
 from topics import clients
 from topics.offsets import first_offsets
-from topics.query.record import Beginning, read_beginning, recorded_partitions, write_beginning
+from topics.query.record import read_beginning, recorded_partitions, write_beginning
 from topics.state import TopicState
 
 log = logging.getLogger(__name__)

@@ -31,6 +31,7 @@ from evenflow.numeric.arrays import Int64s
 from evenflow.progress import PartitionState
 from evenflow.reporting.words import numbers
 from evenflow.settings import Settings
+from evenflow.settings.beginning import Beginning
 from partitioner_service.begin.claim import commit_offsets, lock
 from partitioner_service.begin.traces import Ruling, Traces, read_rejected, read_routed
 from partitioner_service.fetch.fetched import Fetched
@@ -45,7 +46,7 @@ from partitioner_service.routing.router import Router, Slice
 from topics import clients
 from topics.admin import describe
 from topics.groups import members
-from topics.query.record import Beginning, read_beginning
+from topics.query.record import read_beginning
 from topics.reader import read_range
 
 log = logging.getLogger(__name__)

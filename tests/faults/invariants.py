@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evenflow.progress import PartitionState
+from evenflow.settings.beginning import IDENTITY_KEY, parse_beginning
 from tests.faults.expected import Expected, rejected_records
 from tests.faults.results import differences, results_of
 from tests.faults.verified import is_red, misjudged
-from topics.query.record import IDENTITY_KEY, parse_beginning
 
 if TYPE_CHECKING:
     from tests.faults.run import Cluster

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from evenflow.errors import ConfigError
 from evenflow.settings import KafkaSettings, Settings, save_settings
+from evenflow.settings.beginning import Beginning
 from evenflow.settings.views import view
 from evenflow.spark import results, routed
 from spark_consumers.session import make_session
@@ -27,7 +28,7 @@ from tests.patience import PATIENCE
 from tests.pipeline.spark_stream import Stream, make_settings
 from tests.pipeline.written_results import BYTES, NUMBERS, PAIRS, settings_of_results, write_results
 from topics import admin, clients, reader
-from topics.query.record import Beginning, write_beginning
+from topics.query.record import write_beginning
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.family]
 

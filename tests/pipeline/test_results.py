@@ -15,10 +15,11 @@ from typer.testing import CliRunner
 from cli.main import app
 from evenflow.errors import ProtocolError
 from evenflow.settings import KafkaSettings, Settings, save_settings
+from evenflow.settings.beginning import Beginning
 from evenflow.settings.views import view
 from tests.pipeline.written_results import settings_of_results, write_results
 from topics import admin, clients
-from topics.query.record import Beginning, write_beginning
+from topics.query.record import write_beginning
 from topics.state import TopicSpec
 from workbench.demo.windows import busiest
 from workbench.result_rows import ResultRows

@@ -32,7 +32,8 @@ from evenflow.partitioners.snapshots import pack, unpack
 from evenflow.plans import parse_plan
 from evenflow.progress import PartitionState
 from evenflow.settings import Query, Settings
-from evenflow.settings.beginning import as_recorded
+from evenflow.settings.beginning import _VERSION as BEGINNING_VERSION
+from evenflow.settings.beginning import as_recorded, parse_beginning
 from evenflow.telemetry import PartitionerRecord
 from evenflow.text.strict_json import NotStrict, read_object
 from evenflow.twostep import json_rows, never_null, readable, readable_schema
@@ -64,8 +65,6 @@ from tests.unit.workbench.test_result_rows import records as result_records
 from topics.batches.bombs import bomb_in
 from topics.batches.raw_batches import DamagedBatchError, batches_of
 from topics.query.audit import AuditEntry
-from topics.query.record import _VERSION as BEGINNING_VERSION
-from topics.query.record import parse_beginning
 from topics.query.skip_orders import SkipAnswer, SkipOrder, open_orders
 from workbench.alive import part_of
 from workbench.asking import read_answer
@@ -425,7 +424,10 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "evenflow/plans.py": ("plan", "plan of the log"),
     "evenflow/progress.py": ("committed metadata",),
     "evenflow/scale/measurements.py": "tests/unit/scale/test_runs.py",
-    "evenflow/settings/beginning.py": ("how the query began, for a Spark job of one's own",),
+    "evenflow/settings/beginning.py": (
+        "how the query began",
+        "how the query began, for a Spark job of one's own",
+    ),
     "evenflow/settings/loading.py": "tests/unit/settings/test_any_file.py",
     "evenflow/settings/token_file.py": "tests/unit/settings/test_token_file.py",
     "evenflow/settings/typed_key.py": "tests/unit/settings/test_typed_key.py",
@@ -454,7 +456,6 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "spark_consumers/checkpoints/moved.py": "tests/unit/spark_consumers",
     "spark_consumers/checkpoints/result_files.py": ("owner of a folder",),
     "topics/query/audit.py": ("entry of the audit log",),
-    "topics/query/record.py": ("how the query began",),
     "topics/schemas/results.py": "tests/unit/topics/test_results_registry.py",
     "topics/query/skip_orders.py": ("order to skip", "answer to an order", "orders of the topic"),
     "workbench/asking.py": ("answer about a key",),

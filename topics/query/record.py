@@ -10,89 +10,22 @@ have no slash.
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from typing import Any
-
 from confluent_kafka import Producer
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
-from evenflow.settings.identity import begun_limits, begun_lookup
+from evenflow.settings.beginning import IDENTITY_KEY, Beginning, encode_beginning, parse_beginning
+from evenflow.settings.identity import begun_lookup
 from evenflow.settings.key_columns import refuse_taken_names
 from evenflow.settings.views import TopicRole, queries
-from evenflow.text.strict_json import INT64, StrictObject, read_object
 from topics.reader import read_last
 
-_SHOWN = 500
-"""Characters of an error about a record."""
 _ROLE: TopicRole = "snapshots"
-IDENTITY_KEY = b"query/identity"
-_VERSION = 4
-"""Version of the record of a query that counts values of any kind (`Query.any_columns`)."""
-_NUMBERS = 3
-"""Version of the record of a query that counts no such values."""
-_KEYS_FIRST = 2
-"""Version of the record of a query that rejects records without a key before it filters (`Query.filter_first`)."""
-_MOST_PARTITIONS = 10_000
-_MOST_COLUMNS = 100_000
-_LARGEST = 1_000_000
-"""Bytes of a record that is read."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Beginning:
-    """How a query began.
-
-    identity: what is fixed for its life. input_id: Kafka's id of the input topic. begin: input partition -> offset of
-    the first record of the query. began_at: when it began, in ms since 1970 by the clock of the instance that began it.
-    key_columns: whether results have a column for each part of a key of several columns. A query that began before there
-    were such columns has none, and keeps its one column `key`.
-    filter_first: by which rule it rejects records without a key (`Query.filter_first`).
-    any_columns: the columns of which it counts values of any kind (`Query.any_columns`), sorted.
-    """
-
-    identity: dict[str, Any]
-    input_id: str
-    begin: dict[int, int]
-    began_at: int
-    key_columns: bool = False
-    filter_first: bool = True
-    any_columns: tuple[str, ...] = ()
-
-    def first_offset(self, partition: int) -> int:
-        """Where reading began. A partition that the query did not begin with is read from its first record on."""
-        return self.begin.get(partition, 0)
 
 
 def write_beginning(producer: Producer, settings: Settings, beginning: Beginning) -> None:
     """Hand the record to a producer. The transaction of this producer must be open."""
     producer.produce(settings.topic(_ROLE), key=IDENTITY_KEY, value=encode_beginning(beginning))
-
-
-def encode_beginning(beginning: Beginning) -> bytes:
-    """The record's value."""
-    begin = [beginning.begin[partition] for partition in range(len(beginning.begin))]
-    # An older evenflow reads the record of a query that began by rules that it knows, and refuses any other.
-    rule: dict[str, Any] = (
-        {"v": _NUMBERS, "filter_first": True} if beginning.filter_first else {"v": _KEYS_FIRST}
-    )
-    if beginning.any_columns:
-        rule = {
-            "v": _VERSION,
-            "filter_first": beginning.filter_first,
-            "any_columns": list(beginning.any_columns),
-        }
-    fields = {
-        **rule,
-        "identity": beginning.identity,
-        "input_id": beginning.input_id,
-        "begin": begin,
-        "began_at": beginning.began_at,
-    }
-    # Left out where it says nothing: a key of one column.
-    fields |= {"key_columns": True} if beginning.key_columns else {}
-    return json.dumps(fields).encode()
 
 
 def read_beginning(settings: Settings) -> Beginning | None:
@@ -107,56 +40,6 @@ def read_beginning(settings: Settings) -> Beginning | None:
     if last is None or last.value() is None:
         return None
     return parse_beginning(last.value(), where=topic)
-
-
-def parse_beginning(value: bytes | None, *, where: str) -> Beginning:
-    """The beginning that a record tells. where: its topic, for the error.
-
-    Raises IncompatibleStateError if the record cannot be read.
-    """
-    try:
-        return _decoded(read_object(value, most_bytes=_LARGEST, depth=10))
-    except (KeyError, ValueError) as error:
-        raise IncompatibleStateError(
-            f"the record {IDENTITY_KEY.decode()} in {where} cannot be read: {str(error)[:_SHOWN]}",
-            hint="something else writes to that topic: give the query a new name",
-        ) from None
-
-
-def _decoded(fields: StrictObject) -> Beginning:
-    """Raises ValueError or KeyError for a record that is not ours, IncompatibleStateError for another version."""
-    version, identity = fields.whole("v", 0, 1_000_000), fields.fields["identity"]
-    if not isinstance(identity, dict):
-        raise ValueError("its identity is no object")
-    if version not in (_KEYS_FIRST, _NUMBERS, _VERSION):
-        raise IncompatibleStateError(
-            f"the record of how the query began has version {version}, this evenflow reads {_VERSION}",
-            hint="finish the query with the evenflow that began it, or give it a new name",
-        )
-    begin = fields.wholes("begin", 0, INT64[1], most=_MOST_PARTITIONS)
-    return Beginning(
-        identity=identity,
-        input_id=fields.text("input_id", most=64),
-        begin=dict(enumerate(begin)),
-        began_at=fields.whole("began_at", *INT64),
-        key_columns=fields.fields.get("key_columns") is True,
-        filter_first=version != _KEYS_FIRST and fields.flag("filter_first"),
-        any_columns=_any_columns(fields) if version == _VERSION else (),
-    )
-
-
-def _any_columns(fields: StrictObject) -> tuple[str, ...]:
-    return tuple(fields.texts("any_columns", longest=_LARGEST, most=_MOST_COLUMNS))
-
-
-def as_begun(settings: Settings, beginning: Beginning | None) -> Settings:
-    """These settings with the rules by which the query began. beginning: None if it has not begun."""
-    if beginning is None:
-        return settings
-    settings = settings.with_first_limits(begun_limits(beginning.identity))
-    settings = settings.with_any_columns(beginning.any_columns)
-    settings = settings if beginning.filter_first else settings.with_keys_first()
-    return settings if beginning.key_columns else settings.with_one_key_column()
 
 
 def with_lookup_content(settings: Settings, beginning: Beginning | None) -> Settings:

@@ -6,14 +6,9 @@ from difflib import get_close_matches
 
 from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
+from evenflow.settings.beginning import as_begun
 from topics.admin import ROLES, describe, topic_names
-from topics.query.record import (
-    as_begun,
-    read_beginning,
-    refuse_changed,
-    refuse_taken_key_columns,
-    with_lookup_content,
-)
+from topics.query.record import read_beginning, refuse_changed, refuse_taken_key_columns, with_lookup_content
 from topics.state import TopicState
 
 _MOST_NAMED = 10

@@ -17,13 +17,14 @@ from confluent_kafka import KafkaException, TopicPartition
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from evenflow.settings.beginning import IDENTITY_KEY, as_begun
 from evenflow.settings.views import TopicRole, queries
 from partitioner_service.begin.claim import commit_first, lock
 from partitioner_service.kafka.committed_state import TopicIds, all_states, check_continues
 from partitioner_service.kafka.watchdog import Watchdog
 from topics import clients
 from topics.admin import delete_topics, describe, ensure_topics, pipeline_topics
-from topics.query.record import IDENTITY_KEY, as_begun, read_beginning, with_lookup_content
+from topics.query.record import read_beginning, with_lookup_content
 from topics.query.settled import admitted, settled
 from topics.records import Record
 from topics.state import TopicSpec, TopicState

@@ -14,6 +14,7 @@ from evenflow.plans import Plan
 from evenflow.progress import PartitionState
 from evenflow.reporting import Trouble
 from evenflow.settings import Settings
+from evenflow.settings.beginning import as_begun
 from evenflow.settings.places import local_folder
 from evenflow.settings.views import queries
 from evenflow.telemetry import BatchRecord, HeartbeatRecord
@@ -27,7 +28,7 @@ from spark_consumers.sinks import sink_of
 from topics.admin import describe, topic_names
 from topics.certificates import ending_soon
 from topics.query.plans import plan_in
-from topics.query.record import as_begun, read_beginning, with_lookup_content
+from topics.query.record import read_beginning, with_lookup_content
 from topics.query.settled import missing_input
 from topics.reader import read_newest
 from topics.records import Record

@@ -21,13 +21,14 @@ from confluent_kafka import KafkaException, TopicPartition
 from evenflow.errors import DataLossError, IncompatibleStateError, ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from evenflow.settings.beginning import Beginning
 from evenflow.settings.views import TopicRole
 from partitioner_service.begin.claim import GONE
 from partitioner_service.kafka.committed_state import Stopping, committed_offsets, data_plane_group
 from spark_consumers.sinks import ResultSink, sink_of
 from topics import clients, reader
 from topics.admin import describe
-from topics.query.record import Beginning, read_beginning
+from topics.query.record import read_beginning
 from topics.query.settled import admitted
 from topics.state import TopicState
 from workbench.verify.core import DUE_WITHIN, Recomputed

@@ -22,11 +22,11 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException,
 
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from evenflow.settings.beginning import Beginning, encode_beginning, parse_beginning
 from partitioner_service.kafka import source
 from tests.columns_way import either_way
 from topics import clients, offsets
 from topics.query import record as query_record
-from topics.query.record import Beginning, encode_beginning, parse_beginning
 
 Row = tuple[bytes | None, list[tuple[str, bytes]]]
 """Value and headers of an input record."""

@@ -6,8 +6,8 @@ import pytest
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
+from evenflow.settings.beginning import Beginning
 from topics.query import settled
-from topics.query.record import Beginning
 from topics.state import TopicState
 
 SETTINGS = Settings(query={"name": "q"})

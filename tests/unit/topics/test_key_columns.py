@@ -9,16 +9,11 @@ import pytest
 from evenflow.errors import ConfigError
 from evenflow.queries import known
 from evenflow.settings import Settings
+from evenflow.settings.beginning import Beginning, as_begun, encode_beginning, parse_beginning
 from evenflow.settings.views import view
 from topics.query import record as query_record
 from topics.query import settled
-from topics.query.record import (
-    Beginning,
-    as_begun,
-    encode_beginning,
-    parse_beginning,
-    refuse_taken_key_columns,
-)
+from topics.query.record import refuse_taken_key_columns
 from topics.state import TopicState
 
 QUERY = {"name": "q", "key": ["shop", "product"], "aggregates": {"n": "count"}}

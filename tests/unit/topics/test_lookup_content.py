@@ -9,8 +9,9 @@ import pytest
 
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.settings import Settings
+from evenflow.settings.beginning import Beginning
 from evenflow.settings.identity import begun_lookup
-from topics.query.record import Beginning, refuse_changed, with_lookup_content
+from topics.query.record import refuse_changed, with_lookup_content
 
 
 @pytest.fixture

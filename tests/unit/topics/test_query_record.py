@@ -9,10 +9,17 @@ import pytest
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
-from evenflow.settings.beginning import IDENTITY_KEY, as_recorded
+from evenflow.settings.beginning import (
+    IDENTITY_KEY,
+    Beginning,
+    as_begun,
+    as_recorded,
+    encode_beginning,
+    parse_beginning,
+)
 from evenflow.settings.views import queries
 from topics.query import record as query_record
-from topics.query.record import Beginning, as_begun, encode_beginning, parse_beginning, refuse_changed
+from topics.query.record import refuse_changed
 
 SETTINGS = Settings(query={"name": "q", "where": "v > 1"}, input={"partitions": 1})
 BEGINNING = Beginning(identity=SETTINGS.identity(), input_id="in", begin={0: 5}, began_at=7)

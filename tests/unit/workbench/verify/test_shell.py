@@ -13,11 +13,11 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from evenflow.errors import DataLossError, IncompatibleStateError, ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
+from evenflow.settings.beginning import Beginning
 from partitioner_service.kafka.committed_state import data_plane_group
 from tests.unit.workbench.verify.pipeline_model import Topics
 from tests.unit.workbench.verify.test_reach import live
 from topics import clients
-from topics.query.record import Beginning
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, Report, shell
 
 
