@@ -41,11 +41,11 @@ class DemoOptions:
     time: str | None = None
     """Column of `input` with the event time. None: the file has no times, and gets 1,000 tuples a second."""
     time_unit: TimeUnit | None = None
-    """Unit of the numbers in the time column."""
+    """Unit of the time column. None means ms."""
     value: str | None = None
     """A column of numbers to sum, average and maximise."""
     format: FileFormat | None = None
-    """File format of `input`. None: by the ending of its name."""
+    """File format of `input`. None: its name or its content tells it."""
     delimiter: str | None = None
     """Field delimiter of CSV. None: the first rows show it."""
     header: bool = True
