@@ -20,11 +20,14 @@ Headers = list[tuple[str, bytes | str | None]]
 
 @dataclass(frozen=True, eq=False)
 class KeptHeaders:
-    """The headers of n records. Record i has the headers begins[i] .. begins[i + 1] - 1. begins: shape (n + 1,)."""
+    """The headers of n records."""
 
     begins: Int64s
+    """Record i has the headers begins[i] .. begins[i + 1] - 1. Shape (n + 1,)."""
     names: Payloads
+    """Of all headers, one record after the other."""
     values: Payloads
+    """Of the same headers."""
 
     def of(self, row: int) -> Headers | None:
         """The headers of this record, None if it has none."""
@@ -39,17 +42,20 @@ class KeptHeaders:
 
 @dataclass(frozen=True)
 class KeptRecord:
-    """A record with confluent-kafka's interface (`topics.records.Record`).
-
-    stamp: kind of the timestamp, and ms. failure: what Kafka says instead of a record, None for a record.
-    """
+    """A record with confluent-kafka's interface (`topics.records.Record`)."""
 
     place: tuple[str, int, int]
+    """Topic, partition and offset."""
     stamp: tuple[int, int]
+    """Kind of the timestamp, and ms."""
     raw_key: bytes | None
+    """None if the record has no key."""
     raw_value: bytes | None
+    """None if the record has no value."""
     beside: Headers | None = None
+    """The headers. None if there are none."""
     failure: KafkaError | None = None
+    """What Kafka says instead of a record. None for a record."""
 
     @classmethod
     def of(cls, raw: RawRecord, topic: str, partition: int) -> KeptRecord:
@@ -94,21 +100,26 @@ class KeptRecord:
 
 @dataclass(frozen=True, eq=False)
 class KeptRecords(Sequence[KeptRecord]):
-    """n records of one topic. A slice is a view.
-
-    partitions, offsets, stamps (ms), kinds (of the timestamps, as confluent-kafka numbers them): shape (n,). headers: None
-    if no record has any. first: the record of `headers` at which these begin.
-    """
+    """n records of one topic. A slice is a view. Arrays have shape (n,)."""
 
     topic: str
+    """Of all records."""
     partitions: Int64s
+    """Of each record."""
     offsets: Int64s
+    """Of each record in its partition."""
     stamps: Int64s
+    """Timestamps in ms."""
     kinds: Int32s
+    """Of the timestamps, as confluent-kafka numbers them."""
     keys: Payloads
+    """n entries, None for a record without a key."""
     values: Payloads
+    """n entries, None for a record without a value."""
     headers: KeptHeaders | None = None
+    """None if no record has any."""
     first: int = 0
+    """The record of `headers` at which these begin."""
 
     def append_times(self) -> Int64s:
         """When the broker appended each record, ms by its clock. -1 where the producer's timestamps are kept. Shape (n,)."""
