@@ -78,7 +78,7 @@ class Beginnings:
     """
 
     settings: Settings
-    """Those of the query that is controlled."""
+    """Settings of the query that is controlled."""
     _stages: dict[Stage, _Stage] = field(default_factory=dict)
     _pair: Pair | None = None
     _changing: bool = False

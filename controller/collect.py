@@ -61,11 +61,11 @@ class StageWords:
     """The newest records of a Spark stage."""
 
     word: Arrival[BatchRecord] | Arrival[HeartbeatRecord]
-    """Of a micro-batch or a heartbeat, whichever came last."""
+    """The newest record of either kind, a finished micro-batch or a heartbeat."""
     batch: Arrival[BatchRecord] | None = None
-    """Of a finished micro-batch. None before the first."""
+    """The newest record of a finished micro-batch. None before the first."""
     closing: Arrival[BatchRecord] | None = None
-    """Of a micro-batch that closed windows. None before the first."""
+    """The newest record of a micro-batch that closed windows. None before the first."""
 
 
 @dataclass

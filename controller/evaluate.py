@@ -98,7 +98,7 @@ class Evaluator:
     """Makes observations. Remembers how fast event time advances, what has begun lately, and how many there were."""
 
     settings: Settings
-    """Those of the query that is controlled."""
+    """Settings of the query that is controlled."""
     step: int = 0
     """Number of the newest observation, 0 before the first."""
     _times: deque[tuple[float, int]] = field(default_factory=deque)
@@ -168,7 +168,7 @@ class _Sight:
     """Everything that an observation is made of, at one moment."""
 
     settings: Settings
-    """Those of the query that is controlled."""
+    """Settings of the query that is controlled."""
     known: Collected
     """The newest records of each part."""
     partitioners: list[PartitionerRecord]

@@ -40,7 +40,7 @@ class BatchWork:
     """What every task of a micro-batch takes."""
 
     tuples: int
-    """In the micro-batch."""
+    """Tuples of the micro-batch."""
     keys: int
     """Distinct keys among them."""
     partials: int

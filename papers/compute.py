@@ -30,7 +30,7 @@ class _Job:
     section: str
     """The section to which all cells belong."""
     cells: tuple[Cell, ...]
-    """In the order in which they are measured."""
+    """Cells in the order in which they are measured."""
     plan: Plan
     """How large the run is."""
 

@@ -37,7 +37,7 @@ class DataSet:
     """Where a data set comes from, and its window."""
 
     title: str
-    """As the page names the data set."""
+    """Name of the data set on the page."""
     window_ms: int
     """The window that is measured, in ms of event time."""
     file: str | None

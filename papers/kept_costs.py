@@ -52,7 +52,7 @@ class Planning(_KeptCosts):
     buffer: float
     """A tuple is counted while the batch fills."""
     renew: float
-    """The same, and the key's place in the quasi-sorted list is renewed now and then (Alg. 1)."""
+    """A tuple is counted, and its key's place in the quasi-sorted list is renewed now and then (Alg. 1)."""
     sort: float
     """A key is listed when the batch has ended, by sorting."""
     read: float

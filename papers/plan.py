@@ -82,7 +82,7 @@ class Cell:
     workers: int
     """n. In the section `group-ahead` the most workers."""
     partitioner: str = ""
-    """With its options. Empty if the experiment has none."""
+    """The partitioner with its options. Empty if the experiment has none."""
 
     @property
     def key(self) -> str:
@@ -98,11 +98,11 @@ class Plan:
     size: Literal["full", "quick"]
     """A quick run shows that everything works, not what the papers say."""
     seeds: tuple[int, ...]
-    """Of streams and hashes. Figures are medians over them."""
+    """Seeds of streams and hashes. Figures are medians over them."""
     data: Path = field(compare=False)
     """Folder of the data sets."""
     processes: int = 1
-    """How many cells are measured at once."""
+    """How many processes measure cells at once."""
 
     @property
     def quick(self) -> bool:

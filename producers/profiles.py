@@ -115,9 +115,9 @@ class Sine(Curve):
     base: float
     """Mean rate, in tuples/s."""
     amplitude: float
-    """In tuples/s, at most the base."""
+    """Largest deviation from the base, in tuples/s. It is at most the base."""
     period: float
-    """In seconds."""
+    """Seconds from one peak to the next."""
 
     def due(self, elapsed: np.ndarray) -> np.ndarray:
         elapsed = np.asarray(elapsed, np.float64)
@@ -149,7 +149,7 @@ class Arrivals(Profile):
     gaps: Callable[[np.ndarray], np.ndarray]
     """Turns uniform draws in [0, 1) into gaps (s)."""
     seed: int
-    """Of the uniform draws."""
+    """Seed of the uniform draws."""
     _sums: list[float] = field(default_factory=lambda: [0.0], compare=False, repr=False)
 
     def send_times(self, first: int, event_times: np.ndarray, origin: int) -> np.ndarray:

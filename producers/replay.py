@@ -59,7 +59,7 @@ class ReplaySummary:
     unsent: int | None
     """None: the source is endless."""
     seconds: float
-    """From the start of sending to the end of the last flush."""
+    """Wall time from the start of sending to the end of the last flush."""
     ended: bool
     """Whether every partition got its end-of-stream marker."""
     interrupted: bool
@@ -368,9 +368,9 @@ class _Records:
     """Tuples as `Delivery.send` takes them."""
 
     values: list[bytes]
-    """Of the records, as they are sent."""
+    """Value of each record, as it is sent."""
     keys: list[bytes | None]
-    """Of the records. None: a record without a key."""
+    """Key of each record. None: a record without a key."""
     partitions: np.ndarray
     """The input partition of each record, int32, shape (n,)."""
     times: np.ndarray

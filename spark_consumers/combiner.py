@@ -131,9 +131,9 @@ class _Row(NamedTuple):
     """A record of the routed topic."""
 
     partition: int
-    """Of the routed topic."""
+    """Partition of the routed topic."""
     offset: int
-    """The record's place in the partition."""
+    """Offset of the record in this partition."""
     frame: pa.Buffer
     """Value of the record: the tuples of one worker."""
 

@@ -32,7 +32,7 @@ class Layout(twostep.Layout):
     part: bool = False
     """Whether this is a part of a summary, which emits all rows."""
     parts: tuple[Layout, ...] = ()
-    """Of a summary, the layouts of its parts."""
+    """Layouts of the parts of a summary. Empty for anything else."""
 
     @classmethod
     def from_settings(cls, settings: Settings, topic_id: str) -> Layout:

@@ -33,9 +33,9 @@ class Member:
     """One client in a consumer group."""
 
     client_id: str
-    """By which the client names itself."""
+    """Name that the client gives itself."""
     host: str
-    """From which the client is connected to the broker."""
+    """Address from which the client is connected to the broker."""
     partitions: tuple[int, ...]
     """Numbers of the partitions that the client owns, in ascending order."""
 

@@ -11,7 +11,7 @@ class TopicSpec:
     """What a topic must be. The replication factor comes from the settings."""
 
     name: str
-    """With the prefix of the query, if the topic belongs to one."""
+    """Full name of the topic, with the prefix of the query if it has one."""
     partitions: int
     """How many the topic is created with, and must have."""
     config: Mapping[str, str]
@@ -25,7 +25,7 @@ class TopicState:
     """What a topic is."""
 
     name: str
-    """As the broker knows the topic."""
+    """Full name of the topic."""
     topic_id: str
     """Kafka's id, which changes when a topic is made anew under its old name."""
     partitions: int

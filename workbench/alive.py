@@ -73,9 +73,9 @@ class Alive:
     """Who works on a query."""
 
     members: tuple[Member, ...]
-    """Those of the consumer group of the data plane."""
+    """Members of the consumer group of the data plane."""
     parts: tuple[Part, ...]
-    """In the order of their names, as far back as the newest telemetry reaches."""
+    """Parts of the pipeline in the order of their names, as far back as the newest telemetry reaches."""
     ignored: int = 0
     """How many of the newest records are no telemetry of this query."""
     unfit: int = 0

@@ -88,7 +88,7 @@ class Reply:
     answer: KeyAnswer | None = None
     """The answer, read and checked. None if there is none."""
     fields: dict[str, Any] | None = None
-    """The same answer as plain JSON, before it is read."""
+    """The same answer as plain JSON."""
     trouble: str = ""
     """Why there is no answer. Empty if there is one."""
 

@@ -81,9 +81,9 @@ class Check:
     findings: tuple[Finding, ...] = ()
     """What the look has found, and what verify could not recompute."""
     state_sizes: StateSizes | None = None
-    """None if the sample has no tuple."""
+    """What the sample would keep in state. None if it has no tuple."""
     look: Look | None = field(default=None)
-    """None if there was no sample."""
+    """The look at the sample. None if there was no sample."""
 
     @property
     def problems(self) -> bool:

@@ -64,9 +64,9 @@ class Page:
     """Rows of one window, the largest first."""
 
     window: Window | None
-    """None if there are no results."""
+    """The window whose rows these are. None if there are no results."""
     table: pa.Table
-    """Columns of `readable_schema`."""
+    """The rows, with the columns of `readable_schema`."""
     windows: int
     """How many windows have results."""
 

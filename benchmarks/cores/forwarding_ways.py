@@ -34,11 +34,11 @@ class ForwardingCase:
     entrant: str
     """Name of the partitioner in `ENTRANTS`."""
     workers: int
-    """To which the tuples are routed."""
+    """Workers to which the tuples are routed."""
     sources: int = 1
     """Instances that route the stream by turns."""
     tuples: int = 250_000
-    """In a pane."""
+    """Tuples of a pane."""
     blocks: int = 4
     """Blocks of each pane. Each is one micro-batch."""
     warm: int = SPAN
@@ -114,7 +114,7 @@ class Way:
     rows: int = 0
     """Result rows."""
     offset: int = 0
-    """That of the next blob."""
+    """Offset of the next blob."""
 
     def __post_init__(self) -> None:
         self.buckets = [PaneState(self.plan) for _ in range(BUCKETS)]

@@ -54,7 +54,7 @@ class Pipeline:
     panes: int = 60
     """Panes of a window."""
     seed: int = SEED
-    """Of the keys that are drawn."""
+    """Seed of the keys that are drawn."""
     pane: int = 1_000_000
     """The pane that is open."""
     block: int = 0

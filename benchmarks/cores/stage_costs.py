@@ -57,9 +57,9 @@ class StageSize:
     """How much is measured. Costs are slopes, whose other end has twice as many keys or tuples."""
 
     keys: int
-    """Of a window."""
+    """Keys of a window."""
     tuples: int
-    """Of a slide."""
+    """Tuples of a slide."""
     repetitions: int
     """How often each stage is timed. The least time counts."""
 

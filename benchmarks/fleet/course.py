@@ -22,7 +22,7 @@ class Phase(NamedTuple):
     """What happens before the first slide of a phase."""
 
     event: str
-    """In words."""
+    """What happens, in words."""
     runs: tuple[int, ...]
     """Numbers of the instances that run from then on."""
     kills: tuple[int, ...] = ()

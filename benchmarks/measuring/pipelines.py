@@ -47,9 +47,9 @@ class Running:
     """The processes of one query. `end` ends each of them by its process id."""
 
     settings: Settings
-    """Those with which the processes run."""
+    """Settings with which the processes run."""
     folder: Path
-    """In which the processes keep their files."""
+    """Folder in which the processes keep their files."""
     meter: CpuMeter
     """Counts the CPU seconds of the processes."""
     _children: list[ChildProcess] = field(default_factory=list)

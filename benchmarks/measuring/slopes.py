@@ -16,9 +16,9 @@ class Length:
     """A stream of a given length, and what it took."""
 
     tuples: int
-    """In the whole stream."""
+    """Tuples of the whole stream."""
     seconds: float
-    """From start to end."""
+    """Wall time from start to end."""
     used: Used
     """CPU seconds by process."""
     rows: int | None = None

@@ -34,7 +34,7 @@ class Speed:
     """How fast tuples went through."""
 
     tuples_per_second: float
-    """Over all of `tuples`."""
+    """The speed over all of `tuples`."""
     tuples: int
     """How many were measured."""
     used: Used

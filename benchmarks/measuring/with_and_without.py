@@ -23,9 +23,9 @@ class Piece:
     having: bool
     """Whether it was done with the thing whose cost is measured."""
     tuples: int
-    """How many the piece has."""
+    """Tuples of the piece."""
     seconds: float
-    """From start to end."""
+    """Wall time from start to end."""
     used: Used
     """CPU seconds by process."""
 

@@ -27,13 +27,13 @@ class Size(NamedTuple):
     slide: int
     """Tuples in a slide."""
     slides: int
-    """In a whole stream."""
+    """Slides of a whole stream."""
     window: int
     """Slides in a window."""
     change: int
     """Slide at which the stream `shift` changes."""
     seeds: tuple[int, ...]
-    """Of streams and hashes. Figures are medians over them."""
+    """Seeds of streams and hashes. Figures are medians over them."""
     plot: Path
     """Where the price curve is drawn."""
 

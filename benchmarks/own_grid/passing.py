@@ -47,7 +47,7 @@ class Cell(NamedTuple):
     name: str
     """The partitioner with its options."""
     seed: int
-    """Of the stream and the hashes."""
+    """Seed of the stream and the hashes."""
 
 
 def passing(size: Size) -> Iterator[str]:

@@ -98,17 +98,17 @@ class _Streams:
     """One stage, which works off the whole topic as often as it is asked to."""
 
     spark: SparkSession
-    """In which the stage runs, one stream after the other."""
+    """Session in which the streams run, one after the other."""
     settings: Settings
-    """Those of the query."""
+    """Settings of the query."""
     stage: Stage
     """"combine", "reduce" or "fused"."""
     folder: Path
-    """In which the streams keep their checkpoints."""
+    """Folder in which the streams keep their checkpoints."""
     meter: CpuMeter
     """Counts the CPU seconds of Spark and its Python."""
     tuples: int
-    """In the whole topic."""
+    """Tuples of the whole topic."""
     listened: float = 0.0
     """CPU seconds that the listener has taken in Python, by its thread's own clock."""
 

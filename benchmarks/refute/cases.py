@@ -40,7 +40,7 @@ class Case:
     period: float = 1.0
     """Slides in a period of the law."""
     workers: int = 64
-    """To which the tuples are routed."""
+    """Workers to which the tuples are routed."""
     sources: int = 1
     """Instances that route the stream."""
     disorder: float = 0.0
@@ -48,7 +48,7 @@ class Case:
     costs: str = ""
     """A law of what tuples cost (`own_grid.costs`). Empty: each costs 1."""
     seed: int = 1
-    """Of the stream and the hashes."""
+    """Seed of the stream and the hashes."""
 
     def stream(self, tuples: int) -> KeyedStream:
         """The tuples in arrival order."""

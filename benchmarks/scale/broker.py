@@ -29,7 +29,7 @@ class Transactions:
     """Transactions of one shape. Every frame is a record batch of its own."""
 
     partitions: int
-    """To which each transaction writes."""
+    """Partitions to which each transaction writes."""
     rounds: int
     """Frames that a transaction writes to each partition."""
     count: int
@@ -50,7 +50,7 @@ class Spent:
     """What one transaction takes."""
 
     seconds: float
-    """By the clock."""
+    """Wall time."""
     broker: float
     """CPU seconds of the broker."""
     client: float

@@ -70,9 +70,9 @@ class _Start:
     """One query whose input waits in its topic."""
 
     settings: Settings
-    """Those of the query."""
+    """Settings of the query."""
     folder: Path
-    """For the query's processes."""
+    """Folder for the query's processes."""
 
     @classmethod
     def prepare(cls, broker: EmbeddedBroker, folder: Path, *, tuples: int) -> _Start:

@@ -49,7 +49,7 @@ class Turn:
     triggers: int
     """How many micro-batches had rows."""
     seconds: float
-    """What these took together."""
+    """Seconds that these took together."""
     cpu: float
     """CPU seconds of the turn."""
 

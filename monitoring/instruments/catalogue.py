@@ -21,11 +21,11 @@ class Metric:
     name: str
     """Without `_total`, which counters get."""
     kind: Kind
-    """As Prometheus has it."""
+    """Type of the metric in Prometheus."""
     help: str
     """The meaning, as Prometheus and docs/metrics.md show it."""
     labels: tuple[str, ...] = ()
-    """Besides `query`, which every metric has."""
+    """Names of the labels besides `query`, which every metric has."""
     bounds: tuple[float, ...] = ()
     """Upper bounds of a histogram's ranges. Empty for other kinds."""
 

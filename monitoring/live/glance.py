@@ -69,7 +69,7 @@ class InstanceGlance:
     """A partitioner instance."""
 
     name: str
-    """By which the instance calls itself."""
+    """Name that the instance has in `partitioner.instance`."""
     rate: float | None
     """Tuples/s that it routes. None if it has not said."""
     keys: float | None
@@ -89,9 +89,9 @@ class InstanceGlance:
     silent: float
     """Seconds since it was heard."""
     exchange: ExchangeGlance | None = None
-    """None if it exchanges nothing with other instances."""
+    """State of the exchange. None if the instance exchanges nothing with others."""
     batches: BatchesGlance | None = None
-    """None if it routes tuple by tuple."""
+    """State of its micro-batches. None if the instance routes tuple by tuple."""
     standing: list[str] = field(default_factory=list)
     """What stands still, in words."""
     warnings: list[str] = field(default_factory=list)
@@ -131,7 +131,7 @@ class StageGlance:
     backlog: int | None
     """Frames or blobs that waited at the end of the last finished micro-batch."""
     running: float | None
-    """For how many seconds the present micro-batch has been running. None if none is."""
+    """Seconds that the present micro-batch has been running. None if none is."""
     first: bool
     """Whether no micro-batch of this process has ended yet."""
     slots: int | None
@@ -163,7 +163,7 @@ class ResultsGlance:
     latency_p50_s: float | None
     """Seconds from the input topic to the end of the micro-batch that half of the tuples took at most."""
     latency_p99_s: float | None
-    """The same for 99 % of the tuples."""
+    """Seconds from the input topic to the end of the micro-batch that 99 % of the tuples took at most."""
     emitted_p99_s: float | None
     """Seconds from the newest tuple of a window to its results, for 99 % of the result rows."""
     panes: int | None
@@ -177,7 +177,7 @@ class DecisionGlance:
     """A decision of the controller."""
 
     at: int
-    """In ms since 1970, by the controller's clock."""
+    """When the controller decided, in ms since 1970 by its clock."""
     policy: str
     """Name of the policy that decided."""
     zone: int | None
@@ -229,9 +229,9 @@ class Glance:
     instances: list[InstanceGlance]
     """The longest silent first."""
     stages: list[StageGlance]
-    """In the order of their names."""
+    """The Spark stages, in the order of their names."""
     results: ResultsGlance | None
-    """None before the first micro-batch of a stage that reduces."""
+    """The newest results. None before the first micro-batch of a stage that reduces."""
     hottest: list[dict[str, Any]]
     """The hottest keys of all instances together, as plain JSON, the hottest first."""
     points: list[tuple[int, str, float]]

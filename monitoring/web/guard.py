@@ -29,11 +29,11 @@ class Refusal:
     """An answer in place of a page."""
 
     status: int
-    """Of HTTP."""
+    """HTTP status code."""
     text: str
     """What is wrong and what to do."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Besides the usual ones."""
+    """Headers besides the usual ones."""
 
 
 class Guard:

@@ -47,7 +47,7 @@ class Scheduling:
     group: int
     """Batches of a group."""
     cost: float
-    """Of scheduling one batch or one group, in batch intervals."""
+    """Time that scheduling one batch or one group takes, in batch intervals."""
 
     @property
     def share(self) -> float:
@@ -77,7 +77,7 @@ class Course:
     loads: Float64s
     """W, processing time over the interval."""
     delays: Float64s
-    """From a batch's completion to the end of its work, in intervals."""
+    """Time from a batch's completion to the end of its work, in intervals."""
     p: Int64s
     """Workers of each batch."""
 

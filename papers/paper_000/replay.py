@@ -60,7 +60,7 @@ class Share(NamedTuple):
     held_keys: Int64s
     """Keys in windows of a combiner, shape (slides, combiners)."""
     finished: Int64s
-    """Those of these keys that the combiner finishes, same shape."""
+    """Keys of `held_keys` that the combiner finishes, same shape."""
     sent: Int64s
     """Partial results that the combiner sends, same shape."""
     received: Int64s
@@ -137,7 +137,7 @@ class _Slide(NamedTuple):
     presence: Bools
     """Which combiner has which key in the slide, shape (keys, combiners)."""
     window_presence: Bools
-    """The same for the window."""
+    """Which combiner has which key in the window, shape (keys, combiners)."""
 
 
 def _slides(routing: Routing, *, span: int, first: int) -> Iterator[_Slide]:

@@ -71,9 +71,9 @@ class Run:
     scenario: Scenario
     """Number of combiners and partitioners, and the window."""
     messages: int = 0
-    """As in `Talk`."""
+    """Messages to the reducer, as in `Talk`."""
     told_bytes: int = 0
-    """As in `Talk`."""
+    """Bytes of messages and tables, as in `Talk`."""
 
 
 def run(

@@ -34,11 +34,11 @@ class _Heard(NamedTuple):
     """The newest table."""
 
     table: Table
-    """As its maker sent it."""
+    """The table as its maker sent it."""
     at: float
     """When it was heard, in seconds of the monotonic clock."""
     wall: float
-    """The same in seconds since 1970."""
+    """When it was heard, in seconds since 1970."""
 
 
 class Figures:

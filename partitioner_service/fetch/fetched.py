@@ -29,17 +29,17 @@ class Fetched:
     partitions: Int64s
     """Input partition of each record, ascending, shape (n,)."""
     offsets: Int64s
-    """Of each record in its partition, shape (n,)."""
+    """Offset of each record in its partition, shape (n,)."""
     arrival: Int64s
     """Where each record came among all records of the fetch, shape (n,)."""
     values: Payloads
-    """Of the records, n entries."""
+    """Value of each record, n entries."""
     records: Sequence[Record]
     """The records themselves, n entries, for what is seldom asked of them."""
     keys: Payloads | None = None
-    """Of the records, n entries. None if they have to be asked of `records`."""
+    """Key of each record, n entries. None if they have to be asked of `records`."""
     stamps: Int64s | None = None
-    """Timestamps in ms, -1 for none, shape (n,). None if they have to be asked of `records`."""
+    """Timestamp of each record in ms, -1 for none, shape (n,). None if they have to be asked of `records`."""
     events: Sequence[tuple[int, Record]] = ()
     """Errors and ends of logs, each with the number of records that came before it."""
     astray: Sequence[Record] = ()

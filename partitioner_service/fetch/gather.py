@@ -32,13 +32,13 @@ class Functions(NamedTuple):
     """Addresses of librdkafka's functions."""
 
     timestamp: np.uint64
-    """Of `rd_kafka_message_timestamp`."""
+    """Address of `rd_kafka_message_timestamp`."""
     headers: np.uint64
-    """Of `rd_kafka_message_headers`."""
+    """Address of `rd_kafka_message_headers`."""
     header: np.uint64
-    """Of `rd_kafka_header_get_all`."""
+    """Address of `rd_kafka_header_get_all`."""
     destroy: np.uint64
-    """Of `rd_kafka_message_destroy`."""
+    """Address of `rd_kafka_message_destroy`."""
 
 
 class Measures(NamedTuple):
@@ -47,23 +47,23 @@ class Measures(NamedTuple):
     errors: Int32s
     """Kafka's error codes, 0 for a record."""
     partitions: Int64s
-    """Of the messages."""
+    """Partition of each message."""
     offsets: Int64s
-    """Of the messages in their partitions."""
+    """Offset of each message in its partition."""
     stamps: Int64s
-    """Timestamps in ms."""
+    """Timestamp of each message, in ms."""
     kinds: Int32s
-    """Of the timestamps, as librdkafka numbers them."""
+    """Kind of each timestamp, as librdkafka numbers them."""
     value_sizes: Int64s
-    """Bytes of the values, -1 for none."""
+    """Bytes of each value, -1 for none."""
     key_sizes: Int64s
-    """Bytes of the keys, -1 for none."""
+    """Bytes of each key, -1 for none."""
     header_counts: Int64s
-    """Headers of each message."""
+    """Number of headers of each message."""
     name_bytes: Int64s
-    """Bytes of the names of its headers."""
+    """Bytes of the names of these headers."""
     held_bytes: Int64s
-    """Bytes of the values of its headers."""
+    """Bytes of the values of these headers."""
 
     @classmethod
     def room(cls, count: int) -> Measures:

@@ -25,9 +25,9 @@ class KeptHeaders:
     begins: Int64s
     """Record i has the headers begins[i] .. begins[i + 1] - 1. Shape (n + 1,)."""
     names: Payloads
-    """Of all headers, one record after the other."""
+    """Names of all headers, one record after the other."""
     values: Payloads
-    """Of the same headers."""
+    """Values of the same headers."""
 
     def of(self, row: int) -> Headers | None:
         """The headers of this record, None if it has none."""
@@ -49,9 +49,9 @@ class KeptRecord:
     stamp: tuple[int, int]
     """Kind of the timestamp, and ms."""
     raw_key: bytes | None
-    """None if the record has no key."""
+    """Bytes of the key. None if the record has none."""
     raw_value: bytes | None
-    """None if the record has no value."""
+    """Bytes of the value. None if the record has none."""
     beside: Headers | None = None
     """The headers. None if there are none."""
     failure: KafkaError | None = None
@@ -103,21 +103,21 @@ class KeptRecords(Sequence[KeptRecord]):
     """n records of one topic. A slice is a view. Arrays have shape (n,)."""
 
     topic: str
-    """Of all records."""
+    """The one topic of all records."""
     partitions: Int64s
-    """Of each record."""
+    """Partition of each record."""
     offsets: Int64s
-    """Of each record in its partition."""
+    """Offset of each record in its partition."""
     stamps: Int64s
-    """Timestamps in ms."""
+    """Timestamp of each record, in ms."""
     kinds: Int32s
-    """Of the timestamps, as confluent-kafka numbers them."""
+    """Kind of each timestamp, as confluent-kafka numbers them."""
     keys: Payloads
-    """n entries, None for a record without a key."""
+    """Key of each record, None for a record without one."""
     values: Payloads
-    """n entries, None for a record without a value."""
+    """Value of each record, None for a record without one."""
     headers: KeptHeaders | None = None
-    """None if no record has any."""
+    """Headers of the records. None if no record has any."""
     first: int = 0
     """The record of `headers` at which these begin."""
 

@@ -30,7 +30,7 @@ class Widths:
     """How large a column of texts can become that is made of a block."""
 
     growth: Growth = Growth()  # noqa: RUF009 - a Growth is immutable
-    """Of the column that grows most."""
+    """Growth of the column that grows most."""
     exploded: bool = False
     """Whether records are taken apart."""
     repeats: bool = False

@@ -51,11 +51,11 @@ class TopicIds(NamedTuple):
     """Kafka's ids of the topics that committed state belongs to. A topic that is made anew has another id."""
 
     input: str
-    """Of the input topic."""
+    """Id of the input topic."""
     routed: str
-    """Of the topic of frames."""
+    """Id of the topic of frames."""
     rejected: str
-    """Of the topic of rejected records."""
+    """Id of the topic of rejected records."""
 
 
 class Stopping(EvenflowError):

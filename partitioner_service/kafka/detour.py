@@ -180,9 +180,9 @@ class _OpenBatch:
     """A batch that is handed over."""
 
     batch: RawBatch
-    """As it stands in the log."""
+    """The batch as it stands in the log."""
     records: Iterator[RawRecord]
-    """Those of the batch that are not handed over yet."""
+    """Records of the batch that are not handed over yet."""
 
 
 class _Connection:
@@ -205,8 +205,8 @@ class _Request(NamedTuple):
     """One fetch that is on its way."""
 
     partition: int
-    """Of the input topic."""
+    """Partition of the input topic."""
     offset: int
-    """From which on records are asked for."""
+    """Offset from which on records are asked for."""
     answer: Future[RawFetch | None]
     """What the fetch will bring. It is None if the offset is gone."""

@@ -36,7 +36,7 @@ class Saved(NamedTuple):
     snapshot: bytes
     """State of a partitioner, in its own encoding."""
     epoch: int
-    """Of the plan that was in force."""
+    """Epoch of the plan that was in force."""
     own: bool
     """Whether this instance made the snapshot."""
 

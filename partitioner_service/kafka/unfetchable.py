@@ -29,7 +29,7 @@ class Unfetchable:
     """A batch that cannot be fetched."""
 
     partition: int
-    """Of the input topic."""
+    """Partition of the input topic that holds the batch."""
     offset: int
     """The batch's first offset that is not read yet."""
     why: str

@@ -34,7 +34,7 @@ class Elements(NamedTuple):
     block: Block
     """The elements, as for n records."""
     cells: Cells
-    """Those of the elements' own columns."""
+    """Cells of the elements' own columns."""
     faults: Faults
     """What is wrong with each element."""
 

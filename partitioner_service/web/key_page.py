@@ -43,11 +43,11 @@ class Page:
     """An answer over HTTP."""
 
     status: int
-    """Of HTTP."""
+    """HTTP status code."""
     answer: Mapping[str, Any] | None = None
     """The answer for the key that was asked for. None if there is none."""
     trouble: tuple[str, str] | None = None
-    """In place of an answer, what is wrong, and a hint."""
+    """What is wrong, and a hint, in place of an answer. None if nothing is."""
 
 
 def question_of(raw_path: str, accept: str) -> Question:

@@ -20,7 +20,7 @@ class Folder:
     """
 
     spark: SparkSession
-    """Its Hadoop reaches the folder."""
+    """Session whose Hadoop file systems reach the folder."""
     location: str
     """Path or URI of the folder."""
 

@@ -42,9 +42,9 @@ class Checkpoint:
     """The checkpoint of one run of a stage."""
 
     spark: SparkSession
-    """Its Hadoop reaches the checkpoint."""
+    """Session whose Hadoop file systems reach the checkpoint."""
     settings: Settings
-    """Those of the query."""
+    """Settings of the query."""
     stage: Stage
     """The stage whose checkpoint it is."""
     within: str = ""

@@ -58,7 +58,7 @@ class Owner:
     query: str
     """Name of the query."""
     fingerprint: str
-    """That of the query's settings."""
+    """Fingerprint of the query's settings."""
     run: str
     """Random word that each checkpoint gets and keeps."""
 
@@ -162,7 +162,7 @@ class ResultFiles:
     owner: Owner
     """What the marker of the folder says."""
     epoch: int
-    """Of the driver. It decides where the driver's tasks write."""
+    """Epoch of the driver. It decides where the driver's tasks write."""
     _batches: int = field(default=0, init=False)
 
     def prepare(self) -> None:

@@ -54,11 +54,11 @@ class Coordinate:
     """A Maven coordinate, written `group:artifact:version`."""
 
     group: str
-    """Who publishes the artifact, such as "org.apache.spark"."""
+    """Publisher of the artifact, such as "org.apache.spark"."""
     artifact: str
     """Name of the artifact within the group."""
     version: str
-    """As the publisher writes it."""
+    """Version of the artifact, such as "4.0.1"."""
 
     @classmethod
     def parse(cls, text: str) -> Coordinate:

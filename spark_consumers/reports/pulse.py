@@ -21,7 +21,7 @@ class Beat:
     batch: int | None
     """The last finished micro-batch. None before the first."""
     running_ms: int | None
-    """For how long the present micro-batch has been running. None if the stage is idle."""
+    """Milliseconds that the present micro-batch has been running. None if the stage is idle."""
 
 
 class Run(NamedTuple):

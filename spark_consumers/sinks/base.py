@@ -60,7 +60,7 @@ class Found:
     """The checkpoint with which this query began to write to this place before. None if it never has, or if
     the present checkpoint has begun a micro-batch."""
     run: str | None
-    """As in `Start`. None if the checkpoint is new."""
+    """Random word of the checkpoint, as in `Start`. None if the checkpoint is new."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,11 +68,11 @@ class Start:
     """What a sink is given when the stream begins."""
 
     spark: SparkSession
-    """In which the stage runs."""
+    """Session in which the stage runs."""
     run: str
     """Random word that was drawn when the checkpoint was made."""
     epoch: int
-    """Of this driver."""
+    """Epoch of this driver."""
 
 
 class ResultSink(ABC):

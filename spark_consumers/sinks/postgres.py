@@ -67,9 +67,9 @@ class Table:
     host: str
     """Name or address of the server."""
     port: int | None
-    """Of the server."""
+    """Port of the server."""
     user: str | None
-    """Who connects. The password is no part of the address."""
+    """User who connects. The password is no part of the address."""
     database: str
     """Name of the database."""
     schema: str | None
@@ -200,9 +200,9 @@ class Upsert:
     keys: Sequence[str]
     """Columns of the table's primary key."""
     run: str
-    """As in `Start`."""
+    """Random word of the checkpoint, as in `Start`."""
     epoch: int
-    """As in `Start`."""
+    """Epoch of the driver, as in `Start`."""
 
     def commit(self, rows: pa.Table, batch: int) -> None:
         """Upsert the rows and note the micro-batch, unless it or a later one is noted.

@@ -36,7 +36,7 @@ class Bomb:
     last: int
     """Last offset of the batch."""
     codec: str
-    """By which the batch is compressed."""
+    """Compression of the batch, such as "gzip"."""
     compressed: int
     """Bytes of the batch as the broker holds it."""
     most: int

@@ -56,9 +56,9 @@ class RawRecord(NamedTuple):
     stamp: tuple[int, int]
     """The kind of its timestamp as confluent-kafka numbers them, and ms since 1970."""
     key: bytes | None
-    """None if the record has none."""
+    """Bytes of the key. None if the record has none."""
     value: bytes | None
-    """None if the record has none."""
+    """Bytes of the value. None if the record has none."""
     headers: list[tuple[str, bytes | str | None]]
     """Pairs (name, value), in the order of the record."""
 
@@ -197,7 +197,7 @@ class RawFetch(NamedTuple):
     """What one fetch brought."""
 
     batches: Sequence[RawBatch]
-    """In order of their offsets."""
+    """Batches in the order of their offsets."""
     aborted: Sequence[tuple[int, int]]
     """(producer's id, first offset) of aborted transactions that reach into the fetch."""
     end: int

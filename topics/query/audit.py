@@ -35,7 +35,7 @@ class AuditEntry:
     """What was done to a query."""
 
     action: Action
-    """Kind of the action."""
+    """The command that did it."""
     what: str
     """What was done, as a sentence."""
     who: str

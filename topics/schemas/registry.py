@@ -60,7 +60,7 @@ class RegisteredSchema:
     """A schema of the registry."""
 
     id: int
-    """By which records name the schema."""
+    """Number by which records name the schema."""
     form: str
     """"avro", "protobuf" or another type of the registry, in small letters."""
     texts: tuple[str, ...]

@@ -38,21 +38,21 @@ class DemoResult:
     tuples: int
     """Tuples that the partitioner read."""
     routed: int
-    """Those of them that it sent to a worker."""
+    """Tuples that it sent to a worker."""
     rejected: int
-    """Those of them that went to the rejected topic."""
+    """Tuples that it wrote to the rejected topic."""
     windows: int
     """Windows of the query (not of its views) that were compared."""
     rows: int
     """Result rows in those windows."""
     differences: int
-    """Those of the query, its views and its summaries together."""
+    """Differences of the query, its views and its summaries together."""
     window_imbalance: float
     """Mean over windows of (max load - mean load) / tuples."""
     ksr: float
     """Mean over consecutive windows of the replication factor."""
     seconds: float
-    """From the first tuple to the last window, the start of Spark included."""
+    """Wall time from the first tuple to the last window, the start of Spark included."""
     tuples_per_second: float
     """`tuples` divided by `seconds`."""
     latency_p50_ms: float | None

@@ -39,7 +39,7 @@ class DoctorReport:
     """What the doctor says."""
 
     findings: Sequence[Finding]
-    """In the order in which they are printed."""
+    """Findings in the order in which they are printed."""
     look: Look | None = None
     """What the doctor saw in the input topic. None if it did not look."""
     toml: str = ""

@@ -64,11 +64,11 @@ class LoopOptions:
     partitions_per_slot: int = 2
     """How many workers share a core."""
     batch_interval: int = 5_000
-    """Of the Spark stages, in ms."""
+    """Batch interval of the Spark stages, in ms."""
     wait: float = 600.0
     """Microseconds that the combiner waits for each tuple, as if computing it were costly."""
     ports: WebPorts = field(default_factory=WebPorts)
-    """Those of the web servers of the parts."""
+    """Ports of the parts' web servers."""
     slo_ms: float = SLO_MS
     """Objective for the latency."""
     partitioner: str = "evenflow"
@@ -99,7 +99,7 @@ class LoopResult:
     """A course, how good it was, and whether every result was exact."""
 
     options: LoopOptions
-    """With which the loop ran."""
+    """Options with which the loop ran."""
     course: Course
     """What happened from the first tuple to the last window."""
     verdict: Verdict

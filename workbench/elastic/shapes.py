@@ -21,7 +21,7 @@ class Shape:
     name: str
     """The value of `evenflow demo --profile` that selects it."""
     profile: str
-    """Of the stream's rate, as `evenflow replay --profile` takes it."""
+    """Profile of the stream's rate, as `evenflow replay --profile` takes it."""
     source: str
     """A generator with its options."""
     seconds: float

@@ -49,7 +49,7 @@ class Remains:
     folders: tuple[Folder, ...]
     """Checkpoints and, if asked for, results."""
     stays: tuple[str, ...]
-    """In words, what stays although it belongs to the query."""
+    """What stays although it belongs to the query, in words."""
 
     @property
     def empty(self) -> bool:

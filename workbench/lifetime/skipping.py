@@ -33,9 +33,9 @@ class Outcome:
     """What became of an order."""
 
     order: SkipOrder
-    """Which offsets to skip, and who asked for it."""
+    """The order: which offsets to skip, and who asked for it."""
     done: bool | None
-    """None while nobody has obeyed or refused the order."""
+    """Whether the order was obeyed. None while nobody has obeyed or refused it."""
     words: str
     """The outcome as a sentence."""
 

@@ -51,7 +51,7 @@ class PartitionSample:
     """One partition of the sample."""
 
     partition: int
-    """Its number in the input topic."""
+    """Number of the partition in the input topic."""
     length: int
     """Offsets that the partition holds."""
     records: int
@@ -76,7 +76,7 @@ class UnreadableGroup:
     count: int
     """How many records these are."""
     reason: str
-    """In the partitioner's words, for the first of them."""
+    """Reason in the partitioner's words, for the first of these records."""
     example: bytes | None
     """The value of that record."""
 
@@ -118,10 +118,10 @@ class SampleFacts:
     kept: int
     """Tuples that the query's condition keeps."""
     costs: Float64s | None = None
-    """Of the kept tuples, as `partitioner.cost` computes them, not yet whole or within the range. None if
-    each tuple costs 1."""
+    """Costs of the kept tuples, as `partitioner.cost` computes them, not yet whole or within the range. None
+    if each tuple costs 1."""
     lookup: LookupFacts | None = None
-    """None without a lookup file."""
+    """Facts of the lookup file. None without one."""
 
     @property
     def rejected(self) -> int:

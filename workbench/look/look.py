@@ -36,11 +36,11 @@ class Look:
     """What a look at a sample has found."""
 
     settings: Settings
-    """As they were when the look began."""
+    """Settings as they were when the look began."""
     facts: SampleFacts
     """The sample as these settings read it."""
     findings: tuple[Finding, ...]
-    """In the order in which they are printed."""
+    """Findings in the order in which they are printed."""
     proposal: Changes
     """All changes that make `settings` fit the sample."""
     now: int

@@ -32,19 +32,19 @@ class Stretch:
     """
 
     partition: int
-    """Its number in the topic."""
+    """Number of the partition in its topic."""
     length: int
     """Offsets that the partition holds."""
     ended: bool = False
     """Whether a marker was among the records."""
     values: list[bytes | None] = field(default_factory=list)
-    """As they stand in the topic."""
+    """Values as they stand in the topic."""
     keys: list[bytes | None] = field(default_factory=list)
     """Record keys."""
     timestamps: list[int] = field(default_factory=list)
-    """In ms, and -1 if the record has none."""
+    """Timestamps in ms, -1 for a record without one."""
     offsets: list[int] = field(default_factory=list)
-    """In ascending order."""
+    """Offsets in ascending order."""
     gaps: list[int] = field(default_factory=list)
     """Positions of records before which the sample leaves others out."""
 
@@ -70,7 +70,7 @@ class TopicRecords:
     """A sample of a topic."""
 
     topic: str
-    """Its name."""
+    """Name of the topic that was sampled."""
     stretches: tuple[Stretch, ...]
     """One for each partition of the topic. It is empty if the partition is."""
 

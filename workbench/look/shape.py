@@ -48,7 +48,7 @@ class Column:
     """What a column of the sample holds."""
 
     name: str
-    """Of the column. A field within an object is named by its path, such as "outer.inner"."""
+    """Name of the column. A field within an object is named by its path, such as "outer.inner"."""
     kinds: Mapping[Kind, int]
     """Kind -> number of records that hold it."""
     examples: tuple[Any, ...]

@@ -29,7 +29,7 @@ class Example:
     offset: int
     """The record's place in it."""
     value: bytes | None
-    """As it stands in the topic."""
+    """Value of the record as it stands in the topic."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Group:
     """Strays of one cause."""
 
     cause: str
-    """In words such as "are in s"."""
+    """The cause in words, such as "are in s"."""
     count: int
     """How many strays have this cause."""
     example: Example
@@ -168,7 +168,7 @@ class _Cause(NamedTuple):
     kind: str
     """One word for the cause."""
     words: str
-    """The same for a person."""
+    """The cause for a person, such as "are in s, not ms"."""
     which: Bools
     """The strays, shape (n,)."""
 

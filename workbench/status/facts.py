@@ -19,13 +19,13 @@ class PartitionFacts:
     """One input partition: what its log holds, and the state that partitioners have committed for it."""
 
     partition: int
-    """Its number in the input topic."""
+    """Number of the partition in the input topic."""
     log_begin: int
     """First offset that the broker still has."""
     log_end: int
     """Offset behind the newest record."""
     state: PartitionState | None
-    """None before the query has begun."""
+    """State that partitioners have committed. None before the query has begun."""
     watermark: int | None
     """Event time (ms) that the partition has reached. None before the first tuple."""
     mark: int | None
@@ -38,7 +38,7 @@ class PartitionFacts:
     out_of_orderness: int = 0
     """By how much (ms) a tuple may be behind that is read next."""
     out_of_orderness_from: int | None = None
-    """The offset from which on this holds. None before the query has begun."""
+    """The offset from which on this `out_of_orderness` holds. None before the query has begun."""
 
     @classmethod
     def of(
@@ -140,9 +140,9 @@ class ViewFacts:
     """A view of the query."""
 
     name: str
-    """That of the view in the query."""
+    """Name of the view in the query."""
     windows: WindowFacts
-    """Those of the view's own results."""
+    """Windows of the view's own results."""
     stages: tuple[StageFacts, ...]
     """Spark stages that work for the view alone."""
 
@@ -164,15 +164,15 @@ class Facts:
     partitions: tuple[PartitionFacts, ...]
     """One entry for each input partition."""
     rejected: Rejected
-    """Among the newest records of the rejected topic."""
+    """What the newest records of the rejected topic are."""
     windows: WindowFacts
-    """Those of the query's own results."""
+    """Windows of the query's own results."""
     workers: int
     """p of the settings, in use until a plan says otherwise."""
     plan: PlanFacts | None
-    """None if no plan has been published."""
+    """The newest published plan. None if there is none."""
     members: tuple[Member, ...]
-    """Those of the consumer group of the data plane."""
+    """Members of the consumer group of the data plane."""
     parts: tuple[Part, ...]
     """The newest telemetry of each part."""
     ignored: int
@@ -180,11 +180,11 @@ class Facts:
     stages: tuple[StageFacts, ...]
     """The Spark stages of the query, without those of its views."""
     troubles: tuple[str, ...]
-    """In words, what could not be read and why."""
+    """What could not be read and why, in words."""
     idle_timeout: int | None
-    """That of the settings, in ms."""
+    """The settings' `idle_timeout`, in ms."""
     leap: str | None = None
-    """In words, that idle partitions do not follow the one with new tuples. None if all follow."""
+    """Says that idle partitions do not follow the one with new tuples. None if all follow."""
     unfit: int = 0
     """How many result values are null because they did not fit, as far back as the newest telemetry
     reaches."""

@@ -19,7 +19,7 @@ class Right:
     """What a part may do with a resource of Kafka."""
 
     kind: Kind
-    """Kind of the resource."""
+    """What `name` names: a topic, a consumer group or a transactional id."""
     name: str
     """Name of the resource, or the beginning of its name."""
     operations: tuple[Operation, ...]

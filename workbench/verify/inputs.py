@@ -72,13 +72,13 @@ class Committed:
     """What the partitioner committed for one input partition."""
 
     partition: int
-    """Its number in the input topic."""
+    """Number of the partition in the input topic."""
     offset: int
-    """That of the next record to read."""
+    """Offset of the next record to read."""
     begin: int = 0
     """Offset at which the query began to read."""
     began_again: int | None = None
-    """The same as the committed state has it. None: equal to `begin`."""
+    """The same offset as the committed state has it. None: equal to `begin`."""
     max_time: int | None
     """Largest accepted event time (ms). None if no tuple was accepted."""
     mark: int
@@ -90,11 +90,11 @@ class Committed:
     read: int
     """Tuples read before `offset`."""
     routed: int
-    """Those of them that were sent to a worker."""
+    """Tuples before `offset` that were sent to a worker."""
     rejected: int
-    """Those of them that went to the rejected topic."""
+    """Tuples before `offset` that went to the rejected topic."""
     filtered: int = 0
-    """Those of them that `query.where` dropped."""
+    """Tuples before `offset` that `query.where` dropped."""
     max_jumps: tuple[tuple[int, int | None], ...] = ()
     """(offset, `max_jump` in ms or None for off) for each change since the query began."""
     disorders: tuple[tuple[int, int], ...] = ()

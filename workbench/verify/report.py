@@ -24,7 +24,7 @@ class Lost:
     """One input partition of which records are gone, or can no longer be judged."""
 
     partition: int
-    """Its number in the input topic."""
+    """Number of the partition in the input topic."""
     before: int
     """The records below this offset are lost."""
     tuples: int
@@ -60,10 +60,10 @@ class Difference:
     got: int | float | str | None = None
     """What the results say."""
     partition: int | None = None
-    """Of the input record. For `duplicate`, `placement`, `uncounted` and `malformed`: of the results record,
-    or of the rejected record that is malformed."""
+    """Partition of the input record. For `duplicate`, `placement`, `uncounted` and `malformed`: of the
+    results record, or of the rejected record that is malformed."""
     offset: int | None = None
-    """Of the same record."""
+    """Offset of the same record."""
 
     def __str__(self) -> str:
         where = []
@@ -83,27 +83,27 @@ class Counters:
     """Tuples of one input partition below its committed offset, as counted here and as committed."""
 
     partition: int
-    """Its number in the input topic."""
+    """Number of the partition in the input topic."""
     offset: int
     """The committed offset."""
     read: int
     """Tuples as verify counts them."""
     routed: int
-    """Those that verify would send to a worker."""
+    """Tuples that verify would send to a worker."""
     rejected: int
-    """Those that verify would reject."""
+    """Tuples that verify would reject."""
     committed_read: int
     """Tuples that the partitioner says it read."""
     committed_routed: int
-    """Those that it says it sent to a worker."""
+    """Tuples that the partitioner says it sent to a worker."""
     committed_rejected: int
-    """Those that it says it rejected."""
+    """Tuples that the partitioner says it rejected."""
     ended: bool
     """Whether every announced producer has ended."""
     filtered: int = 0
     """Tuples that `query.where` drops, as verify counts them."""
     committed_filtered: int = 0
-    """Those that the partitioner says it dropped."""
+    """Tuples that the partitioner says it dropped."""
     unannounced: int = 0
     """Tuples of an ended partition beyond those that its producers' markers announce."""
 
@@ -123,7 +123,7 @@ class Reach:
     seconds: float
     """How long, by verify's own clock, the pending windows have been due at least."""
     bound: float
-    """For how many seconds windows may be pending."""
+    """Seconds for which windows may be pending."""
 
     @property
     def in_time(self) -> bool:
@@ -148,11 +148,11 @@ class Skipped:
     """Offsets that nobody could fetch."""
 
     partition: int
-    """Of the input topic."""
+    """Partition of the input topic."""
     first: int
-    """The first such offset."""
+    """The first skipped offset."""
     last: int
-    """The last such offset."""
+    """The last skipped offset."""
     why: str
     """Who ordered to skip them, and why."""
 
@@ -340,7 +340,7 @@ class Findings:
     kinds: dict[str, int] = field(default_factory=dict)
     """Kind -> number of differences."""
     examples: list[Difference] = field(default_factory=list)
-    """In the order in which they were found."""
+    """Differences in the order in which they were found."""
 
     def add(self, difference: Difference) -> None:
         """Add one difference."""

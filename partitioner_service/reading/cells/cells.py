@@ -59,7 +59,7 @@ class Cells(NamedTuple):
     """The number in a VALUE cell of a column that needs a whole number or a truth value (1 or 0). Of an ANY
     column, what the cell holds."""
     floats: Float64s
-    """The same for a column that needs a float. Shape (1, 1) if no column needs one."""
+    """The number in a VALUE cell of a column that needs a float. Shape (1, 1) if no column needs one."""
 
     @classmethod
     def of(cls, kinds: Int64s, rows: int) -> Cells:

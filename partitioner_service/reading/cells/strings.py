@@ -186,7 +186,7 @@ class _Spans(NamedTuple):
     """The cells of one column. The arrays have shape (rows,)."""
 
     states: UInt8s
-    """As in `Cells`."""
+    """State of each cell, as in `Cells`."""
     begins: Int64s
     """Where the text of a cell begins in the block."""
     lengths: Int32s

@@ -36,7 +36,7 @@ class Texts(NamedTuple):
     data: UInt8s
     """All texts, one after the other, in UTF-8."""
     valid: Bools
-    """Which texts are not null."""
+    """Whether each text is there and not null."""
 
 
 def text_parts(texts: pa.StringArray) -> Texts:

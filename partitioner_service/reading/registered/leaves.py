@@ -61,9 +61,9 @@ class Leaf:
     logical: str = ""
     """One of date, decimal, uuid, or the unit of a timestamp (ms, us, ns). Empty for other types."""
     scale: int = 0
-    """Of a decimal."""
+    """Digits behind the point, if the leaf is a decimal."""
     symbols: tuple[tuple[int, str], ...] = ()
-    """(number, name) pairs of an enum."""
+    """(number, name) pairs, if the leaf is an enum."""
 
 
 class Raw(NamedTuple):

@@ -86,11 +86,11 @@ class Tables(NamedTuple):
     fields: Rows
     """Array of FIELD. The fields of message m are rows bounds[m] to bounds[m + 1]."""
     bounds: Int64s
-    """See `fields`."""
+    """Where the fields of each message begin in `fields`, and where those of the last one end."""
     defaults: Rows
     """Array of DEFAULT. Those of message m are rows default_bounds[m] to default_bounds[m + 1]."""
     default_bounds: Int64s
-    """See `defaults`."""
+    """Where the defaults of each message begin in `defaults`, and where those of the last one end."""
     clears: Int64s
     """Columns that fields of a oneof empty (FIELD says which)."""
 

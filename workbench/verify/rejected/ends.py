@@ -14,7 +14,7 @@ class End:
     """Where a partition ended."""
 
     offset: int
-    """That of the marker with which all announced producers had ended."""
+    """Offset of the marker with which all announced producers had ended."""
     announced: int
     """Tuples that its producers announced in all."""
 

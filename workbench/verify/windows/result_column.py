@@ -19,7 +19,7 @@ class Function:
     """A function of Python in DuckDB. It has one parameter."""
 
     name: str
-    """By which the SQL of the column calls it."""
+    """Name by which the SQL of the column calls the function."""
     call: Callable[[Any], Any]
     """What DuckDB calls for each value."""
     parameter: str
