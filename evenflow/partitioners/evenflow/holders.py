@@ -39,10 +39,13 @@ class Level(NamedTuple):
     """How full workers are at this tuple."""
 
     loads: Int64s
+    """(n,): load of each worker in the window."""
     mean: float
+    """Mean load of a worker, this tuple included."""
     target: float
     """Load up to which holders are filled: the mean, or less if there are several sources (`below_mean`)."""
     margin: float
+    """By how much (load) a worker must be below the target to become the next holder in use."""
     now: Whole
     """The current slide."""
     oldest: Whole
@@ -53,9 +56,11 @@ class Owner(NamedTuple):
     """The key of a tuple, with its counter and its home."""
 
     key: np.uint64
+    """Hash of the key."""
     at: Whole
     """The key's counter in the summary. Its ring of holders has the same number."""
     home: Whole
+    """The worker of the key's cell, or the worker that the key is hashed to."""
 
 
 @kernel
@@ -268,22 +273,23 @@ def move_home(water: Water, rule: Rule, lowest: Lowest, cell: Whole, home: Whole
 
 
 @kernel
-def move_run(water: Water, lowest: Lowest, cell: Whole) -> np.int64:
-    """Rule 8: give the cell of a run that begins to the worker with the least load. Returns that worker.
+def move_run(water: Water, rule: Rule, lowest: Lowest, owner: Owner, cell: Whole, level: Level) -> np.int64:
+    """Rule 8: give the cell of a run that begins to another worker. Returns that worker.
 
-    The run is over before another cell moves, so the load itself says where to. Credit for what the cell brings later stays.
+    Where homes are remembered it is the worker with the least load. The run is over before another cell moves, so the load
+    itself says where to. Credit for what the cell brings later stays. Where homes are hashed, the cell says where the run
+    goes on until another run begins.
     """
-    to = lowest_of(lowest.loads, water.window.loads)
+    to = lowest_of(lowest.loads, water.window.loads) if rule.remembers else _shared(rule, owner, level)
     _give(water, cell, to)
     return np.int64(to)
 
 
-@kernel
-def share_run(water: Water, rule: Rule, owner: Owner, cell: Whole, level: Level) -> np.int64:
-    """Rule 8 where homes are hashed: the worker of a run that begins on a worker above the mean. Returns that worker.
+@inlined
+def _shared(rule: Rule, owner: Owner, level: Level) -> np.int64:
+    """The first shared candidate below the mean, so that sources that see the same run agree.
 
-    It is the first shared candidate below the mean, so that sources that see the same run agree. If there is none, it is the
-    least loaded of the candidates and of the home. The cell says where the run goes on until another run begins.
+    If there is none, it is the least loaded of the candidates and of the home.
     """
     loads = level.loads
     workers = np.uint64(loads.shape[0])
@@ -291,11 +297,10 @@ def share_run(water: Water, rule: Rule, owner: Owner, cell: Whole, level: Level)
     for i in range(1, rule.family.shape[0]):
         other = candidate_kernel(owner.key, rule.family[i], workers)
         if loads[other] < loads[to]:
-            to = other
+            to = np.int64(other)
         if loads[other] < level.mean:
             break
-    _give(water, cell, to)
-    return np.int64(to)
+    return to
 
 
 @kernel

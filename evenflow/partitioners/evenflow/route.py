@@ -32,7 +32,6 @@ from evenflow.partitioners.evenflow.holders import (
     move_home,
     move_run,
     price_of,
-    share_run,
     too_rare,
 )
 from evenflow.partitioners.evenflow.placements import cell_of, crowded, is_of_now, put, worker_of
@@ -58,9 +57,7 @@ _MANY = np.int64(1 << 40)
 
 
 @inlined
-def _home(
-    water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole, in_row: Whole
-) -> np.int64:
+def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole, in_row: Whole) -> np.int64:
     """Rule 1: the worker of the key's cell. A free cell goes to the worker with the least load of whole keys.
 
     It keeps its home if a doubted tuple is of this cell. Where homes are hashed, a cell matters only while a run goes on
@@ -212,10 +209,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         over = loads[worker] - level.mean
         whole = holders.ring[at]["size"] == 0 and not doubted
         if over > runs["limit"] and in_row == 0 and whole and too_rare(water, rule, certain) != 0:
-            if rule.remembers:
-                worker = move_run(water, lowest, cell)
-            else:
-                worker = share_run(water, rule, owner, cell, level)
+            worker = move_run(water, rule, lowest, owner, cell, level)
         elif (
             over - water.relieved[worker] > water.relief[0] and whole and too_rare(water, rule, certain) != 0
         ):

@@ -22,7 +22,8 @@ is less. Each of S sources sees only a share of a key's tuples, and homes are ha
 A worker may be far above the mean although its keys are all too rare to be split, when the skew has changed. Then
 keys move away from it, one with each of its tuples, until it is relieved (one source, remembered homes).
 Where tuples of a key come in runs, a key whose home is above the mean moves when a run of it begins, at a price that falls
-with the length of the runs.
+with the length of the runs. With several sources a long run that begins there goes whole to the first candidate below
+the mean, in an order that all sources share.
 
 A wrong clock is not mistaken for a silence: a time that lies beyond a silence of more than a window is believed
 when 64 more tuples confirm it than deny it. Until then such a tuple counts in the current slide.

@@ -280,18 +280,21 @@ class SlowEvenflow:
         chance = FEW * self.grain + (sqrt(2 * log(self.n)) + SIGMAS) * sqrt(mean * self.grain)
         length = self.again[0] / max(1, self.again[0] - self.in_row)
         run = length * self.mean
-        times = max(1.0, brings / run)
         least = self.enough * mean * self.n
         relief = int(max(chance + average, least) * self.unit)
-        if length < SHORTEST_RUN or times > MOST_RUNS or mean < RUNS_OF_WORKER * run:
+        # A length of 0: all tuples that count are of split keys.
+        if length < SHORTEST_RUN or brings > MOST_RUNS * run or mean < RUNS_OF_WORKER * run:
             return relief, inf
+        times = max(1.0, brings / run)
         run_price = RUN_PRICE * average * times / (length - 1) ** 2
         return relief, int(max(self.grain + run_price, least) * self.unit)
 
     def limit_of_hashed(self, brings: float) -> float:
         """The overload above which a run that begins goes to another candidate."""
+        if not self.in_long_runs():
+            return inf
         run = self.again[0] / max(1, self.again[0] - self.in_row) * self.mean
-        if not self.in_long_runs() or brings / run > MOST_RUNS:
+        if brings / run > MOST_RUNS:
             return inf
         return int(max(RUN_LEFT * run, self.enough * max(self.full, self.costs)) * self.unit)
 
