@@ -138,7 +138,8 @@ class SlowEvenflow:
         self.accept = np.floor(speeds / speeds.max() * 2**32)
 
     def set_speeds(self, speeds: Any) -> None:
-        """As if workers had always been so fast."""
+        """As if workers had always been so fast. Where homes are hashed, a run does not go on where it was."""
+        self.before = self.before if self.remembers else None
         old, unit = self.step, self.unit
         self.take_speeds(speeds)
         steps = list(zip(old, self.step, strict=True))
