@@ -67,7 +67,9 @@ def _record_classes() -> list[RecordClass]:
     ]
     names = set(RECORDS)
     while True:
-        models = {each.node.name for each in classes if {_last_name(base) for base in each.node.bases} & names}
+        models = {
+            each.node.name for each in classes if {_last_name(base) for base in each.node.bases} & names
+        }
         if models <= names:
             break
         names |= models
