@@ -41,11 +41,14 @@ from evenflow.wire.blob import Blob
 
 
 class _SegmentRows(NamedTuple):
-    """Rows of a segment that came, their marks, and the first of them, counted over the rows of all blobs that came."""
+    """Rows of a segment that came."""
 
     segment: Segment
+    """The segment, as its blob describes it."""
     marks: Int64s
+    """Newest mark of each input partition, ms."""
     row: int
+    """The segment's first row, counted over the rows of all blobs that came."""
 
 
 def reduce_task(
