@@ -167,21 +167,21 @@ class BatchState(BaseModel):
     split: Count
     """Keys in several data blocks."""
     bsi: Amount
-    """Block size imbalance of the data blocks."""
+    """Imbalance of sizes of the data blocks: the fullest less the mean, in tuples."""
     bci: Amount
-    """Block cardinality imbalance of the data blocks."""
+    """Imbalance of cardinalities of the data blocks: the same in distinct keys."""
     ksr: Amount
-    """Key split ratio of the data blocks."""
+    """Key split ratio of the data blocks: fragments / keys. 1 if no key is split."""
     mpi: Amount
-    """Micro-batch partitioning imbalance of the data blocks: the three others, weighted."""
+    """Micro-batch partitioning index of the data blocks: the mean of these three."""
     reduce_bsi: Amount
-    """The same as `bsi` of the reduce buckets."""
+    """`bsi` of the reduce buckets, in clusters."""
     reduce_bci: Amount
-    """The same as `bci` of the reduce buckets."""
+    """`bci` of the reduce buckets."""
     reduce_ksr: Amount
-    """The same as `ksr` of the reduce buckets."""
+    """`ksr` of the reduce buckets."""
     reduce_mpi: Amount
-    """The same as `mpi` of the reduce buckets."""
+    """`mpi` of the reduce buckets."""
     took_ms: Amount | None = None
     """Time from the batch's cut until its last frame was handed to Kafka's client."""
     late: Amount | None = None

@@ -43,6 +43,7 @@ class Wishes:
     window_ms: int | None = None
     """Sliding window, ms. None: the whole sample is one window."""
     slide_ms: int = 1_000
+    """Slide of the window, ms."""
     batch: int | None = None
     """Tuples in a micro-batch, for candidates that need micro-batches. None: the tuples of one slide."""
     also: tuple[str, ...] = ()
@@ -56,9 +57,11 @@ class Wishes:
     top: int = 20
     """Most hot keys to name."""
     present_workers: int = 8
+    """The present setting of the number of workers."""
     present_routed_partitions: int | None = None
     """None: the setting is not set, which means as many as workers."""
     present_input_partitions: int = 4
+    """The present setting of the input topic's partitions."""
     seed: int = 7
     """The pipeline's hash seed."""
 
@@ -87,13 +90,18 @@ class Wishes:
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineSize:
-    """Workers, instances and partitions, each with its reason."""
+    """Workers, instances and partitions for a stream."""
 
     workers: int
+    """Workers of the combiner."""
     instances: int
+    """Instances of the partitioner service."""
     routed_partitions: int
+    """Partitions of the routed topic."""
     input_partitions: int
+    """Partitions of the input topic."""
     reasons: tuple[str, ...]
+    """Why these numbers, each as a sentence."""
 
 
 def size(wishes: Wishes, *, rate: float | None) -> PipelineSize:

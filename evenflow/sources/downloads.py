@@ -19,7 +19,9 @@ class Download:
     """What a file is, compared with its data set."""
 
     data_set: str
+    """Name of the data set."""
     path: str
+    """The file as the user named it."""
     sha256: str
     """Checksum of the file as it lies there, in hexadecimal digits."""
     known_as: str | None

@@ -32,6 +32,7 @@ class CellOutcome:
     """A finished cell."""
 
     cell: Cell
+    """What was simulated."""
     row: dict[str, Any]
     """The figures and their provenance (`table.ROWS`)."""
     at: Float64s
@@ -45,8 +46,11 @@ class _Stored:
     """A file's tuples, as every process opens them."""
 
     folder: Path
+    """Where the columns lie."""
     key_count: int
+    """Keys of the file."""
     next_time: int | None
+    """Event time of the tuple that would follow the last one, as in `KeyedStream`."""
 
 
 def run(

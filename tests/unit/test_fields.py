@@ -30,7 +30,6 @@ NOT_YET: tuple[str, ...] = (
     "benchmarks",
     "papers",
     "evenflow/partitioners/evenflow",
-    "evenflow",
 )
 """Rooms and folders whose fields are not all documented yet."""
 

@@ -37,7 +37,7 @@ class _KeyRows(NamedTuple):
     """What tells the groups of rows apart."""
 
     hashes: UInt64s
-    """(rows,): hash of each row's pane and key."""
+    """(rows,): `hash_keys` of each row's key."""
     panes: Int64s
     """Empty if rows are grouped by key alone."""
     offsets: Int64s
