@@ -34,7 +34,7 @@ class Plan:
     """A plan of a query."""
 
     epoch: int
-    """Number of the plan."""
+    """Number of the plan, above those of all plans before it."""
     p: int
     """Routed partitions (workers) in use."""
     r: int
@@ -124,7 +124,7 @@ class Schedule:
     """The plans that one reader follows, as its event time goes on."""
 
     slide_ms: int
-    """Slide of the query."""
+    """Slide of the query, ms. A plan begins on a boundary of slides."""
     current: Plan | None = None
     """The plan in force, None before the first."""
     upcoming: list[Upcoming] = field(default_factory=list)

@@ -68,11 +68,11 @@ class Record(BaseModel):
 
     # Not Literal[1], which would accept true for 1.
     v: Annotated[int, Field(ge=TELEMETRY_VERSION, le=TELEMETRY_VERSION)] = TELEMETRY_VERSION
-    """Version of the telemetry's format."""
+    """Version of this format."""
     query: Name
-    """Name of the query."""
+    """Name of the query that the writer serves."""
     fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
-    """Fingerprint of the query."""
+    """Fingerprint of that query, which differs if another query has had this name."""
     time: Count
     """When the record was made, ms since 1970 by its writer's clock."""
 
@@ -87,7 +87,7 @@ class StuckAt(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
 
     partition: Count
-    """Number of the partition."""
+    """The input partition."""
     offset: Count
     """The batch at this offset cannot be fetched."""
     why: Annotated[str, Field(max_length=300)]
@@ -161,7 +161,7 @@ class BatchState(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
 
     tuples: Count
-    """Tuples of the batch."""
+    """Tuples that the batch had."""
     keys: Count
     """Distinct keys of the batch."""
     split: Count
@@ -234,7 +234,7 @@ class PartitionerRecord(Record):
     kind: Literal["partitioner"] = "partitioner"
     """Tells this record from the other kinds in the topic."""
     instance: Name
-    """Name of the instance."""
+    """Name of the instance, by which its records are told apart."""
     started: Count
     """When this process started, ms since 1970."""
     owned: Count
@@ -264,9 +264,9 @@ class PartitionerRecord(Record):
     lag: Count | None = None
     """Records of the owned partitions that are not read yet."""
     event_time: EventTime | None = None
-    """Largest event time seen."""
+    """Largest event time seen, ms."""
     mark: EventTime | None = None
-    """Least mark of the owned partitions that are awake."""
+    """Least mark (ms) of the owned partitions that are awake."""
     loads: Annotated[list[Count], Field(max_length=4_096)] = []
     """Sum of the costs of tuples by worker since the last change of p. This is their number if each costs
     1."""
@@ -278,7 +278,7 @@ class PartitionerRecord(Record):
     """Imbalance of the newest window that the marks have passed, as this instance routed it. None if p
     changed in the window."""
     window_end: EventTime | None = None
-    """End of that window."""
+    """End of that window, ms of event time."""
     hottest: Annotated[list[HotKey], Field(max_length=32)] = []
     """The hottest keys of the period."""
     head_keys: Count | None = None
@@ -345,9 +345,9 @@ class BatchRecord(Record):
     kind: Literal["batch"] = "batch"
     """Tells this record from the other kinds in the topic."""
     stage: Stage
-    """The application's part of the chain."""
+    """Which application it is: of both parts ("fused"), or of one."""
     batch: Count
-    """Number of the micro-batch."""
+    """Number that Spark gave the micro-batch."""
     rows: Count
     """Frames (or blobs) read."""
     duration_ms: Count
@@ -369,7 +369,7 @@ class BatchRecord(Record):
     reducers: Count | None = None
     """r, by that plan or else by the settings."""
     mark: EventTime | None = None
-    """Least mark merged."""
+    """Least mark that was merged, ms."""
     tuples: Count = 0
     """Tuples combined in this micro-batch."""
     rows_out: Count = 0
@@ -379,13 +379,13 @@ class BatchRecord(Record):
     unfit: Count = 0
     """Result values of this micro-batch that are null because they do not fit their type."""
     last_window_end: EventTime | None = None
-    """End of the last window that was emitted."""
+    """End of the last window that was emitted, ms of event time."""
     open_windows: Count | None = None
     """How many windows with tuples are open."""
     open_panes: Count | None = None
     """How many panes there are from the first to the last open pane with a tuple."""
     next_window_end: EventTime | None = None
-    """End of the open window that closes next."""
+    """End of the open window that closes next, ms of event time."""
     state_bytes: Count | None = None
     """Memory of the state stores."""
     finished: Count | None = None

@@ -30,7 +30,7 @@ class Advice:
     source: str
     """The stream as the user named it."""
     tuples: int
-    """Tuples of the sample."""
+    """Tuples of the sample, without those that were set aside."""
     unreadable: int
     """Records of the sample that are no tuples. They are not among `tuples`."""
     strays: tuple[Strays, ...]
@@ -58,7 +58,7 @@ class Advice:
     window_ms: int | None
     """Sliding window, ms. None: the whole sample is one window."""
     slide_ms: int
-    """Slide of the window, ms."""
+    """Slide of the window, ms. The busiest one decides about the rate."""
     window_tuples: float
     """Tuples in a window, as a mean over windows. Without a window, all tuples."""
     paper_rule: PaperRule
@@ -74,7 +74,7 @@ class Advice:
     options: Mapping[str, Any]
     """The partitioner's options to set. It was simulated with them."""
     workers: int
-    """Workers to set."""
+    """Workers to set (`partitioner.workers`)."""
     instances: int
     """Partitioner instances to run."""
     routed_partitions: int

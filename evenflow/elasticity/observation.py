@@ -36,7 +36,7 @@ class Observation:
     step: int
     """Micro-batches since the controller began. It grows by one with each observation."""
     interval_ms: float
-    """The batch interval: what W is a share of, and the length of a step."""
+    """The batch interval, ms: W is the processing time over it, and a step stands for it."""
     p: int
     """Routed partitions in force."""
     r: int
@@ -60,8 +60,8 @@ class Observation:
     """Event time that has been routed but not aggregated, in ms of the clock at the speed at which event time
     arrives."""
     latency_ms: float | None = None
-    """Delay of the newest windows that closed, beyond when their results are due. None if event time is not
-    live."""
+    """Latency of the results. Live: from when the newest windows were due until they closed, None if event
+    time is not live."""
     stages: Mapping[Part, StageObservation] = field(default_factory=dict)
     """The observation of each part."""
     settling: bool = False

@@ -11,7 +11,7 @@ class Holder:
     """A worker that has the key, or may get it."""
 
     worker: int
-    """Number of the worker."""
+    """The worker, from 0."""
     load: float | None = None
     """What the algorithm compares of this worker: tuples of the window, keys, units of load. None if it
     compares nothing."""

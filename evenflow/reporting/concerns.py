@@ -21,7 +21,7 @@ class Concern:
     name: str
     """Identifies the concern from one call to the next."""
     text: str
-    """The warning."""
+    """The warning, as a sentence for the log."""
     over: str | None = None
     """The line for when it is over, None for no line."""
     after: float = 0.0

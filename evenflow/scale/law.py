@@ -24,7 +24,7 @@ class ZipfLaw:
     zipf: float
     """Exponent. 0: all keys are equally frequent."""
     keys: int
-    """Number of keys."""
+    """How many keys may come."""
     like: str = ""
     """The data sets that the exponent was fitted to."""
 

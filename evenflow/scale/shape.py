@@ -22,13 +22,13 @@ class Shape:
     routed: int = 1_000
     """Partitions of the routed topic."""
     instances: int = 100
-    """Instances of the partitioner."""
+    """Instances of the partitioner service."""
     buckets: int = 1_000
-    """Reduce buckets."""
+    """Reduce buckets, which are tasks of the reducer."""
     tasks: int = 1_000
     """Tasks of the combiner in a micro-batch."""
     slide: float = 1.0
-    """Slide of the window, s."""
+    """Slide of the window, s. Marks are told and windows close once a slide."""
     batch: float = 1.0
     """Batch interval, s."""
     commit: float = 0.5
@@ -42,7 +42,7 @@ class Shape:
     snapshot: float = 30.0
     """Time between two snapshots of an instance, s."""
     replicas: int = 3
-    """Replicas of each partition."""
+    """Replicas of each partition, on as many brokers."""
     brokers: int = 12
     """Brokers of the Kafka cluster."""
     broker_cores: int = 16
@@ -138,7 +138,7 @@ class StreamLoad:
     """The keys of a stream with a given law, and their routing, as `law` and `measurements` have them."""
 
     law: str
-    """Name of the law."""
+    """Name of the law (`ZipfLaw.name`)."""
     slide_keys: float
     """Distinct keys in a slide."""
     window_keys: float

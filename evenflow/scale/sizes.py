@@ -77,7 +77,7 @@ class Sizes:
     units: Units
     """What one thing of each kind costs, with the work that a tuple costs beside count and sum."""
     executors: int
-    """Number of executors."""
+    """How many executors of Spark."""
     partitions_per_slot: int
     """The setting that makes the executors follow."""
     batch_seconds: float

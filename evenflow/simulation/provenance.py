@@ -73,13 +73,13 @@ class Provenance:
     """Name of the generated stream, with its settings (`kind_of`), or the file or topic as the user named
     it."""
     seed: int | None
-    """Seed of a generated stream, as are the exponent, keys and period below. None for a file or topic."""
+    """Seed of a generated stream, None for a file or topic."""
     exponent: float | None
-    """Exponent of Zipf's law, None if the law has none that can be set."""
+    """Exponent of Zipf's law in a generated stream, None without one that can be set."""
     generator_keys: int | None
-    """Keys that the generator was asked for."""
+    """Keys that the generator was asked for, None for a file or topic."""
     period_ms: int | None
-    """Period of the generated stream, ms of event time."""
+    """Period of a generated stream, ms of event time. None for a file or topic."""
     rate: float | None
     """Tuples per second of event time, as asked for. None as in `Origin.rate`."""
     key: str | None

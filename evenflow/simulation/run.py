@@ -48,9 +48,9 @@ class _Task:
     board: Path
     """File with the stop flag, then the progress of each task."""
     key_count: int
-    """Keys of the stream."""
+    """`KeyedStream.key_count` of the stream, which its folder does not have."""
     next_time: int | None
-    """Event time of the tuple that would follow the last one, as in `KeyedStream`."""
+    """`KeyedStream.next_time`, likewise."""
 
 
 def simulate(

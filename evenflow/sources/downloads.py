@@ -19,7 +19,7 @@ class Download:
     """What a file is, compared with its data set."""
 
     data_set: str
-    """Name of the data set."""
+    """The data set that the file should be, by its name in `DATA_SETS`."""
     path: str
     """The file as the user named it."""
     sha256: str

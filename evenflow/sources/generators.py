@@ -39,7 +39,7 @@ class Stream:
     """The options that all generators share."""
 
     keys: int = 100_000
-    """Different keys."""
+    """How many different keys may come."""
     tuples: int | None = 1_000_000
     """Number of tuples, None for an endless stream."""
     rate: float = 50_000.0

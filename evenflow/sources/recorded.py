@@ -43,7 +43,7 @@ class DataSet:
     time: str
     """The column of event times, if the user names no other."""
     time_unit: TimeUnit
-    """Unit of that column."""
+    """How that column writes event times."""
     make: Callable[[WordOptions], pa.Table] | None = None
     """Generates rows from the user's options: a table with these columns. None: it cannot be generated."""
     installed: Callable[[], Path] | None = None

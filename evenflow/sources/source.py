@@ -220,7 +220,7 @@ class SourceFormat:
     """Endings of its files."""
     look: Callable[[str, SourceOptions], tuple[SourceOptions, str]] | None = None
     """Reads the beginning of a file. Returns the options with what it saw, and in words how the file will be
-    read. None for formats that are no files."""
+    read. None where nothing has to be seen beforehand."""
     takes: frozenset[str] = frozenset()
     """The options of --delimiter, --no-header and --encoding that the format uses."""
 

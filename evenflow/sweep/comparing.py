@@ -51,7 +51,7 @@ class ConditionSummary:
     partitioner: str
     """The partitioner as the sweep's user wrote it."""
     condition: Mapping[str, Any]
-    """The values of `CONDITIONS`."""
+    """The values of `CONDITIONS` by name: what all seeds and partitioners of a comparison share."""
     seeds: int
     """How many seeds the value is over."""
     value: Interval
@@ -69,7 +69,7 @@ class Comparison:
     """Two partitioners under one condition, on the same seeds. Less wins."""
 
     condition: Mapping[str, Any]
-    """The values of `CONDITIONS`."""
+    """The values of `CONDITIONS` by name: what all seeds and partitioners of a comparison share."""
     first: str
     """One partitioner, as the sweep's user wrote it."""
     second: str
@@ -236,9 +236,9 @@ class _Value(NamedTuple):
     """A value of the metric, and where it is from."""
 
     number: float
-    """The value."""
+    """The metric of this row."""
     row: int
-    """The row of the table that has it."""
+    """Place of the row in the table."""
 
 
 class _Origins:

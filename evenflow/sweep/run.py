@@ -48,9 +48,9 @@ class _Stored:
     folder: Path
     """Where the columns lie."""
     key_count: int
-    """Keys of the file."""
+    """`KeyedStream.key_count` of the file's stream."""
     next_time: int | None
-    """Event time of the tuple that would follow the last one, as in `KeyedStream`."""
+    """`KeyedStream.next_time` of the file's stream."""
 
 
 def run(

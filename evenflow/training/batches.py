@@ -32,7 +32,7 @@ class BatchLaw:
     """What batches to draw: the least and the greatest of each number. ConfigError for a range that is none."""
 
     data_blocks: tuple[int, int] = (2, 32)
-    """Data blocks of a batch."""
+    """How many data blocks a batch is planned for."""
     keys: tuple[int, int] = (40, 4000)
     """Keys that may occur. Some may get no tuple, and are then no keys of the batch."""
     tuples_each: tuple[float, float] = (2, 100)

@@ -55,7 +55,7 @@ class BlobPart(NamedTuple):
     data: bytes
     """The bytes of this part."""
     part: int
-    """Number of the part, from 0."""
+    """Which of the `parts` this is, from 0."""
     parts: int
     """Into how many parts the blob was cut, 1 if it was not."""
 
@@ -64,11 +64,11 @@ class _Range(NamedTuple):
     """The combined frames of one routed partition."""
 
     routed: int
-    """Number of the routed partition."""
+    """The routed partition, by its number."""
     first: int
     """Offset of the first frame."""
     last: FrameAt
-    """The last frame."""
+    """The last frame, with its place in its session."""
     lanes: RoutedLanes
     """What the frames say of how far each input partition was read."""
     sequences: Rows

@@ -10,15 +10,15 @@ class Layout:
     """Shape of a query. All of it but `max_bytes` and `input_partitions` is fixed for the life of the query."""
 
     fingerprint: str
-    """Fingerprint of the query."""
+    """Fingerprint of the query. A frame or blob with another one is refused."""
     topic_id: str
     """Kafka's id of the routed topic."""
     input_partitions: int
-    """Partitions of the input topic."""
+    """Partitions of the input topic: marks and lanes are kept for each."""
     routed_partitions: int
-    """Partitions of the routed topic."""
+    """Partitions of the routed topic, one for each possible worker."""
     buckets: int
-    """Reduce buckets."""
+    """Reduce buckets, among which the keys are divided."""
     max_bytes: int
     """A larger blob is cut into parts."""
     frames_of: str | None = None

@@ -46,7 +46,7 @@ class _SegmentRows(NamedTuple):
     segment: Segment
     """The segment, as its blob describes it."""
     marks: Int64s
-    """Newest mark of each input partition, ms."""
+    """Largest mark (ms) that its frames told of each input partition."""
     row: int
     """The segment's first row, counted over the rows of all blobs that came."""
 

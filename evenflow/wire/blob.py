@@ -58,7 +58,7 @@ class Segment(NamedTuple):
     """Rows of a blob that are of one range of frames of one routed partition."""
 
     routed: int
-    """Number of the routed partition."""
+    """The routed partition, by its number."""
     first: int
     """Offset of the range's first frame."""
     last: int
@@ -87,7 +87,7 @@ class BlobHeader:
     """Header of a blob, or of one part of it."""
 
     fingerprint: str
-    """Fingerprint of the query."""
+    """Fingerprint of the query. A blob of another query is refused."""
     topic_id: str
     """Kafka's id of the routed topic."""
     bucket: int
@@ -95,7 +95,7 @@ class BlobHeader:
     buckets: int
     """How many buckets, or reduce tasks, there are."""
     input_partitions: int
-    """Partitions of the input topic."""
+    """Partitions of the input topic, as the combiner knew them."""
     routed_partitions: int
     """Partitions of the routed topic."""
     segments: tuple[Segment, ...]
@@ -127,7 +127,7 @@ class Blob:
     batch: pa.RecordBatch
     """The rows. Those of a segment follow those of the segment before it."""
     part: int
-    """Number of the part, from 0."""
+    """Which of the `parts` this is, from 0."""
     parts: int
     """Into how many parts the blob was cut, 1 if it was not."""
 

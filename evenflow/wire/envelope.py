@@ -74,9 +74,9 @@ class Opened(NamedTuple):
     header: Any
     """The header as `Read` made it."""
     batch: pa.RecordBatch
-    """The rows."""
+    """The rows of the record."""
     part: int
-    """Number of the part, from 0."""
+    """Which of the `parts` this is, from 0."""
     parts: int
     """Into how many parts the content was cut, 1 if it was not."""
     sequence: int
@@ -87,7 +87,7 @@ class Body(NamedTuple):
     """A record without its trailer."""
 
     pieces: tuple[bytes | pa.Buffer, ...]
-    """The bytes, in pieces."""
+    """The bytes, in pieces that follow each other."""
     checked: int
     """CRC-32 of these pieces."""
 

@@ -42,13 +42,13 @@ class FrameHeader:
     """
 
     fingerprint: str
-    """Fingerprint of the query."""
+    """Fingerprint of the query. A frame of another query is refused."""
     epoch: int
     """Epoch of the plan in force."""
     input_partitions: int
-    """Partitions of the input topic."""
+    """Partitions of the input topic, as the instance knew them."""
     routed_partitions: int
-    """Partitions of the routed topic."""
+    """Partitions of the routed topic, to each of which a block may have a frame."""
     session: int
     """The run of a data plane that wrote the frame, a random number above 0."""
     offsets: Rows = field(default_factory=partial(records, 0, OFFSETS))
@@ -122,9 +122,9 @@ class Frame:
     header: FrameHeader
     """What all frames of the block have in common."""
     batch: pa.RecordBatch
-    """The tuples."""
+    """The tuples of the frame, or of this part of it."""
     part: int
-    """Number of the part, from 0."""
+    """Which of the `parts` this is, from 0."""
     parts: int
     """Into how many parts the frame was cut, 1 if it was not."""
     sequence: int

@@ -44,13 +44,13 @@ class ResultHeader:
     """What a record says of itself."""
 
     fingerprint: str
-    """Fingerprint of the query."""
+    """Fingerprint of the query. A record of another query is refused."""
     window_start: int
-    """Begin of the window, ms."""
+    """Begin of the window, ms of event time."""
     window_end: int
-    """End of the window, ms."""
+    """End of the window, ms of event time."""
     bucket: int
-    """Number of the bucket."""
+    """The reduce bucket that the rows are of, by its number."""
     part: int
     """Number of the record within its window and bucket, from 0."""
     first: int

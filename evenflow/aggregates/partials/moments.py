@@ -28,7 +28,7 @@ class _Moments(NamedTuple):
     """The moments of each group, shape (groups,) each: what kernels take as one argument."""
 
     n: Int64s
-    """Number of values."""
+    """How many values the group has."""
     mean: Float64s
     """Mean of the values, 0 without any."""
     m2: Float64s

@@ -42,7 +42,7 @@ class Pupil:
     """An operator whose agent is to be trained."""
 
     agent: Agent
-    """The agent that learns."""
+    """The operator's agent, which learns in place."""
     load: Load
     """What is known of the operator's work. The arrivals count only for a source."""
     objective: Objective

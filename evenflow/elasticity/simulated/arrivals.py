@@ -26,7 +26,7 @@ class Poisson:
     """The same rate in every step."""
 
     mean: float = 100.0
-    """Tuples/s."""
+    """Tuples/s of every step."""
 
     def __post_init__(self) -> None:
         _positive("mean", self.mean)

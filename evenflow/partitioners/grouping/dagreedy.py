@@ -72,9 +72,9 @@ class Greedy(NamedTuple):
     tree: Int64s
     """The tournament of these loads."""
     pool: HolderPool
-    """The holders of each hot key."""
+    """The holders of each key, X(k)."""
     counts: HotTable
-    """How often each key came in the slide."""
+    """What the tuples of each key cost in the slide, and which keys are hot."""
     stop: Int64s
     """(1,): what has to grow when the kernel stops: `_FULL_HOLDERS` or `_FULL_COUNTS`."""
 

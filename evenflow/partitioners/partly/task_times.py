@@ -76,7 +76,7 @@ class Fragments(NamedTuple):
     """How a plan splits its keys."""
 
     keys: Whole
-    """Keys of the batch."""
+    """Different keys of the batch, whole or split."""
     fragments: Whole
     """Fragments of all keys together. A key that is not split has one."""
     squares: Whole

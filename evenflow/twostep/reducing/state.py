@@ -58,7 +58,7 @@ class CameClosed(NamedTuple):
     """A closed pane, and how new it is."""
 
     pane: int
-    """Number of the pane."""
+    """The pane, by its number."""
     arrival_time: int
     """When the newest of the pane's tuples came into the input topic, ms."""
 
@@ -77,17 +77,17 @@ class Meta:
     """
 
     fingerprint: str
-    """Fingerprint of the query."""
+    """Fingerprint of the query. State of another query is refused."""
     topic_id: str
     """Kafka's id of the routed topic."""
     bucket: int
-    """Number of the bucket."""
+    """Which of the `buckets` this is, from 0."""
     buckets: int
     """How many buckets the query has."""
     input_partitions: int
     """Partitions of the input topic that the state has marks of."""
     routed_partitions: int
-    """Partitions of the routed topic."""
+    """Partitions of the routed topic that the state has offsets of."""
     closed: int
     """Panes below this one are closed."""
     newest: int | None = None

@@ -40,7 +40,7 @@ class BucketReport:
     """What a bucket says after the leaders of the windows that it has closed in one micro-batch."""
 
     bucket: int
-    """Number of the bucket."""
+    """The bucket that reports, by its number."""
     closed: int
     """The bucket's panes below this one are closed."""
     came: list[tuple[int, int | None]] = field(default_factory=list)
