@@ -36,9 +36,9 @@ TOTAL = np.dtype([(name, np.int64) for name in ("session", "frames")])
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FrameHeader:
-    """What all frames of one block have in common.
+    """What all frames of one block have in common. A frame that tells goes to every worker.
 
-    A frame that tells goes to every worker.
+    `came` serves latencies alone, `batch` and `split` serve the balance of the reducers alone.
     """
 
     fingerprint: str
@@ -57,18 +57,16 @@ class FrameHeader:
     """A record `TOLD` for each partition of the instance, none unless the frame tells."""
     came: int | None = None
     """Timestamp (ms) of the oldest among the first records of the block's partitions in the input topic, None
-    if unknown. For latencies alone."""
+    if unknown."""
     totals: Rows = field(default_factory=partial(records, 0, TOTAL))
-    """A record `TOTAL` for each session that may have written before, none unless the frame begins a
-    stint. The writing session is among them, and its total counts this frame and its copies for the other
-    workers."""
+    """A record `TOTAL` for each session that may have written before, none unless the frame begins a stint.
+    The total of the writing session counts this frame and its copies for the other workers."""
     batch: int | None = None
     """Number of the micro-batch that holds the tuples, among those of the session. None if a partitioner
-    routed them tuple by tuple. For the balance of the reducers alone."""
+    routed them tuple by tuple."""
     split: UInt64s | None = None
     """Hashes of the keys that this batch has at several workers (Prompt's reference table, 001 section 2.4),
-    ascending. Every other key is at one worker. None if unknown or too large: then any key may be at several.
-    Also for balance alone."""
+    ascending. None if the table is not known, or too large: then any key may be at several."""
 
 
 MOST_SPLIT = 4_096
