@@ -20,16 +20,10 @@ ROOMS = (
     "papers",
 )
 NOT_YET: tuple[str, ...] = (
-    "topics",
-    "partitioner_service",
-    "spark_consumers",
-    "controller",
-    "workbench",
-    "producers",
-    "monitoring",
-    "benchmarks",
-    "papers",
-    "evenflow/partitioners/evenflow",
+    "partitioner_service/plane",
+    "partitioner_service/routing",
+    "partitioner_service/reports",
+    "spark_consumers/workers",
 )
 """Rooms and folders whose fields are not all documented yet."""
 
