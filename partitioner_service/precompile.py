@@ -25,6 +25,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from evenflow.settings.sections.input import REGISTERED
 from evenflow.twostep import Layout, combine_task, reduce
+from partitioner_service.block import Slice
 from partitioner_service.fetch.queues import compile_kernels
 from partitioner_service.kafka.learned_state import new_partitioner
 from partitioner_service.reading.parse import Parser
@@ -32,7 +33,7 @@ from partitioner_service.reading.registered.schemas import Schemas
 from partitioner_service.reports.hottest import Hottest
 from partitioner_service.reports.key_answer import key_answer
 from partitioner_service.routing.batches import gate
-from partitioner_service.routing.router import Router, Slice
+from partitioner_service.routing.router import Router
 from topics.schemas.registry import RegisteredSchema
 
 _AGGREGATES = every_form("i", "f")

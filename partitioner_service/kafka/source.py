@@ -21,6 +21,7 @@ from evenflow.reporting.words import numbers
 from evenflow.reporting.words import partitions as partitions_of
 from evenflow.settings import Settings
 from evenflow.settings.durations import format_duration
+from partitioner_service.block import Slice
 from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.fetch.ways import way_of
 from partitioner_service.kafka.committed_state import (
@@ -35,7 +36,6 @@ from partitioner_service.kafka.fetching import Fetching
 from partitioner_service.kafka.log_ends import LogEnds
 from partitioner_service.kafka.slices import Slicer
 from partitioner_service.kafka.unfetchable import UnfetchableBatches
-from partitioner_service.routing.router import Slice
 from partitioner_service.routing.session import totals
 from topics import clients
 from topics.batches.bombs import Bomb

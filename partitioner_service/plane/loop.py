@@ -16,6 +16,7 @@ from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.begin.added_partitions import all_have_ended
+from partitioner_service.block import Slice
 from partitioner_service.exchange.member import ELECTING
 from partitioner_service.kafka.sink import CommitAborted
 from partitioner_service.plane.aborts import Aborts
@@ -32,8 +33,8 @@ from partitioner_service.reports.key_answer import key_answer
 from partitioner_service.reports.log_lines import Talk
 from partitioner_service.reports.rejected import Rejected
 from partitioner_service.reports.telemetry import Reports
+from partitioner_service.routing.pieces import Routed
 from partitioner_service.routing.plan_in_force import PlanLog, furthest
-from partitioner_service.routing.router import Routed, Slice
 from partitioner_service.routing.session import Stint
 from topics.query.skip_orders import SkipAnswer
 from topics.schemas.registry import RegistryAway

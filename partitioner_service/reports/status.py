@@ -15,7 +15,8 @@ from evenflow.telemetry import PartitionerRecord
 from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.kafka.source import Source
 from partitioner_service.reports.rejected import Rejected
-from partitioner_service.routing.router import Router, Sent
+from partitioner_service.routing.pieces import Sent
+from partitioner_service.routing.router import Router
 
 log = logging.getLogger(__name__)
 

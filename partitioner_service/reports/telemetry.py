@@ -28,8 +28,9 @@ from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.kafka.source import Source
 from partitioner_service.reports.hottest import Hottest
 from partitioner_service.reports.status import Work
+from partitioner_service.routing.pieces import Sent
 from partitioner_service.routing.plan_in_force import furthest
-from partitioner_service.routing.router import Router, Sent
+from partitioner_service.routing.router import Router
 from partitioner_service.routing.window_loads import WindowLoads
 
 SILENT_SECONDS = 5.0

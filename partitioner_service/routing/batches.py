@@ -33,10 +33,12 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.telemetry import BatchesState, BatchState
 from evenflow.wire import MOST_SPLIT
+from partitioner_service.block import Slice
 from partitioner_service.routing.framing import Stretch
 from partitioner_service.routing.gate import Gate, States, Straight, Why
+from partitioner_service.routing.pieces import Accepted, Piece, Routed, Routing
 from partitioner_service.routing.plan_in_force import furthest
-from partitioner_service.routing.router import Accepted, Piece, Routed, Router, Routing, Slice
+from partitioner_service.routing.router import Router
 
 _LAST = 8
 """Early release is as long as the slowest of so many batches took."""

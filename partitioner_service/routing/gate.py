@@ -7,7 +7,9 @@ from typing import Literal, Protocol
 
 from evenflow.progress import PartitionState
 from evenflow.telemetry import BatchesState
-from partitioner_service.routing.router import Routed, Router, Slice
+from partitioner_service.block import Slice
+from partitioner_service.routing.pieces import Routed
+from partitioner_service.routing.router import Router
 
 States = dict[int, PartitionState]
 Why = Literal["memory", "skew", "partitions", "skip", "end"]

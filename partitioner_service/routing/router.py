@@ -7,9 +7,7 @@ own state, and the note of what the workers have been told. The caller owns Kafk
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import Any, NamedTuple
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,26 +16,24 @@ import pyarrow.compute as pc
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ProtocolError
 from evenflow.keys import hash_keys
-from evenflow.numeric.arrays import Bools, Float64s, Int32s, Int64s, Rows, UInt64s, no_rows, records
+from evenflow.numeric.arrays import Int32s, Int64s, Rows, UInt64s, no_rows, records
 from evenflow.partitioners import Partitioner
-from evenflow.partitioners.costs import Weighed, weighed
+from evenflow.partitioners.costs import weighed
 from evenflow.progress import Judged, PartitionState, Verdict, judge
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK, pane_of, panes_closed_by
 from evenflow.wire import OFFSETS, TOLD, TOTAL, records_of
-from evenflow.wire.markers import EndOfStream
+from partitioner_service.block import AFTER_END, REASONS, Rejections, Slice
 from partitioner_service.reading.cells.payloads import together
 from partitioner_service.reading.cells.reasons import OF_RECORDS
-from partitioner_service.reading.costs import only
 from partitioner_service.reading.parse import Parsed, Parser, taken_apart
 from partitioner_service.routing.ahead import Ahead, Clock, LiveClock
 from partitioner_service.routing.framing import Framer, Shares, Stretch
+from partitioner_service.routing.pieces import Accepted, Piece, Reached, Routed, Routing, Sent
 from partitioner_service.routing.plan_in_force import InForce
 from partitioner_service.routing.session import Session, Stint
-from partitioner_service.routing.window_loads import PaneLoads, block_loads, sums
+from partitioner_service.routing.window_loads import block_loads, sums
 
-AFTER_END = "after-end"
-REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle", Verdict.JUMP: "jump", Verdict.AHEAD: "ahead"}
 _WORDS = {
     Verdict.LATE: ("the pane of event time ", " ended at or before its partition's mark "),
     Verdict.IDLE: (
@@ -50,218 +46,6 @@ _WORDS = {
     ),
     Verdict.AHEAD: ("event time ", " is more than max_ahead_of_clock ahead of the clock, which showed "),
 }
-
-
-_NO_ROWS = np.empty(0, np.int64)
-
-
-@dataclass(frozen=True)
-class Slice:
-    """The records of one input partition in a block, in offset order.
-
-    first, last: offsets of its first and last record. values: one entry per record. keys, timestamps (ms):
-    one entry per record, None where the query does not read them. markers: position in the slice ->
-    end-of-stream marker. records: the records themselves. Routing does not look into them, but a rejected
-    record is forwarded unchanged. arrival_time: timestamp (ms) of the first record, None if it has none.
-    """
-
-    partition: int
-    first: int
-    last: int
-    values: Sequence[bytes | None]
-    keys: Sequence[bytes | None] | None = None
-    timestamps: Sequence[int] | Int64s | None = None
-    markers: dict[int, EndOfStream] = field(default_factory=dict)
-    records: Sequence[Any] = ()
-    arrival_time: int | None = None
-
-    def apart(self, cuts: Sequence[int]) -> Iterator[Slice]:
-        """This slice cut at these positions. Each is above 0 and below the number of records, and they ascend."""
-        # Without the records nobody knows of gaps between offsets.
-        offsets = [self.records[cut].offset() if self.records else self.first + cut for cut in cuts]
-        firsts, lasts = [self.first, *offsets], [*(offset - 1 for offset in offsets), self.last]
-        edges = pairwise([0, *cuts, len(self.values)])
-        for (low, high), first, last in zip(edges, firsts, lasts, strict=True):
-            yield replace(
-                self,
-                first=first,
-                last=last,
-                values=self.values[low:high],
-                keys=None if self.keys is None else self.keys[low:high],
-                timestamps=None if self.timestamps is None else self.timestamps[low:high],
-                markers={at - low: marker for at, marker in self.markers.items() if low <= at < high},
-                records=self.records[low:high],
-            )
-
-
-@dataclass(frozen=True)
-class Rejections:
-    """Records of one slice that are rejected for one reason. The arrays have one entry per record.
-
-    positions: in the slice, ascending. details: what is wrong, in UTF-8. words: the last detail for logs,
-    without anything that its record holds. It is '' for reasons that never quote a record. marks, times (ms):
-    the mark that each record was held against, and its own event time. clocks (ms): the clock that each record
-    was held against. These are empty for reasons that have nothing to do with them.
-    """
-
-    partition: int
-    reason: str
-    positions: Int64s
-    details: pa.BinaryArray
-    marks: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
-    times: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
-    clocks: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
-    words: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Sent:
-    """The tuples of a block: their keys, the hashes of the keys, and the workers.
-
-    All three have shape (tuples,).
-
-    counts: number of tuples by worker, shape (routed partitions,). loads: sum of their costs by worker, which is `counts`
-    if each tuple costs 1. by_pane: these loads by pane. costs: what the tuples cost, None if each costs 1.
-    """
-
-    keys: pa.BinaryArray
-    hashes: UInt64s
-    workers: Int32s
-    counts: Int64s
-    loads: Int64s
-    by_pane: PaneLoads
-    costs: Weighed | None = None
-
-
-@dataclass(frozen=True)
-class Routed:
-    """What a block became: (worker, frame) pairs, its pieces, and the state of each partition afterwards."""
-
-    frames: list[tuple[int, bytes]]
-    pieces: Sequence[Piece]
-    states: dict[int, PartitionState]
-    sent: Sent
-
-    @property
-    def rejections(self) -> list[Rejections]:
-        """What was rejected, piece by piece."""
-        return [group for piece in self.pieces for group in piece.rejections]
-
-    @property
-    def read(self) -> int:
-        """Number of records. Markers do not count."""
-        return sum(piece.after.read - piece.before.read for piece in self.pieces)
-
-    @property
-    def filtered(self) -> int:
-        """Number of records that were accepted but have no tuple to aggregate."""
-        return sum(piece.after.filtered - piece.before.filtered for piece in self.pieces)
-
-    @property
-    def tuples(self) -> int:
-        """Number of tuples that were routed."""
-        return len(self.sent.hashes)
-
-
-@dataclass(frozen=True)
-class Accepted:
-    """Tuples that are in time. costs: as of `Parsed`."""
-
-    keys: pa.BinaryArray
-    times: Int64s
-    values: pa.RecordBatch
-    costs: Float64s | None = None
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the tuples take."""
-        costs = 0 if self.costs is None else self.costs.nbytes
-        return int(self.keys.nbytes + self.times.nbytes + self.values.nbytes + costs)
-
-    @classmethod
-    def together(cls, parts: Sequence[Accepted]) -> Accepted:
-        """The tuples of all parts, one part after the other."""
-        if len(parts) == 1:
-            return parts[0]
-        values = parts[0].values
-        # A query that only counts has no value columns. There is nothing to concatenate or to filter then.
-        if values.num_columns:
-            values = pa.Table.from_batches([part.values for part in parts]).combine_chunks().to_batches()[0]
-        times = np.concatenate([part.times for part in parts])
-        costs = [part.costs for part in parts if part.costs is not None]
-        keys = pa.concat_arrays([part.keys for part in parts])
-        return cls(keys, times, values, np.concatenate(costs) if costs else None)
-
-    def only(self, keep: Bools) -> Accepted:
-        """The tuples for which `keep` is true. keep: shape (tuples,)."""
-        mask = pa.array(keep)
-        values = self.values.filter(mask) if self.values.num_columns else self.values
-        return Accepted(self.keys.filter(mask), self.times[keep], values, only(self.costs, keep))
-
-
-class Reached(NamedTuple):
-    """The accepted records of a slice: their positions, and their event times (ms). Shape (records,)."""
-
-    rows: Int64s
-    times: Int64s
-
-
-@dataclass(frozen=True, eq=False)
-class Routing:
-    """Where tuples go. hashes, cells: shape (tuples,).
-
-    hashes: of the keys. cells: worker * stretches + number of the stretch. costs: what the tuples cost, None if each
-    costs 1.
-    """
-
-    tuples: Accepted
-    hashes: UInt64s
-    cells: Int32s
-    stretches: tuple[Stretch, ...]
-    costs: Weighed | None = None
-
-    @property
-    def workers(self) -> Int32s:
-        """The worker of each tuple."""
-        count = len(self.stretches)
-        return self.cells if count == 1 else self.cells // np.int32(count)
-
-
-@dataclass(frozen=True, eq=False)
-class Piece:
-    """Records of one slice that are judged and not routed yet.
-
-    before, after: the state of the partition before and after these records. tuples: those to route, None if there are
-    none. records: those that are rejected, for each group of `rejections`. interval: number of the interval of event
-    time that the partition had reached with the first of its accepted records, None without one.
-    """
-
-    slice: Slice
-    before: PartitionState
-    after: PartitionState
-    tuples: Accepted | None
-    rejections: list[Rejections]
-    interval: int | None = None
-
-    def lighter(self) -> Piece:
-        """The same piece without the records that are not needed any more: of its records, only those rejected stay."""
-        positions = np.unique(np.concatenate([_NO_ROWS, *(group.positions for group in self.rejections)]))
-        records = [self.slice.records[position] for position in positions.tolist()]
-        rejections = [
-            replace(group, positions=np.searchsorted(positions, group.positions)) for group in self.rejections
-        ]
-        light = replace(self.slice, values=(), keys=None, timestamps=None, markers={}, records=records)
-        return replace(self, slice=light, rejections=rejections)
-
-    @property
-    def partition(self) -> int:
-        """The input partition."""
-        return self.slice.partition
-
-    @property
-    def offsets(self) -> tuple[int, int, int]:
-        """The partition, and its first and last offset, as in `wire.OFFSETS`."""
-        return self.slice.partition, self.slice.first, self.slice.last
 
 
 class Router:

@@ -14,7 +14,8 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from evenflow.twostep import combine_task, reduce
 from evenflow.wire.markers import EndOfStream
-from partitioner_service.routing.router import Router, Slice
+from partitioner_service.block import Slice
+from partitioner_service.routing.router import Router
 from partitioner_service.routing.session import Session, Stint, totals
 from spark_consumers.layout import Layout
 

@@ -24,10 +24,12 @@ from evenflow.settings import Settings, load_settings
 from evenflow.wire import decode_frame
 from evenflow.wire.frame import Frame
 from evenflow.wire.markers import EndOfStream
+from partitioner_service.block import Slice
 from partitioner_service.kafka.learned_state import new_partitioner
 from partitioner_service.routing.batches import Batches, Heartbeat, batching, gate
 from partitioner_service.routing.gate import Straight
-from partitioner_service.routing.router import Routed, Router, Slice
+from partitioner_service.routing.pieces import Routed
+from partitioner_service.routing.router import Router
 
 Row = tuple[str, int]
 """Key and event time (ms)."""

@@ -22,6 +22,7 @@ from evenflow.settings import Query, Settings
 from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.live.feed import Feed
 from partitioner_service import app
+from partitioner_service.block import Slice
 from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.fetch.ways import Messages
 from partitioner_service.kafka import slices, source
@@ -30,7 +31,6 @@ from partitioner_service.kafka.sink import CommitAborted
 from partitioner_service.kafka.source import Source
 from partitioner_service.plane.aborts import Aborts
 from partitioner_service.plane.data_plane import DataPlane
-from partitioner_service.routing.router import Slice
 from partitioner_service.web.listening import listening
 from tests.columns_way import Columns
 
