@@ -1,4 +1,4 @@
-"""Columns to frames: judge lateness, ask the partitioner under the plan in force, pack one frame per worker.
+"""Records to frames: parse, judge lateness, ask the partitioner under the plan in force, pack one frame per worker.
 
 A block goes in, frames and rejections come out. Nothing here touches Kafka. What changes is the partitioner's
 own state, and the note of what the workers have been told. The caller owns Kafka and the committed state.
