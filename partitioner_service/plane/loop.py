@@ -112,7 +112,7 @@ class Loop:
             self.parts.router.plans.continue_from(furthest(self.parts.source.states))
         if self.parts.source.rebalances != self._rebalances:
             self._rebalances = self.parts.source.rebalances
-            self.parts.router.session.stint = Stint.DUE
+            self.parts.router.session.owe_stint()
         self._learn_plans()
         self._hear_the_others()
         self._tell_speeds()
@@ -179,7 +179,7 @@ class Loop:
     def _work_through(self, slices: list[Slice]) -> None:
         """Take a block, and write what is released because of it into the open transaction."""
         began = self._clock()
-        self._write_all(self.parts.gate.take(slices, self.parts.source.states))
+        self._write_all(self.parts.gate.take(slices, self.parts.source))
         if self._onlooker is not None:
             self._onlooker.block(self._clock() - began)
 
@@ -256,8 +256,8 @@ class Loop:
         changed = session.signed(changed or states)
         began = self._clock()
         self.parts.sink.commit({**changed, **session.signed(added or {})}, self.parts.source.group_metadata)
-        self.parts.source.committed.update(changed)
-        gate.committed(changed, self.parts.source.states)
+        self.parts.source.note_committed(changed)
+        self.parts.source.move(gate.committed(changed))
         self._renewal.committed(changed)
         if self._onlooker is not None:
             self._onlooker.commit(self._clock() - began)
@@ -363,7 +363,7 @@ class Loop:
         if after:
             # An open transaction is what makes `step` commit the new states, even if no record comes.
             self.parts.sink.begin()
-            self.parts.source.states.update(after)
+            self.parts.source.move(after)
 
     def _tell_the_workers(self) -> None:
         """Tell marks that moved without a tuple: of partitions that fell asleep or are new to the instance."""

@@ -31,7 +31,7 @@ from partitioner_service.routing.ahead import Ahead, Clock, LiveClock
 from partitioner_service.routing.framing import Framer, Shares, Stretch
 from partitioner_service.routing.pieces import Accepted, Piece, Reached, Routed, Routing, Sent
 from partitioner_service.routing.plan_in_force import InForce
-from partitioner_service.routing.session import Session, Stint
+from partitioner_service.routing.session import Session
 from partitioner_service.routing.window_loads import block_loads, sums
 
 _WORDS = {
@@ -98,12 +98,11 @@ class Router:
         """Tell the workers everything once more, after a rebalance or an aborted transaction."""
         self._announced_panes.clear()
 
-    def route(self, slices: Sequence[Slice], states: dict[int, PartitionState]) -> Routed:
+    def route(self, slices: Sequence[Slice], states: Mapping[int, PartitionState]) -> Routed:
         """Frames and rejections of a block, in the order of its slices.
 
-        states: the state of every partition that the instance owns. This dict is not changed. Raises
-        RegistryAway before anything has changed, and ProtocolError if records of a slice were lost or counted
-        twice.
+        states: the state of every partition that the instance owns. Raises RegistryAway before anything has changed, and
+        ProtocolError if records of a slice were lost or counted twice.
         """
         pieces = self.pieces(slices, states)
         tuples = [piece.tuples for piece in pieces if piece.tuples is not None]
@@ -164,7 +163,7 @@ class Router:
         return Routed(packed, pieces, after, sent)
 
     def judge(
-        self, slices: Sequence[Slice], states: dict[int, PartitionState]
+        self, slices: Sequence[Slice], states: Mapping[int, PartitionState]
     ) -> tuple[dict[int, PartitionState], list[Rejections], int]:
         """The state after each of these slices, what was rejected, and how many tuples would be routed.
 
@@ -177,7 +176,7 @@ class Router:
             sum(len(piece.tuples.times) for piece in pieces if piece.tuples is not None),
         )
 
-    def punctuate(self, states: dict[int, PartitionState]) -> list[tuple[int, bytes]]:
+    def punctuate(self, states: Mapping[int, PartitionState]) -> list[tuple[int, bytes]]:
         """Frames without tuples, which tell every worker the marks.
 
         An empty list if there is nothing to tell.
@@ -190,7 +189,7 @@ class Router:
         return self._framer.pack(self._no_shares(), records(0, OFFSETS), marks)
 
     def begin_stint(
-        self, states: dict[int, PartitionState], totals: Mapping[int, int], *, inputs: int
+        self, states: Mapping[int, PartitionState], totals: Mapping[int, int], *, inputs: int
     ) -> list[tuple[int, bytes]]:
         """The first frames of a stint, one for every worker, even if no mark has moved.
 
@@ -206,10 +205,10 @@ class Router:
         frames = self._framer.pack(
             self._no_shares(), records(0, OFFSETS), marks, totals=records_of(sorted(known.items()), TOTAL)
         )
-        self.session.stint = Stint.WRITTEN
+        self.session.stint_written()
         return frames
 
-    def take_in(self, states: dict[int, PartitionState], *, inputs: int) -> list[tuple[int, bytes]]:
+    def take_in(self, states: Mapping[int, PartitionState], *, inputs: int) -> list[tuple[int, bytes]]:
         """Frames without tuples for every worker, which tell that there are more input partitions from now on.
 
         Only these frames say so before the next stint: if their transaction is aborted, nothing is taken in.
@@ -222,7 +221,7 @@ class Router:
         self._framer.inputs = before
         return frames
 
-    def _to_tell(self, states: dict[int, PartitionState]) -> Rows:
+    def _to_tell(self, states: Mapping[int, PartitionState]) -> Rows:
         """A record `TOLD` for every partition if the slowest has passed a pane, else none."""
         nothing = records(0, TOLD)
         if not states:
@@ -234,14 +233,14 @@ class Router:
             return nothing
         return self._tell(states)
 
-    def _tell(self, states: dict[int, PartitionState]) -> Rows:
+    def _tell(self, states: Mapping[int, PartitionState]) -> Rows:
         """A record `TOLD` for every partition."""
         self._announced_panes = self._closed(states)
         return records_of(
             [(p, state.mark(self._query), state.offset) for p, state in sorted(states.items())], TOLD
         )
 
-    def _closed(self, states: dict[int, PartitionState]) -> dict[int, int]:
+    def _closed(self, states: Mapping[int, PartitionState]) -> dict[int, int]:
         """By partition, the pane before which its mark has closed all panes."""
         slide = self._query.slide_ms
         return {p: int(panes_closed_by(state.mark(self._query), slide)) for p, state in states.items()}

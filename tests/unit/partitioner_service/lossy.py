@@ -153,7 +153,7 @@ class Run:
         self.totals = {i.session.number: totals(self.committed) for i in self.instances}
         for instance in self.instances:
             instance.inputs = len(self.committed)
-            instance.session.stint = Stint.DUE
+            instance.session.owe_stint()
 
     def restart(self) -> None:
         """All instances die, and a new one takes everything over and tells it."""

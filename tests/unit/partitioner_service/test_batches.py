@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -74,7 +74,10 @@ class Plane:
         ]
         records = [record(first + number, value) for number, value in enumerate(values)]
         piece = Slice(partition, first, first + len(rows) - 1, values, records=records)
-        self.keep(self.gate.take([piece], self.states))
+        self.keep(self.gate.take([piece], self))
+
+    def move(self, states: Mapping[int, PartitionState]) -> None:
+        self.states |= states
 
     def pass_time(self, seconds: float) -> None:
         self.clock.now += seconds
@@ -292,7 +295,7 @@ def test_what_was_committed_signed_stays_signed_whether_it_is_held_or_not() -> N
     plane.read(*second(0), *second(1), partition=0)
     plane.read(*second(0), *second(1, "a"), partition=1)
     signed = plane.router.session.signed(plane.gate.released(plane.states))
-    plane.gate.committed(signed, plane.states)
+    plane.move(plane.gate.committed(signed))
     assert plane.gate.released(plane.states) == signed
     # The working states stand behind what is held.
     assert [state.offset for state in plane.states.values()] == [12, 7]

@@ -257,7 +257,7 @@ def test_records_of_partitions_that_are_not_owned_never_enter_a_block(consumer: 
 def test_after_an_abort_position_and_state_go_back_together(consumer: Consumer) -> None:
     before = state(5, max_time=10, run=(1, 90, 90), read=5, routed=5)
     reader = reading(lambda commit: None)
-    reader.committed = {0: before}
+    reader.note_committed({0: before})
     reader.rewind({0: state(9, max_time=99, read=9, routed=8, rejected=1)})
     Aborts(reader).note(CommitAborted("x"))
     assert (reader.states, consumer.assigned) == ({0: before}, [(0, 5)])
