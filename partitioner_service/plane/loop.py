@@ -34,7 +34,8 @@ from partitioner_service.reports.log_lines import Talk
 from partitioner_service.reports.rejected import Rejected
 from partitioner_service.reports.telemetry import Reports
 from partitioner_service.routing.pieces import Routed
-from partitioner_service.routing.plan_in_force import PlanLog, furthest
+from partitioner_service.routing.plan_inbox import PlanInbox
+from partitioner_service.routing.planned_partitioner import furthest
 from partitioner_service.routing.session import Stint
 from topics.query.skip_orders import SkipAnswer
 from topics.schemas.registry import RegistryAway
@@ -59,7 +60,7 @@ class Loop:
         settings: Settings,
         parts: Parts,
         *,
-        plan_log: PlanLog,
+        plan_inbox: PlanInbox,
         reports: Reports,
         questions: Questions,
         talk: Talk,
@@ -76,7 +77,7 @@ class Loop:
             workers=parts.router.plans.partitioner.workers,
             batches=parts.gate.state() is not None,
         )
-        self._plan_log = plan_log
+        self._plan_inbox = plan_inbox
         self._reports = reports
         self._questions = questions
         self._talk = talk
@@ -391,7 +392,7 @@ class Loop:
     # ---- plans, telemetry, status
 
     def _learn_plans(self) -> None:
-        for plan in self._plan_log.arrived():
+        for plan in self._plan_inbox.arrived():
             self.parts.router.plans.learn(plan, reached=furthest(self.parts.source.states))
 
     def _report(self) -> None:
@@ -400,7 +401,7 @@ class Loop:
             self.parts.router,
             self.work,
             released=self.parts.gate.released(self.parts.source.states),
-            ignored=self._plan_log.ignored,
+            ignored=self._plan_inbox.ignored,
             batches=self.parts.gate.state(),
             exchange=None if self.parts.member is None else self.parts.member.figures.state(),
             standing=standing_still(self._latest.shown),
@@ -445,7 +446,7 @@ class Loop:
                 **shown,
                 "learning_since": self.parts.learned.since,
                 "learned_at": self.parts.learned.kept_at,
-                "plans_ignored": self._plan_log.ignored,
+                "plans_ignored": self._plan_inbox.ignored,
                 "exchange": None if self.parts.member is None else self.parts.member.figures.shown(),
                 "worker_speeds": self._worker_speeds(),
                 "standing_still": [

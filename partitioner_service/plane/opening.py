@@ -24,7 +24,7 @@ from partitioner_service.plane.closing import Closing
 from partitioner_service.plane.skips import SkipOrders
 from partitioner_service.routing.batches import gate
 from partitioner_service.routing.gate import Gate
-from partitioner_service.routing.plan_in_force import PlanLog
+from partitioner_service.routing.plan_inbox import PlanInbox
 from partitioner_service.routing.router import Router
 from partitioner_service.routing.session import Session
 from partitioner_service.routing.speeds import MeasuredSpeeds
@@ -63,7 +63,7 @@ def open_parts(
     closing: Closing,
     settings: Settings,
     *,
-    plan_log: PlanLog,
+    plan_inbox: PlanInbox,
     channel: Channel | None,
     speeds: MeasuredSpeeds | None,
     watchdog: Watchdog,
@@ -86,7 +86,7 @@ def open_parts(
     session = Session(settings.routed_partitions)
     router = Router(settings, partitioner, epoch=epoch, session=session)
     closing.when_over(lambda: learned.save(router.plans.partitioner, router.plans.epoch))
-    router.plans.learn_published(plan_log.published())
+    router.plans.learn_published(plan_inbox.published())
     if channel is not None:
         channel.begin()
     rejected_limit = int(topics[names[2]].config.get("max.message.bytes", _REJECTED_LIMIT))

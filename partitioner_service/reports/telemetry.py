@@ -29,7 +29,7 @@ from partitioner_service.kafka.source import Source
 from partitioner_service.reports.hottest import Hottest
 from partitioner_service.reports.status import Work
 from partitioner_service.routing.pieces import Sent
-from partitioner_service.routing.plan_in_force import furthest
+from partitioner_service.routing.planned_partitioner import furthest
 from partitioner_service.routing.router import Router
 from partitioner_service.routing.window_loads import WindowLoads
 

@@ -37,7 +37,7 @@ from partitioner_service.block import Slice
 from partitioner_service.routing.framing import Stretch
 from partitioner_service.routing.gate import Gate, Owner, States, Straight, Why
 from partitioner_service.routing.pieces import Accepted, Piece, Routed, Routing
-from partitioner_service.routing.plan_in_force import furthest
+from partitioner_service.routing.planned_partitioner import furthest
 from partitioner_service.routing.router import Router
 
 _LAST = 8

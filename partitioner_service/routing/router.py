@@ -30,7 +30,7 @@ from partitioner_service.reading.parse import Parsed, Parser, taken_apart
 from partitioner_service.routing.ahead import Ahead, Clock, LiveClock
 from partitioner_service.routing.framing import Framer, Shares, Stretch
 from partitioner_service.routing.pieces import Accepted, Piece, Reached, Routed, Routing, Sent
-from partitioner_service.routing.plan_in_force import InForce
+from partitioner_service.routing.planned_partitioner import PlannedPartitioner
 from partitioner_service.routing.session import Session
 from partitioner_service.routing.window_loads import block_loads, sums
 
@@ -68,7 +68,7 @@ class Router:
         session: Session | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.plans = InForce(settings, partitioner, epoch=epoch)
+        self.plans = PlannedPartitioner(settings, partitioner, epoch=epoch)
         self._query = settings.query
         self._max_skew = settings.max_skew
         self._clock = LiveClock(settings) if clock is None else clock
@@ -372,9 +372,11 @@ class Router:
         """As `_assigned`, for tuples in order of event time."""
         workers, stretches = [], []
         for stretch in self.plans.stretches(times):
-            of_stretch = None if costs is None else costs[stretch]
-            workers.append(self.plans.partitioner.assign(hashes[stretch], times[stretch], of_stretch))
-            stretches.append(Stretch(epoch=self.plans.epoch))
+            # Assigned before the next stretch is asked for, because the partitioner is rescaled then.
+            tuples = stretch.tuples
+            of_stretch = None if costs is None else costs[tuples]
+            workers.append(stretch.partitioner.assign(hashes[tuples], times[tuples], of_stretch))
+            stretches.append(Stretch(epoch=stretch.epoch))
         cells = [mine * len(stretches) + number for number, mine in enumerate(workers)]
         return (np.concatenate(cells) if len(cells) > 1 else workers[0]), tuple(stretches)
 

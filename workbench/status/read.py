@@ -27,7 +27,7 @@ from spark_consumers.checkpoints.results_note import begun_at
 from spark_consumers.sinks import sink_of
 from topics.admin import describe, topic_names
 from topics.certificates import ending_soon
-from topics.query.plans import plan_in
+from topics.query.plan_topic import plan_in
 from topics.query.record import read_beginning, with_lookup_content
 from topics.query.settled import missing_input
 from topics.reader import read_newest
