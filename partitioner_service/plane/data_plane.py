@@ -58,6 +58,7 @@ class DataPlane:
         self._settings = settings
         self._until_ended = until_ended
         self.clock = clock
+        """For intervals (s)."""
         self._onlooker = onlooker
         self._make_loop = loop
         self._stop = threading.Event()

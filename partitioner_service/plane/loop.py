@@ -51,7 +51,7 @@ _GRACE = 10.0
 class Loop:
     """Does one step after the other with parts that are open.
 
-    parts: the loop works with them, and closes none. reports: makes the telemetry. questions: about keys, answered
+    The loop closes none of its parts. reports: makes the telemetry. questions: about keys, answered
     between two blocks. latest: where other threads find the newest telemetry and status.
     """
 
@@ -70,7 +70,9 @@ class Loop:
         onlooker: Onlooker | None,
     ) -> None:
         self.parts = parts
+        """What the loop works with, all open."""
         self.work = status.Work(rejected=Rejected(settings))
+        """What was done since the start of the process."""
         self._settings = settings
         self._rhythm = ChosenRhythm(
             settings.partitioner,

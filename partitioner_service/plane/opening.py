@@ -40,23 +40,32 @@ _REJECTED_LIMIT = 1_048_588
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """The parts of a data plane, all open. The source has not joined its group yet.
-
-    member: None if this instance tells others nothing. speeds: None if no speeds are measured.
-    """
+    """The parts of a data plane, all open. The source has not joined its group yet."""
 
     side: SideRecords
+    """Writes what stands beside the data: telemetry, notes, snapshots."""
     learned: LearnedState
+    """Keeps what the partitioner has learned."""
     router: Router
+    """Routes blocks."""
     gate: Gate
+    """Stands between reading and routing."""
     sink: Sink
+    """Writes frames and rejected records, and commits."""
     source: Source
+    """Reads the input topic."""
     pace: Pace
+    """Says which partitions fall asleep, and which are paused."""
     skips: SkipOrders
+    """The orders to go past what cannot be fetched."""
     added: Added
+    """Takes in partitions that are added to the input topic."""
     watch: TopicWatch
+    """Sees whether the topics are still those of the start."""
     member: Member | None
+    """What this instance tells the others, and hears of them. None if it tells nothing."""
     speeds: MeasuredSpeeds | None
+    """How fast the workers are. None if no speeds are measured."""
 
 
 def open_parts(

@@ -29,6 +29,7 @@ class Rejected:
         self._last_counts: Counter[str] = Counter()
         self._disorder = 0
         self.by_reason: Counter[str] = Counter()
+        """Number of rejected records by reason."""
 
     @property
     def total(self) -> int:

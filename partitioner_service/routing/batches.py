@@ -52,12 +52,16 @@ _PIECE_BYTES = 400
 
 @dataclass(frozen=True, kw_only=True)
 class Batching:
-    """How a service cuts batches. interval: ms. most_bytes: bytes that may be held."""
+    """How a service cuts batches."""
 
     interval: int
+    """Length of a batch (ms)."""
     clock: Literal["event", "processing"]
+    """In which time the length is."""
     release_early: bool
+    """Whether a batch is cut a little before the beat."""
     most_bytes: int
+    """Bytes that may be held."""
 
 
 def batching(settings: Settings) -> Batching | None:

@@ -55,7 +55,7 @@ class Router:
     closed. A mark closes no pane before the slowest partition of the instance has passed that pane as well.
     So the workers are told when the slowest partition passes a pane.
 
-    session: numbers the frames. None: a session of its own. clock: says which tuples are ahead. None: that of tuples
+    session: None: a session of its own. clock: says which tuples are ahead. None: that of tuples
     that are read now.
     """
 
@@ -69,12 +69,14 @@ class Router:
         clock: Clock | None = None,
     ) -> None:
         self.plans = PlannedPartitioner(settings, partitioner, epoch=epoch)
+        """The partitioner under the plan in force."""
         self._query = settings.query
         self._max_skew = settings.max_skew
         self._clock = LiveClock(settings) if clock is None else clock
         self._parser = Parser(settings)
         self._routed = settings.routed_partitions
         self.session = Session(self._routed) if session is None else session
+        """Numbers the frames."""
         self._framer = Framer(settings, self.session)
         plan = AggregatePlan.of(settings.query)
         self._timed, self._frame_schema = plan.timed, plan.frame_schema
