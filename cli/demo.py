@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
+from evenflow.commands.context import table_console
 from evenflow.commands.reading import Delimiter, Encoding, Format, NoHeader, TimeUnit, opened
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def register(app: typer.Typer) -> None:
@@ -130,7 +128,7 @@ def demo(
             wiring=wiring,
             limit=limit,
         ),
-        _console(stderr=as_json),
+        table_console(width=120, stderr=as_json),
         opened=opened,
     )
     if as_json:
@@ -192,7 +190,7 @@ def _closed_loop(
         partitioner_options=rule_options,
         ports=WebPorts.free() if watch or prometheus else WebPorts(),
     )
-    console = _console(stderr=as_json)
+    console = table_console(width=120, stderr=as_json)
     with TemporaryDirectory(prefix="evenflow-prometheus-") as folder, ExitStack() as stack:
         if prometheus:
             scraping = stack.enter_context(Prometheus(Path(folder), loop.targets))
@@ -213,11 +211,3 @@ def _open(address: str) -> None:
     if sys.platform != "linux" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
         with suppress(webbrowser.Error, OSError):
             webbrowser.open(address)
-
-
-def _console(*, stderr: bool) -> Console:
-    """A console for tables. Without a terminal it is 120 columns wide, so that tables are not squeezed."""
-    from rich.console import Console
-
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=120)

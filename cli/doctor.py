@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenflow.commands.context import counted, settings_of
+from evenflow.commands.context import counted, settings_of, table_console
 
 if TYPE_CHECKING:
     from workbench.doctor.topics import DoctorReport
@@ -58,7 +58,6 @@ def _print_json(report: DoctorReport) -> None:
 
 
 def _print(report: DoctorReport) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -66,8 +65,7 @@ def _print(report: DoctorReport) -> None:
     for finding in report.findings:
         status = Text(finding.status, style=_COLOURS[finding.status])
         table.add_row(Text(finding.name), status, Text(finding.what), Text(finding.do))
-    console = Console()
-    console = console if console.is_terminal else Console(width=160)
+    console = table_console(width=160)
     console.print(table)
     if report.toml:
         console.print(Text("for evenflow.toml (these lines in place of what it has):\n", style="bold"))

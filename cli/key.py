@@ -80,15 +80,13 @@ def _typed(key: str, *, encoded: bool) -> bytes:
 
 
 def _print(replies: list[Reply]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from evenflow.commands.context import table_console
     from workbench.asking import homes_of
 
-    console = Console(highlight=False)
-    # In a pipe rich would take the width for 80 columns and fold the texts.
-    console = console if console.is_terminal else Console(highlight=False, width=160)
+    console = table_console(width=160, highlight=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in ("instance", "home", "holders", "share", "rule"):
         table.add_column(heading, overflow="fold")

@@ -52,9 +52,9 @@ def partition(
     chosen: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     settings = settings_of(context, partitioner=chosen) if chosen else settings_of(context)
 
-    from partitioner_service.kafka.learned_state import new_partitioner
+    from partitioner_service.kafka.learned_state import check_partitioner
 
-    new_partitioner(settings)  # only for its errors, before a broker is waited for
+    check_partitioner(settings)  # before a broker is waited for
     look_first(settings, unchecked=unchecked)
 
     from partitioner_service.app import serve

@@ -59,9 +59,9 @@ def plan(
         )
     settings = settings_of(context)
 
-    from partitioner_service.plans import publish
-    from workbench.plan_in_force import clear as cleared
-    from workbench.plan_in_force import in_force, refuse_beside_a_controller
+    from partitioner_service.plans_by_hand import publish
+    from workbench.applied_plans import applied_plans, refuse_beside_a_controller
+    from workbench.applied_plans import clear as cleared
 
     if workers is not None:
         published = publish(
@@ -72,7 +72,7 @@ def plan(
             refuse_beside_a_controller(settings, waiting=lambda line: typer.echo(line, err=True))
         published = cleared(settings, because=because)
     else:
-        report = in_force(settings)
+        report = applied_plans(settings)
         typer.echo(json.dumps(report.as_json()) if as_json else "\n".join(report.lines()))
         return
     typer.echo(published.encode(settings.fingerprint).decode())

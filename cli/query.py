@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenflow.commands.context import counted, settings_of
+from evenflow.commands.context import counted, settings_of, table_console
 
 if TYPE_CHECKING:
     from workbench.query_check import Check
@@ -48,14 +48,11 @@ def check(
 
 
 def _print(query: str, query_check: Check) -> None:
-    from rich.console import Console
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
-    # In a pipe rich would take the width for 80 columns and fold the texts.
-    console = console if console.is_terminal else Console(highlight=False, width=160)
+    console = table_console(width=160, highlight=False)
     console.print(Text(f"query {query}", style="bold"))
     for heading, lines in query_check.sections.items():
         table = Table.grid(padding=(0, 2))

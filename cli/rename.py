@@ -62,10 +62,12 @@ def rename(
 
 def _lines(before: Settings, name: str) -> list[str]:
     """The lines that must stand in the settings file from now on."""
+    from spark_consumers.sinks import sink_of
+
     lines = ["[query]", f'name = "{name}"']
     if before.input.topic is None:
         lines += ["[input]", f'topic = "{before.topic("input")}"']
-    if before.results.sink not in ("kafka", "avro", "frames") and before.results.path is not None:
+    if "results" not in sink_of(before).topics and before.results.path is not None:
         lines += ["[results]", f'path = "{before.results.path.rstrip("/")}-{name}"']
     return lines
 

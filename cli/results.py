@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenflow.commands.context import milliseconds, settings_of
+from evenflow.commands.context import milliseconds, settings_of, table_console
 
 if TYPE_CHECKING:
     from evenflow.settings import Settings
@@ -175,15 +175,12 @@ def _print(page: Page, *, by_key: bool) -> None:
 
 def _print_table(table: Any, *, windows: bool) -> None:
     """The rows as a table. windows: with the bounds of their windows."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from evenflow.reporting.words import clock, printable
 
-    console = Console(highlight=False)
-    # In a pipe rich would take the width for 80 columns and fold the texts.
-    console = console if console.is_terminal else Console(highlight=False, width=200)
+    console = table_console(width=200, highlight=False)
     names = [name for name in table.schema.names if windows or name not in ("window_start", "window_end")]
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in names:

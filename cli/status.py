@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from evenflow.settings import Settings
 
 EXIT_STATUS = {"ok": 0, "warning": 1, "wrong": 2}
 """Exit status of the command by the state of the query."""
@@ -41,29 +46,24 @@ def status(
 
     settings = settings_of(context)
 
-    from workbench.status.answer import demand_answer, unread
+    from workbench.status.answer import demand_answer
 
-    try:
-        demand_answer(settings)  # before the imports below, which take seconds
-    except EvenflowError as error:
-        if as_json:
-            typer.echo(json.dumps(unread(settings, error)))
-        error.at_once = True  # Kafka's client would take some seconds to end
-        raise
-
-    from workbench.status.judging import findings, state_of
-    from workbench.status.read import read
-    from workbench.status.screen import as_json as fields
-    from workbench.status.screen import screen
-
-    if as_json:
+    with _unread_as_json(settings, as_json=as_json):
         try:
-            report = fields(read(settings))
+            demand_answer(settings)  # before the imports below, which take seconds
         except EvenflowError as error:
-            typer.echo(json.dumps(unread(settings, error)))
-            raise  # the message for people, and the exit status
-        typer.echo(json.dumps(report))
-        raise typer.Exit(EXIT_STATUS[report["state"]])
+            error.at_once = True  # Kafka's client would take some seconds to end
+            raise
+
+        from workbench.status.judging import findings, state_of
+        from workbench.status.read import read
+        from workbench.status.screen import as_json as fields
+        from workbench.status.screen import screen
+
+        if as_json:
+            report = fields(read(settings))
+            typer.echo(json.dumps(report))
+            raise typer.Exit(EXIT_STATUS[report["state"]])
     console = Console(highlight=False)
 
     def look() -> Group:
@@ -78,3 +78,19 @@ def status(
         while True:
             time.sleep(watch)
             live.update(look(), refresh=True)
+
+
+@contextmanager
+def _unread_as_json(settings: Settings, *, as_json: bool) -> Iterator[None]:
+    """With --json, print a report if nothing can be read. The error says the same to people, and is the exit status."""
+    import json
+
+    from evenflow.errors import EvenflowError
+    from workbench.status.answer import unread
+
+    try:
+        yield
+    except EvenflowError as error:
+        if as_json:
+            typer.echo(json.dumps(unread(settings, error)))
+        raise

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from controller import measures
 from controller.collect import Arrival, Collected, StageWords
-from controller.plan_log import Pair, stages_of
+from controller.plan_history import Pair, stages_of
 from evenflow.reporting.words import span
 from evenflow.settings import Settings
 from evenflow.telemetry import BatchRecord, Stage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from controller.evaluate import Evaluation
-from controller.plan_log import PlanLog
+from controller.plan_history import PlanHistory
 from evenflow import elasticity
 from evenflow.elasticity import Bounds, Decision, Policy
 from evenflow.elasticity.groups import GroupPlanner
@@ -95,9 +95,9 @@ class Decider:
         control = settings.control
         self.groups = GroupPlanner(slide_ms=settings.query.slide_ms, group=control.group, amend=control.amend)
 
-    def judge(self, evaluation: Evaluation, log: PlanLog) -> Judgement:
-        """Judge one observation. Observations must come in order. log: the plans so far."""
-        decision = self._bounded(self.policy.decide(evaluation.observation), evaluation, log)
+    def judge(self, evaluation: Evaluation, history: PlanHistory) -> Judgement:
+        """Judge one observation. Observations must come in order. history: the plans so far."""
+        decision = self._bounded(self.policy.decide(evaluation.observation), evaluation, history)
         now = evaluation.observation
         plan = self.groups.step(
             batch=now.step,
@@ -109,15 +109,15 @@ class Decider:
         )
         return Judgement(evaluation, decision, plan)
 
-    def _bounded(self, decision: Decision, evaluation: Evaluation, log: PlanLog) -> Decision:
+    def _bounded(self, decision: Decision, evaluation: Evaluation, history: PlanHistory) -> Decision:
         now = evaluation.observation
         if evaluation.overdue and (decision.p > now.p or decision.r > now.r):
             request = f"the policy asks for p {decision.p} and r {decision.r} ({decision.reason})"
-            why = f"plan {log.newest_epoch} is not realised: {'; '.join(evaluation.overdue)}"
+            why = f"plan {history.newest_epoch} is not realised: {'; '.join(evaluation.overdue)}"
             return replace(
                 decision, p=now.p, r=now.r, reason=f"{why}; {request}", cause="unrealised", held=True
             )
-        if log.newest_epoch >= LAST_EPOCH and (decision.p, decision.r) != (now.p, now.r):
+        if history.newest_epoch >= LAST_EPOCH and (decision.p, decision.r) != (now.p, now.r):
             why = f"the plan topic holds epoch {LAST_EPOCH}, and none can follow: delete that topic"
             return replace(decision, p=now.p, r=now.r, reason=why, cause="no-epoch-left", held=True)
         return self._not_too_early(decision, evaluation)

@@ -1,4 +1,4 @@
-"""Evaluate: makes observations from the collected records and the plan log.
+"""Evaluate: makes observations from the collected records and the plans so far.
 
 No Kafka, and no clock but `now`.
 """
@@ -13,7 +13,7 @@ from statistics import median
 from controller import measures
 from controller.beginnings import Beginning, Beginnings
 from controller.collect import Arrival, Collected
-from controller.plan_log import PlanLog, stages_of, unrealised
+from controller.plan_history import PlanHistory, stages_of, unrealised
 from evenflow.elasticity import Observation, StageObservation
 from evenflow.elasticity.observation import Part
 from evenflow.reporting.answering import in_charge
@@ -106,23 +106,25 @@ class Evaluator:
     def __post_init__(self) -> None:
         self._beginnings = Beginnings(self.settings)
 
-    def observe(self, known: Collected, log: PlanLog, now: float, *, pending: bool = False) -> Evaluation:
+    def observe(
+        self, known: Collected, history: PlanHistory, now: float, *, pending: bool = False
+    ) -> Evaluation:
         """The next observation. pending: whether a plan is published that the log has not shown yet."""
         self.step += 1
         partitioners = [arrival.record for arrival in counted(self.settings, known, now)]
         time = measures.reached(partitioners)
-        log.reach(time, now=now)
+        history.reach(time, now=now)
         self._note(now, time)
         speed, steady = self._speed(), self._steady_speed()
-        missing = unrealised(log, self.settings, partitioners, known)
+        missing = unrealised(history, self.settings, partitioners, known)
         # A plan that begins further ahead than the time allowed to realise it cannot be overdue yet.
         within = realised_within(self.settings)
-        late = now - log.newest_since > within
-        tomorrow = log.ahead(time) > 1000 * within * max(1.0, steady or 0.0)
+        late = now - history.newest_since > within
+        tomorrow = history.ahead(time) > 1000 * within * max(1.0, steady or 0.0)
         overdue = bool(missing) and late and not tomorrow
-        young = self._beginnings.look(known, log.pair, now, realised=not missing)
+        young = self._beginnings.look(known, history.pair, now, realised=not missing)
         observation = _Sight(self.settings, known, partitioners, now, speed).observation(
-            step=self.step, log=log, settling=pending or (bool(missing) and not late), young=young
+            step=self.step, history=history, settling=pending or (bool(missing) and not late), young=young
         )
         return Evaluation(
             observation,
@@ -178,15 +180,17 @@ class _Sight:
     speed: float | None
     """Milliseconds of event time per ms of the controller's clock. None if it is not known."""
 
-    def observation(self, *, step: int, log: PlanLog, settling: bool, young: Beginning) -> Observation:
+    def observation(
+        self, *, step: int, history: PlanHistory, settling: bool, young: Beginning
+    ) -> Observation:
         working = measures.working(self.partitioners)
         rate = measures.added(record.rate for record in working)
         stages = self._parts(rate)
         return Observation(
             step=step,
             interval_ms=self.settings.spark.batch_interval,
-            p=log.pair.p,
-            r=log.pair.r,
+            p=history.pair.p,
+            r=history.pair.r,
             wiring=self.settings.spark.wiring,
             load=self._load(),
             rate=rate,

@@ -16,7 +16,7 @@ from evenflow.elasticity import Policy
 from evenflow.plans import Plan
 from evenflow.settings import Settings
 from evenflow.telemetry import DecisionRecord
-from topics.query.plans import PlanWriter, entry_of
+from topics.query.plan_topic import PlanWriter, entry_of
 
 log = logging.getLogger(__name__)
 

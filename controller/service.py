@@ -12,7 +12,7 @@ from controller.decide import Decider, Judgement, ReplicaDecider, policy_of
 from controller.evaluate import Evaluation, Evaluator, Rounds, patience, reached
 from controller.kubernetes import ScaledReplicas, leading, lost
 from controller.memory import remember
-from controller.plan_log import PlanLog, stages_of
+from controller.plan_history import PlanHistory, stages_of
 from controller.realise import Published, Realiser, Replicas, SaidReplicas, Untouched
 from controller.talk import Talk
 from evenflow.elasticity import Policy
@@ -31,7 +31,7 @@ from monitoring.live.picture import Picture
 from monitoring.serving import served
 from topics.admin import ensure_topics, pipeline_topics, refuse_unwritable
 from topics.follower import Follower, offset_of
-from topics.query.plans import PlanFollower
+from topics.query.plan_topic import PlanFollower
 from topics.query.settled import admitted
 from topics.records import Record
 from topics.watch import TopicWatch
@@ -177,7 +177,7 @@ class Controller:
         self._scaler = replicas or SaidReplicas()
         self._talk = Talk(settings, clock=clock)
         self._pending: Plan | None = None
-        self._log = PlanLog(settings)
+        self._history = PlanHistory(settings)
         self._plans = PlanFollower(settings)
         # Uncommitted records, too: an instance's open transaction
         # must not hold back the telemetry of all others.
@@ -186,12 +186,12 @@ class Controller:
         for message in self._telemetry.all_so_far():
             self._collector.take(message.value(), fresh=offset_of(message) >= self._fresh_from)
         plans = self._plans.all_so_far()
-        self._log.start(plans, reached=reached(self._collector.known), now=clock())
+        self._history.start(plans, reached=reached(self._collector.known), now=clock())
         for plan in plans:
             self._decider.groups.learn(plan)
         self._rounds = Rounds(settings, now=clock())
         self._watch = TopicWatch(settings.kafka, [self._plans.state, self._telemetry.state])
-        self._talk.begins(policy, self._log, remembered=remembered, dry_run=dry_run)
+        self._talk.begins(policy, self._history, remembered=remembered, dry_run=dry_run)
 
     def turn(self, timeout: float) -> None:
         """Take in new plans and records, and judge what is due. timeout: s to wait for the first record."""
@@ -213,7 +213,7 @@ class Controller:
 
     def judge(self, evaluation: Evaluation) -> Judgement:
         """Let the policy decide on this observation, and publish what follows from it."""
-        judgement = self._decider.judge(evaluation, self._log)
+        judgement = self._decider.judge(evaluation, self._history)
         self._realise(judgement)
         return judgement
 
@@ -269,7 +269,7 @@ class Controller:
 
     def tell_end(self) -> None:
         """Log which plan stays in force."""
-        self._talk.ends(self._log, dry_run=self._dry_run)
+        self._talk.ends(self._history, dry_run=self._dry_run)
 
     def close(self) -> None:
         """Close the connections to the broker."""
@@ -292,7 +292,7 @@ class Controller:
     def _learn(self) -> None:
         now, event_time = self._clock(), reached(self._collector.known)
         for plan in self._plans.new():
-            counts = bool(self._log.learn([plan], reached=event_time, now=now))
+            counts = bool(self._history.learn([plan], reached=event_time, now=now))
             self._decider.groups.learn(plan)
             ours = plan == self._pending
             if ours:
@@ -308,7 +308,7 @@ class Controller:
         Another writer was first with that epoch, so its plan counts. But compaction may remove that plan and
         keep this controller's, which came later under the same key.
         """
-        again = self._log.repeated()
+        again = self._history.repeated()
         if again is not None:
             self._realiser.repeat(again)
         self._pending = again
@@ -318,7 +318,7 @@ class Controller:
         now = self._clock()
         if self._rounds.due(self._collector.known, now):
             pending = self._pending is not None or self._decider.groups.pending
-            yield self._evaluator.observe(self._collector.known, self._log, now, pending=pending)
+            yield self._evaluator.observe(self._collector.known, self._history, now, pending=pending)
 
     def _realise(self, judgement: Judgement) -> None:
         time_ms = round(self._wall() * 1000)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from controller.decide import Judgement
-from controller.plan_log import PlanLog
+from controller.plan_history import PlanHistory
 from evenflow.elasticity import Policy
 from evenflow.plans import Plan
 from evenflow.reporting import Concern, Concerns, Heartbeat, with_fields
@@ -30,7 +30,7 @@ class Talk:
         self._counts: Counter[str] = Counter()
         self._last: Judgement | None = None
 
-    def begins(self, policy: Policy, plans: PlanLog, *, remembered: bool, dry_run: bool) -> None:
+    def begins(self, policy: Policy, plans: PlanHistory, *, remembered: bool, dry_run: bool) -> None:
         """Log what this controller is about to do.
 
         remembered: whether the policy goes on from an earlier controller.
@@ -52,7 +52,7 @@ class Talk:
             extra=with_fields({"event": "begin", "query": self._settings.query.name, "policy": policy.name}),
         )
 
-    def ends(self, plans: PlanLog, *, dry_run: bool) -> None:
+    def ends(self, plans: PlanHistory, *, dry_run: bool) -> None:
         """Log what stays in force when this controller stops. The newest plan counts, though it may begin a little later."""
         if dry_run:
             return

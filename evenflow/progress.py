@@ -470,10 +470,7 @@ class _Judgements(NamedTuple):
 
 @kernel
 def _judge(times: Int64s, memory: Rows, run: Int64s, judgements: _Judgements, limits: _Limits) -> None:
-    """The lateness rule and jumps (rule "jumps need confirmation"), tuple by tuple.
-
-    Numbers in `verdicts` are those of `Verdict`.
-    """
+    """The lateness rule and jumps (rule "jumps need confirmation"), tuple by tuple."""
     state, verdicts = memory[()], judgements.verdicts
     slide, max_jump, confirmations = limits.slide, limits.max_jump, limits.confirmations
     for i in range(times.size):
@@ -498,14 +495,14 @@ def _judge(times: Int64s, memory: Rows, run: Int64s, judgements: _Judgements, li
                     count -= 1
                 run[count] = time
                 state["run"] = count + 1
-                verdicts[i] = 3
+                verdicts[i] = Verdict.JUMP
                 continue
         state["run"] = 0  # a tuple that is not too far ahead, or a confirmed jump, ends the run
         end = (time // slide + 1) * slide
         if end <= rule:
-            verdicts[i] = 1
+            verdicts[i] = Verdict.LATE
         elif end <= idle:
-            verdicts[i] = 2
+            verdicts[i] = Verdict.IDLE
         elif time > largest:
             # Whoever was idle has followed the others, so the step is counted from there.
             if time - max(largest, idle + limits.delay) > limits.step:

@@ -12,7 +12,7 @@ from evenflow.errors import ConfigError
 from evenflow.partitioners import names
 from papers import report
 from papers.compute import compute, missing
-from papers.plan import Plan, full_plan, quick_plan
+from papers.run_plan import RunPlan, full_plan, quick_plan
 from papers.sections import SECTIONS
 from papers.store import Store
 
@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _measure(store: Store, plan: Plan, options: argparse.Namespace) -> None:
+def _measure(store: Store, plan: RunPlan, options: argparse.Namespace) -> None:
     for section in options.section or SECTIONS:
         store.prune(section, SECTIONS[section].cells(plan))
         cells = missing(store, plan, section, again=options.again, only=options.partitioner)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from papers.plan import Plan
+from papers.run_plan import RunPlan
 from papers.store import MissingError, SectionFigures
 
 Level = Literal["reproduced", "partly", "not reproduced", "not measured"]
@@ -74,7 +74,7 @@ class Claim:
     """What the paper says, in our words."""
     criterion: str
     """When a part counts as reproduced."""
-    judge: Callable[[SectionFigures, Plan], Outcome]
+    judge: Callable[[SectionFigures, RunPlan], Outcome]
     """Gives our figures, and which parts of the criterion hold."""
     measure: Measure
     """What was measured."""
@@ -130,7 +130,7 @@ def verdict(checks: Sequence[bool], *, every: bool = False) -> Level:
     return "partly" if sum(checks) >= (0.75 if every else 0.5) * len(checks) else "not reproduced"
 
 
-def judged(claim: Claim, figures: SectionFigures, plan: Plan) -> Judged:
+def judged(claim: Claim, figures: SectionFigures, plan: RunPlan) -> Judged:
     """The verdict on a claim. It is "not measured" if a figure is missing."""
     try:
         outcome = claim.judge(figures, plan)

@@ -14,7 +14,7 @@ from itertools import groupby, islice
 from evenflow.host.processes import worker_processes
 from evenflow.text.options import name_of
 from papers.data import is_there
-from papers.plan import Cell, Opened, Plan
+from papers.run_plan import Cell, Opened, RunPlan
 from papers.sections import SECTIONS
 from papers.store import Store, Values
 
@@ -31,12 +31,12 @@ class _Job:
     """The section to which all cells belong."""
     cells: tuple[Cell, ...]
     """Cells in the order in which they are measured."""
-    plan: Plan
+    plan: RunPlan
     """How large the run is."""
 
 
 def missing(
-    store: Store, plan: Plan, section: str, *, again: bool = False, only: str | None = None
+    store: Store, plan: RunPlan, section: str, *, again: bool = False, only: str | None = None
 ) -> list[Cell]:
     """Cells that have no figures yet and whose data is there.
 
@@ -49,7 +49,7 @@ def missing(
     return [cell for cell in readable if measurable(cell) and (again or not store.holds(cell))]
 
 
-def compute(store: Store, plan: Plan, cells: Sequence[Cell], say: Say) -> None:
+def compute(store: Store, plan: RunPlan, cells: Sequence[Cell], say: Say) -> None:
     """Measure these cells and keep what is found, job by job."""
     jobs = _jobs(cells, plan)
     if not jobs:
@@ -73,7 +73,7 @@ def compute(store: Store, plan: Plan, cells: Sequence[Cell], say: Say) -> None:
             keep(running[future], future.result())
 
 
-def _jobs(cells: Sequence[Cell], plan: Plan) -> list[_Job]:
+def _jobs(cells: Sequence[Cell], plan: RunPlan) -> list[_Job]:
     jobs = []
     ordered = sorted(cells, key=lambda cell: (cell.section, cell.stream, cell.experiment))
     # `groupby` joins neighbours only, so the cells are sorted by the same key.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from papers.plan import Cell
+from papers.run_plan import Cell
 from papers.store import SectionFigures, spread
 
 

@@ -10,7 +10,7 @@ from evenflow.charts.page import save
 from papers import inventory
 from papers.claims import MEASURES, Judged, Reason, judged
 from papers.markdown import table
-from papers.plan import Plan
+from papers.run_plan import RunPlan
 from papers.sections import SECTIONS
 from papers.store import Store
 
@@ -152,7 +152,7 @@ NOT_MEASURED = (
 )
 
 
-def write(store: Store, plan: Plan, page: Path) -> dict[str, list[Judged]]:
+def write(store: Store, plan: RunPlan, page: Path) -> dict[str, list[Judged]]:
     """Write the page and its pictures. Returns the verdicts by section."""
     folder = page.parent / page.stem
     folder.mkdir(parents=True, exist_ok=True)

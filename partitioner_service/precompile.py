@@ -10,9 +10,9 @@ import base64
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from google.protobuf import descriptor_pb2
@@ -25,6 +25,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from evenflow.settings.sections.input import REGISTERED
 from evenflow.twostep import Layout, combine_task, reduce
+from partitioner_service.block import Slice
 from partitioner_service.fetch.queues import compile_kernels
 from partitioner_service.kafka.learned_state import new_partitioner
 from partitioner_service.reading.parse import Parser
@@ -32,7 +33,7 @@ from partitioner_service.reading.registered.schemas import Schemas
 from partitioner_service.reports.hottest import Hottest
 from partitioner_service.reports.key_answer import key_answer
 from partitioner_service.routing.batches import gate
-from partitioner_service.routing.router import Router, Slice
+from partitioner_service.routing.router import Router
 from topics.schemas.registry import RegisteredSchema
 
 _AGGREGATES = every_form("i", "f")
@@ -103,13 +104,13 @@ def _routed(settings: Settings) -> int:
     router, records = Router(settings, new_partitioner(settings)), _records(settings)
     opened, offsets = gate(settings, router), count()
     fresh = PartitionState(fingerprint=settings.fingerprint, topic_id="precompile", offset=0)
-    states = dict.fromkeys(range(settings.input_partitions), fresh)
+    owner = _Partitions(dict.fromkeys(range(settings.input_partitions), fresh))
     half = len(records) // 2
     frames: dict[int, list[tuple[int, bytes]]] = {}
     for number, part in enumerate((records[:half], records[half:])):
         first = number * half
-        slices = [Slice(p, first, first + len(part) - 1, part) for p in states]
-        for done in (*opened.take(slices, states), *opened.empty(states, why="end")):
+        slices = [Slice(p, first, first + len(part) - 1, part) for p in owner.states]
+        for done in (*opened.take(slices, owner), *opened.empty(owner.states, why="end")):
             Hottest().note(done.sent.keys, done.sent.hashes, done.sent.workers)
             for worker, frame in done.frames:
                 frames.setdefault(worker, []).append((next(offsets), frame))
@@ -117,6 +118,16 @@ def _routed(settings: Settings) -> int:
     key_answer(settings, router.plans, b"a", reached=_SPAN_MS, hot_key_of=lambda hashed: None)
     _aggregated(settings, frames)
     return 2 * len(records)
+
+
+class _Partitions(NamedTuple):
+    """Input partitions that nobody else has."""
+
+    states: dict[int, PartitionState]
+
+    def move(self, states: Mapping[int, PartitionState]) -> None:
+        """As `Owner.move`."""
+        self.states.update(states)
 
 
 def _hear_own_table(partitioner: Partitioner, *, now: int) -> None:

@@ -27,7 +27,7 @@ from evenflow.settings.sections.lookup import Lookup
 from evenflow.settings.views import queries
 from evenflow.twostep import readable_schema
 from evenflow.windows import pane_of
-from partitioner_service.kafka.learned_state import new_partitioner
+from partitioner_service.kafka.learned_state import check_partitioner
 from partitioner_service.reading.parse import Parser
 from partitioner_service.reading.registered.schemas import schemas_of
 from spark_consumers.sinks import sink_of
@@ -106,7 +106,7 @@ def check_query(settings: Settings, *, most: int) -> Check:
     Raises ConfigError, as `evenflow partition` does, for a partitioner that cannot be used, and for key columns whose names
     results cannot have.
     """
-    new_partitioner(settings)
+    check_partitioner(settings)
     topic = settings.topic("input")
     settings = by_its_rule(settings)
     refuse_taken_key_columns(settings)

@@ -10,7 +10,8 @@ from typing import Any
 from evenflow.partitioners import create
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
-from partitioner_service.routing.router import Router, Slice
+from partitioner_service.block import Slice
+from partitioner_service.routing.router import Router
 
 SHARES = {"1/10,000": 10_000, "1/100": 100, "1/2": 2, "all": 1}
 """Shares of bad records. The number n says that every n-th record is bad."""

@@ -21,8 +21,10 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.telemetry import PartitionerRecord
 from monitoring.instruments.partitioner import PartitionerInstruments
+from partitioner_service.block import Slice
 from partitioner_service.reports.telemetry import Periods
-from partitioner_service.routing.router import Router, Sent, Slice
+from partitioner_service.routing.pieces import Sent
+from partitioner_service.routing.router import Router
 
 ID = "service-metrics"
 WHAT = "CPU time of what a partitioner notes for metrics beside that of routing, and of a scrape"

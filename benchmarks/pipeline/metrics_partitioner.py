@@ -28,7 +28,7 @@ from partitioner_service.plane.data_plane import DataPlane
 from partitioner_service.plane.loop import Loop
 from partitioner_service.plane.opening import Parts
 from partitioner_service.reports.telemetry import Reports
-from partitioner_service.routing.router import Sent
+from partitioner_service.routing.pieces import Sent
 from workbench.local.broker import EmbeddedBroker
 
 ID = "service-metrics-partitioner"

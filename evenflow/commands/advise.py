@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenflow.commands.context import counted, milliseconds, say_plain, settings_of
+from evenflow.commands.context import counted, milliseconds, say_plain, settings_of, table_console
 from evenflow.commands.reading import (
     Delimiter,
     Encoding,
@@ -253,12 +253,10 @@ def _progress(label: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _print(advice: Advice) -> None:
-    from rich.console import Console
     from rich.text import Text
 
     # Sentences are printed as Text, because rich would take brackets in a plain string for markup.
-    console = Console()
-    console = console if console.is_terminal else Console(width=120)
+    console = table_console(width=120)
     console.print(Text(_stream(advice)))
     if advice.hot_keys:
         console.print(Text(_hot_title(advice)))

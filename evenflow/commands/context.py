@@ -1,4 +1,4 @@
-"""What commands share: the settings that `--config` names, and the parsing of durations and numbers."""
+"""What commands share: the settings that `--config` names, a console for tables, the parsing of durations and numbers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import typer
+    from rich.console import Console
 
     from evenflow.settings import Settings
 
@@ -16,6 +17,17 @@ def settings_of(context: typer.Context, **overrides: Any) -> Settings:
     from evenflow.settings import load_settings
 
     return load_settings(context.obj, **overrides)
+
+
+def table_console(*, width: int, highlight: bool = True, stderr: bool = False) -> Console:
+    """A console for tables. width: columns where there is no terminal.
+
+    In a pipe rich would take the width for 80 columns and fold the texts.
+    """
+    from rich.console import Console
+
+    console = Console(highlight=highlight, stderr=stderr)
+    return console if console.is_terminal else Console(highlight=highlight, stderr=stderr, width=width)
 
 
 def say_plain(names: Iterable[str]) -> None:

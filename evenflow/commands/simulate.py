@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenflow.commands.context import counted, milliseconds, say_plain
+from evenflow.commands.context import counted, milliseconds, say_plain, table_console
 from evenflow.commands.reading import (
     Cost,
     Delimiter,
@@ -314,11 +314,9 @@ def _columns(scenario: Scenario) -> list[str]:
 
 
 def _print_table(results: Sequence[SimulationResult], scenario: Scenario) -> None:
-    from rich.console import Console
     from rich.measure import Measurement
 
-    console = Console()
-    console = console if console.is_terminal else Console(width=140)
+    console = table_console(width=140)
     shown = _columns(scenario)
     table = _table(results, shown, scenario)
     for title in [title for title in _LESS_NEEDED if title in shown]:

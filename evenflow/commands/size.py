@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenflow.commands.context import milliseconds
+from evenflow.commands.context import milliseconds, table_console
 
 if TYPE_CHECKING:
     from evenflow.scale import Sizes
@@ -101,7 +101,6 @@ def _whole(option: str, text: str) -> int:
 
 def _show(planned: Sizes) -> None:
     """Print the sizes as tables, and the lines of the settings."""
-    from rich.console import Console
     from rich.table import Table
 
     from evenflow.scale import breaks, measured, overlay_lines, settings_lines, shortest_delay
@@ -109,8 +108,7 @@ def _show(planned: Sizes) -> None:
     from evenflow.scale.runs import factor, runs
 
     measurements, _ = measured()
-    console = Console()
-    console = console if console.is_terminal else Console(width=120)
+    console = table_console(width=120)
     demand, shape, memory = planned.demand, planned.shape, planned.memory
     shares = planned.busy()
     table = Table(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from evenflow.commands.context import counted, milliseconds, say_plain
+from evenflow.commands.context import counted, milliseconds, say_plain, table_console
 from evenflow.commands.reading import (
     Cost,
     Delimiter,
@@ -313,13 +313,11 @@ def _progress_bar(cells: int, finished: int) -> Iterator[Callable[[str], None]]:
 
 
 def _print(lines: Sequence[Comparison] | Sequence[ConditionSummary], title: str) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from evenflow.sweep.comparing import Comparison
 
-    console = Console()
-    console = console if console.is_terminal else Console(width=140)
+    console = table_console(width=140)
     varied = [
         name
         for name, value in lines[0].condition.items()

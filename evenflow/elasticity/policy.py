@@ -38,7 +38,7 @@ Count = Annotated[int, Field(ge=0, le=2**62)]
 """A count in what a policy remembers."""
 
 
-class InForce(NamedTuple):
+class ParallelismAt(NamedTuple):
     """The p and r that were in force at a step. In a snapshot it is a list."""
 
     step: Count
@@ -49,7 +49,7 @@ class InForce(NamedTuple):
     """Reduce buckets in force then."""
 
     @classmethod
-    def at(cls, observation: Observation) -> InForce:
+    def of(cls, observation: Observation) -> ParallelismAt:
         """What was in force at this observation."""
         return cls(observation.step, observation.p, observation.r)
 

@@ -11,8 +11,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from evenflow.elasticity.policies.conttune import ContTune
 from evenflow.elasticity.policies.dhalion import Dhalion
 from evenflow.elasticity.policies.ds2 import Ds2
@@ -32,7 +30,7 @@ from evenflow.plugins import (
     name_of,
     what_is_wrong,
 )
-from evenflow.text.options import choice_with
+from evenflow.text.options import checked_options, choice_with
 from evenflow.text.spelling import did_you_mean
 
 if TYPE_CHECKING:
@@ -126,20 +124,7 @@ def create(name: str | type[Policy], *, bounds: Bounds, seed: int = 7, **options
     policy = _policy(name)
     if bounds.p_min > bounds.p_max or bounds.r_min > bounds.r_max:
         raise ConfigError(f"the least is above the most in {bounds!r}")
-    known = policy.options_type.model_fields
-    for option in options:
-        if option not in known:
-            listed = f"{name} has: {', '.join(known)}" if known else f"{name} has no options"
-            raise ConfigError(
-                f"unknown option {option!r} of {name}{did_you_mean(option, known)}", hint=listed
-            )
-    try:
-        made_with = policy.options_type(**options)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(str(part) for part in problem["loc"])
-        subject = f"option {where!r} of {name}" if where else f"options of {name}"
-        raise ConfigError(f"{subject}: {problem['msg'].removeprefix('Value error, ')}") from None
+    made_with = checked_options(policy.options_type, options, owner=name)
     with nullcontext() if name in _POLICIES else mistakes_told(f"no {name} can be made"):
         return policy(name=name, bounds=bounds, seed=seed, options=made_with)
 

@@ -11,8 +11,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import ValidationError
-
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.partitioners.affinity.am import Am
 from evenflow.partitioners.affinity.cam import Cam
@@ -52,7 +50,7 @@ from evenflow.plugins import (
     name_of,
     what_is_wrong,
 )
-from evenflow.text.options import choice_with
+from evenflow.text.options import checked_options, choice_with
 from evenflow.text.spelling import did_you_mean
 
 
@@ -214,7 +212,7 @@ def create(
         name = _name_of_class(name)
     name, options = choice_with(name, options)
     entry = _entry(name)
-    checked_options = _options(name, entry, options)
+    made_with = checked_options(entry.algorithm.options_type, options, owner=name, defaults=entry.defaults)
     with nullcontext() if name in _ENTRIES else mistakes_told(f"no {name} can be made"):
         return entry.algorithm(
             name=name,
@@ -222,7 +220,7 @@ def create(
             seed=seed,
             source=source,
             sources=sources,
-            options=checked_options,
+            options=made_with,
             max_disorder_ms=max_disorder_ms,
         )
 
@@ -360,22 +358,3 @@ def _name_of_class(algorithm: type[Partitioner]) -> str:
         if entry.algorithm is algorithm and not entry.defaults:
             return name
     return name_of(algorithm)
-
-
-def _options(name: str, entry: _Entry, options: Mapping[str, Any]) -> Options:
-    known = entry.algorithm.options_type.model_fields
-    for option in options:
-        if option in known:
-            continue
-        listed = f"{name} has: {', '.join(known)}" if known else f"{name} has no options"
-        raise ConfigError(f"unknown option {option!r} of {name}{did_you_mean(option, known)}", hint=listed)
-    try:
-        return entry.algorithm.options_type(**{**entry.defaults, **options})
-    except ValidationError as error:
-        # pydantic reports every problem. The first one is told as a sentence of ours.
-        problem = error.errors()[0]
-        where = ".".join(str(part) for part in problem["loc"])
-        subject = f"option {where!r} of {name}: " if where else f"options of {name}: "
-        message = problem["msg"].removeprefix("Value error, ")
-        value = f", not {problem['input']!r}" if where else ""
-        raise ConfigError(f"{subject}{message[0].lower()}{message[1:]}{value}") from None

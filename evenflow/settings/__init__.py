@@ -7,7 +7,6 @@ each client's names. Nothing in here connects to a broker or another service.
 from evenflow.grammar.aggregate_spec import AggregateSpec
 from evenflow.settings.loading import load_settings, save_settings
 from evenflow.settings.model import (
-    BUILT_IN_SINKS,
     KafkaSettings,
     PartitionerSettings,
     ResultsSettings,
@@ -16,6 +15,7 @@ from evenflow.settings.model import (
 from evenflow.settings.sections.control import ControlSettings
 from evenflow.settings.sections.input import InputSettings
 from evenflow.settings.sections.query import Query
+from evenflow.settings.sections.result_sinks import BUILT_IN_SINKS
 from evenflow.settings.sections.spark import SparkSettings
 from evenflow.settings.sections.web import WebSettings
 

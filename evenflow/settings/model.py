@@ -20,6 +20,7 @@ from evenflow.settings.sections.control import ControlSettings
 from evenflow.settings.sections.exactness import Client, refused_extras
 from evenflow.settings.sections.input import InputSettings, RegistrySettings
 from evenflow.settings.sections.query import Query
+from evenflow.settings.sections.result_sinks import BUILT_IN_SINKS
 from evenflow.settings.sections.rhythm import BLOCK_WORK, most_frames, shortest_transaction
 from evenflow.settings.sections.section import Section
 from evenflow.settings.sections.spark import SparkSettings
@@ -342,9 +343,6 @@ class PartitionerSettings(Section):
         return self
 
 
-BUILT_IN_SINKS = ("kafka", "frames", "parquet", "delta", "postgres", "avro")
-"""The result sinks that evenflow brings: the files of `spark_consumers/sinks` that export a `SINK`."""
-_SINKS_WITH_A_PATH = ("parquet", "delta", "postgres")
 _PATH = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _SINK_NAME = re.compile(rf"\w[\w.-]*|{_PATH}:{_PATH}")
 
@@ -389,25 +387,35 @@ class ResultsSettings(Section):
 
     @model_validator(mode="after")
     def _the_sink_has_the_path_that_it_needs(self) -> ResultsSettings:
-        if self.sink in _SINKS_WITH_A_PATH and self.path is None:
+        form = BUILT_IN_SINKS.get(self.sink)
+        if form is not None and form.path is not None and self.path is None:
             raise ValueError(f"results.sink = '{self.sink}' needs results.path")
         return self
 
     @model_validator(mode="after")
-    def _a_registry_is_for_avro(self) -> ResultsSettings:
-        if self.sink in BUILT_IN_SINKS and self.sink != "avro":
+    def _a_registry_is_for_sinks_that_take_one(self) -> ResultsSettings:
+        form = BUILT_IN_SINKS.get(self.sink)
+        if form is not None and not form.registry:
             changed = {"registry": self.registry is not None, "register_schema": not self.register_schema}
             named = [name for name, is_set in changed.items() if is_set]
             if named:
+                takers = " or ".join(repr(name) for name, other in BUILT_IN_SINKS.items() if other.registry)
                 raise ValueError(
-                    f"{' and '.join(named)} belong to sink = 'avro', but the sink is '{self.sink}'"
+                    f"{' and '.join(named)} belong to sink = {takers}, but the sink is '{self.sink}'"
                 )
         return self
 
     @property
     def folder(self) -> str | None:
-        """Folder or URI that Spark reaches. None if `path` is another place: of a sink of one's own, or of Postgres."""
-        return self.path if self.sink in BUILT_IN_SINKS and self.sink != "postgres" else None
+        """Folder or URI that Spark reaches. None if `path` is another place: of a sink of one's own, or on a server."""
+        form = BUILT_IN_SINKS.get(self.sink)
+        return None if form is None or form.path == "server" else self.path
+
+    @property
+    def on_server(self) -> bool:
+        """Whether the results are on a server that is not Kafka, such as Postgres."""
+        form = BUILT_IN_SINKS.get(self.sink)
+        return form is not None and form.path == "server"
 
 
 class Settings(BaseSettings):

@@ -8,9 +8,14 @@ A class of one's own has the name `module:Class`, and so `module:Class[:option=v
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from evenflow.errors import ConfigError
+from evenflow.text.spelling import did_you_mean
+
+_Options = TypeVar("_Options", bound=BaseModel)
 
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
 
@@ -35,6 +40,33 @@ def choice_with(text: str, options: Mapping[str, Any]) -> tuple[str, dict[str, A
             hint=f"write all of them in one place: {name} as the name, and the options beside it",
         )
     return name, {**behind, **options}
+
+
+def checked_options(
+    kind: type[_Options], options: Mapping[str, Any], *, owner: str, defaults: Mapping[str, Any] | None = None
+) -> _Options:
+    """These options as the class that declares them. Partitioners and policies refuse options in the same words.
+
+    owner: the name that the options belong to. defaults: where they differ from the class's own. ConfigError for an unknown
+    option, and for a value out of range.
+    """
+    known = kind.model_fields
+    for option in options:
+        if option not in known:
+            listed = f"{owner} has: {', '.join(known)}" if known else f"{owner} has no options"
+            raise ConfigError(
+                f"unknown option {option!r} of {owner}{did_you_mean(option, known)}", hint=listed
+            )
+    try:
+        return kind(**{**(defaults or {}), **options})
+    except ValidationError as error:
+        # pydantic reports every problem. The first one is told as a sentence of ours.
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        subject = f"option {where!r} of {owner}: " if where else f"options of {owner}: "
+        message = problem["msg"].removeprefix("Value error, ")
+        value = f", not {problem['input']!r}" if where else ""
+        raise ConfigError(f"{subject}{message[0].lower()}{message[1:]}{value}") from None
 
 
 def name_of(text: str) -> str:

@@ -19,7 +19,7 @@ from papers.group_ahead.grid import (
 )
 from papers.group_ahead.loads import LOADS, SPIKES
 from papers.group_ahead.queue import WAYS, Way
-from papers.plan import Plan
+from papers.run_plan import RunPlan
 from papers.store import SectionFigures
 
 OURS, OTHERS = WAYS[-1], WAYS[:-1]
@@ -27,18 +27,18 @@ _HALF = 0.5
 """What "much less" means: at most this share."""
 
 
-def _factors(figures: SectionFigures, plan: Plan) -> Outcome:
+def _factors(figures: SectionFigures, plan: RunPlan) -> Outcome:
     at = {name: figures.median(trigger_cell(name), "factor") for name in PARTITIONERS}
     fixed = {name: figures.median(trigger_cell(name), "fixed_s") for name in PARTITIONERS}
     words = "; ".join(f"{name} {at[name]:.2f}x (a trigger costs {fixed[name]:.2f} s)" for name in at)
     return Outcome(words, tuple(4 <= factor <= 6 for factor in at.values()))
 
 
-def _at(figures: SectionFigures, plan: Plan, kind: str, way: Way, figure: str) -> int:
+def _at(figures: SectionFigures, plan: RunPlan, kind: str, way: Way, figure: str) -> int:
     return int(figures.median(spike(kind, way).cell(plan), figure))
 
 
-def _restored(figures: SectionFigures, plan: Plan) -> Outcome:
+def _restored(figures: SectionFigures, plan: RunPlan) -> Outcome:
     phrases, checks = [], []
     for kind in SPIKES:
         changed, stable, caught = (
@@ -51,7 +51,7 @@ def _restored(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _next_group(figures: SectionFigures, plan: Plan) -> Outcome:
+def _next_group(figures: SectionFigures, plan: RunPlan) -> Outcome:
     phrases, checks = [], []
     for kind in SPIKES:
         changed, caught = (_at(figures, plan, kind, "group", figure) for figure in ("changed", "caught"))
@@ -60,7 +60,7 @@ def _next_group(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _near(figures: SectionFigures, plan: Plan) -> Outcome:
+def _near(figures: SectionFigures, plan: RunPlan) -> Outcome:
     phrases, checks = [], []
     for kind in SPIKES:
         first, plain, ours = (_at(figures, plan, kind, way, "changed") for way in WAYS)
@@ -75,7 +75,7 @@ def _later(batches: int) -> str:
     return f"{batches} {'batch' if batches == 1 else 'batches'} later"
 
 
-def _fewer(figures: SectionFigures, plan: Plan, settings: list[Setting]) -> Outcome:
+def _fewer(figures: SectionFigures, plan: RunPlan, settings: list[Setting]) -> Outcome:
     """Whether Prompt+ is late for at most half as many batches as each other way."""
     wins: dict[Way, list[bool]] = {way: [] for way in OTHERS}
     for setting in settings:
@@ -90,11 +90,11 @@ def _fewer(figures: SectionFigures, plan: Plan, settings: list[Setting]) -> Outc
     )
 
 
-def _violations(figures: SectionFigures, plan: Plan) -> Outcome:
+def _violations(figures: SectionFigures, plan: RunPlan) -> Outcome:
     return _fewer(figures, plan, [late(load, OURS, cost=cost) for load, cost in product(LOADS, COSTS)])
 
 
-def _by_default(figures: SectionFigures, plan: Plan) -> Outcome:
+def _by_default(figures: SectionFigures, plan: RunPlan) -> Outcome:
     return _fewer(figures, plan, [late(load, OURS, options=DEFAULT) for load in LOADS])
 
 

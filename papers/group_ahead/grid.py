@@ -9,7 +9,7 @@ from typing import Any
 
 from papers.group_ahead.loads import LOADS, SPIKES
 from papers.group_ahead.queue import WAYS, Scheduling, Way
-from papers.plan import Cell, Plan, Stream
+from papers.run_plan import Cell, RunPlan, Stream
 
 NAME = "group-ahead"
 SEEDS = 20
@@ -44,7 +44,7 @@ class Setting:
     options: str = FAST
     """Name of the policy's options in `POLICIES`."""
 
-    def cell(self, plan: Plan) -> Cell:
+    def cell(self, plan: RunPlan) -> Cell:
         """The cell of this setting."""
         batches = SPIKE_BATCHES if self.experiment == "spike" else plan.pick(180, 90)
         how = self.scheduling
@@ -81,12 +81,12 @@ def trigger_cell(partitioner: str) -> Cell:
     return Cell(NAME, "triggers", Stream("micro-batches", max(TAKEN)), 8, partitioner)
 
 
-def cells(plan: Plan) -> list[Cell]:
+def cells(plan: RunPlan) -> list[Cell]:
     """Everything that is played, and what Spark took for its triggers."""
     return [*(setting.cell(plan) for setting in settings()), *map(trigger_cell, PARTITIONERS)]
 
 
-def setting_of(cell: Cell, plan: Plan) -> Setting:
+def setting_of(cell: Cell, plan: RunPlan) -> Setting:
     """The setting of a cell. KeyError for a cell of another kind."""
     return {setting.cell(plan): setting for setting in settings()}[cell]
 

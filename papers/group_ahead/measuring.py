@@ -12,7 +12,7 @@ from evenflow.elasticity import Bounds, Policy, create
 from papers.group_ahead.grid import MOST, POLICIES, SEEDS, TAKEN, WORKERS, Setting, setting_of
 from papers.group_ahead.loads import LOADS, SPIKES, drawn
 from papers.group_ahead.queue import Course, Scheduling, play
-from papers.plan import Cell, Opened, Plan
+from papers.run_plan import Cell, Opened, RunPlan
 from papers.store import Values
 
 TRIGGERS = Path(__file__).parents[2] / "docs/measurements/spark-batches-a-trigger.json"
@@ -31,7 +31,7 @@ def measurable(cell: Cell) -> bool:
     return cell.experiment != "triggers" or TRIGGERS.exists()
 
 
-def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     """One value per figure for a spike (`W` and `delay`: one per batch), one per seed for a load that is drawn."""
     if cell.experiment == "triggers":
         return _triggers(cell.partitioner)
@@ -63,7 +63,7 @@ def _spike(setting: Setting, cell: Cell) -> Values:
     }
 
 
-def _late(setting: Setting, cell: Cell, plan: Plan) -> Values:
+def _late(setting: Setting, cell: Cell, plan: RunPlan) -> Values:
     seeds = range(1, plan.pick(SEEDS, 2) + 1)
     batches = cell.stream.tuples
     p = fewest(setting.scheduling, BASE * float(LOADS[setting.load](batches)[0]))

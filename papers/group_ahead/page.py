@@ -31,7 +31,7 @@ from papers.group_ahead.measuring import BASE
 from papers.group_ahead.queue import WAYS, throughput
 from papers.markdown import figure, table
 from papers.pictures.charts import Emphasis, curves
-from papers.plan import Plan
+from papers.run_plan import RunPlan
 from papers.store import SectionFigures
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _GROUPS = (1, 2, 5, 10, 20, 50)
 _SHOWN = range(SPIKE - 3, 41)
 
 
-def text(figures: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and tables."""
     return [*_queue(), *_spikes(figures, plan), *_late(figures, plan), *_scheduling(figures)]
 
@@ -63,7 +63,7 @@ def _queue() -> list[str]:
     ]
 
 
-def _spikes(figures: SectionFigures, plan: Plan) -> list[str]:
+def _spikes(figures: SectionFigures, plan: RunPlan) -> list[str]:
     rows = [
         _spike_row(figures, plan, kind, spike(kind, way, options))
         for kind, options, way in product(SPIKES, (FAST, DEFAULT), WAYS)
@@ -96,13 +96,13 @@ def _spikes(figures: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def _spike_row(figures: SectionFigures, plan: Plan, kind: str, setting: Setting) -> list[str]:
+def _spike_row(figures: SectionFigures, plan: RunPlan, kind: str, setting: Setting) -> list[str]:
     cell = setting.cell(plan)
     shown = [figure(figures, cell, name, _whole) for name in ("changed", "stable", "caught")]
     return [kind, setting.options, setting.scheduling.way, *shown, figure(figures, cell, "most", _hundredths)]
 
 
-def _late(figures: SectionFigures, plan: Plan) -> list[str]:
+def _late(figures: SectionFigures, plan: RunPlan) -> list[str]:
     batches, seeds = late("sine", WAYS[0]).cell(plan).stream.tuples, plan.pick(SEEDS, 2)
     settings = [(load, cost, FAST) for cost in COSTS for load in LOADS]
     settings += [(load, COST, DEFAULT) for load in LOADS]
@@ -134,7 +134,7 @@ def _late(figures: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def _late_row(figures: SectionFigures, plan: Plan, load: str, cost: float, options: str) -> list[str]:
+def _late_row(figures: SectionFigures, plan: RunPlan, load: str, cost: float, options: str) -> list[str]:
     settings = [late(load, way, cost=cost, options=options) for way in WAYS]
     cells = [setting.cell(plan) for setting in settings]
     workers = [f"{figures.median(cell, 'p'):.1f}" if cell in figures else "-" for cell in cells]
@@ -142,7 +142,7 @@ def _late_row(figures: SectionFigures, plan: Plan, load: str, cost: float, optio
     return [load, f"{cost:g}", options, *shares, " / ".join(workers)]
 
 
-def _share(figures: SectionFigures, plan: Plan, setting: Setting) -> str:
+def _share(figures: SectionFigures, plan: RunPlan, setting: Setting) -> str:
     return figure(figures, setting.cell(plan), "late", _percent)
 
 
@@ -196,7 +196,7 @@ def _percent(value: float) -> str:
     return f"{value:.0%}"
 
 
-def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: RunPlan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     panels = []
     for kind in SPIKES:

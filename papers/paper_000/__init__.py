@@ -33,7 +33,7 @@ from papers.paper_000 import (
 )
 from papers.paper_000.batches import batches
 from papers.paper_000.grid import NAME
-from papers.plan import Cell, Opened, Plan
+from papers.run_plan import Cell, Opened, RunPlan
 from papers.store import SectionFigures, Values
 
 if TYPE_CHECKING:
@@ -45,25 +45,25 @@ _PARTS = (suite, reducers, batches, changes, clustering, heavy_hitters, sources,
 CLAIMS = tuple(claim for part in _PARTS for claim in part.CLAIMS)
 
 
-def cells(plan: Plan) -> list[Cell]:
+def cells(plan: RunPlan) -> list[Cell]:
     """The cells of all parts."""
     return [cell for part in _PARTS for cell in part.cells(plan)]
 
 
-def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     """Measure the cell by the part that asks for it."""
     part = next(part for part in _PARTS if cell in part.cells(plan))
     values: Values = part.measure(cell, opened, plan)
     return values
 
 
-def text(figures: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Tables of all parts."""
     # Each part ends with an empty line. `report` adds the last one itself.
     return [line for part in _PARTS for line in part.text(figures, plan)][:-1]
 
 
-def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: RunPlan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     return (
         suite.pictures(figures, plan) | batches.pictures(figures, plan) | converging.pictures(figures, plan)

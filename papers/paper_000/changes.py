@@ -19,7 +19,7 @@ from papers.comparing import lower, no_higher
 from papers.drawn_streams import EXPONENTS, TURNS
 from papers.markdown import figure, number, ratio, table
 from papers.paper_000.grid import NAME, RULES, SLIDES, SPLITTING, WHOLE_OR_TWO, WORKERS
-from papers.plan import Cell, Opened, Plan, Stream
+from papers.run_plan import Cell, Opened, RunPlan, Stream
 from papers.store import SectionFigures, Values
 
 PERIOD = 100
@@ -28,18 +28,18 @@ PERIODS = {"by-turns": TURNS, "random-zipf": EXPONENTS}
 FIGURES = ("all", "skewed", "flat", "ksr", "flat ksr")
 
 
-def cell(plan: Plan, stream: str, rule: str) -> Cell:
+def cell(plan: RunPlan, stream: str, rule: str) -> Cell:
     """One rule on one of the two streams."""
     tuples = PERIODS[stream] * PERIOD * plan.pick(4_000, 20)
     return Cell(NAME, "changes", Stream(stream, tuples, plan.pick(40_000, 500)), WORKERS, rule)
 
 
-def cells(plan: Plan) -> list[Cell]:
+def cells(plan: RunPlan) -> list[Cell]:
     """Both streams with every rule."""
     return [cell(plan, *at) for at in product(PERIODS, RULES)]
 
 
-def measure(setting: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
     """One value per seed: mean window imbalance of all, of skewed and of flat windows, and KSR of all and of flat ones."""
     stream = opened.at()
     slide = len(stream) // (PERIODS[setting.stream.kind] * PERIOD)
@@ -65,24 +65,24 @@ def measure(setting: Cell, opened: Opened, plan: Plan) -> Values:
     return series
 
 
-def _values(figures: SectionFigures, plan: Plan, stream: str, rule: str, name: str) -> list[float]:
+def _values(figures: SectionFigures, plan: RunPlan, stream: str, rule: str, name: str) -> list[float]:
     return figures.values(cell(plan, stream, rule), name)
 
 
-def _skewed(figures: SectionFigures, plan: Plan) -> Outcome:
+def _skewed(figures: SectionFigures, plan: RunPlan) -> Outcome:
     at = {rule: _values(figures, plan, "by-turns", rule, "skewed") for rule in ("dalton", *WHOLE_OR_TWO)}
     checks = [lower(at["dalton"], at[rule]) for rule in WHOLE_OR_TWO]
     return Outcome(_medians(at), tuple(checks))
 
 
-def _flat(figures: SectionFigures, plan: Plan) -> Outcome:
+def _flat(figures: SectionFigures, plan: RunPlan) -> Outcome:
     at = {rule: _values(figures, plan, "by-turns", rule, "flat") for rule in ("dalton", "hashing")}
     copies = median(_values(figures, plan, "by-turns", "dalton", "flat ksr"))
     checks = (no_higher(at["dalton"], at["hashing"]), copies <= 1.01)
     return Outcome(f"{_medians(at)}; KSR {ratio(copies)}", checks)
 
 
-def _adapting(figures: SectionFigures, plan: Plan) -> Outcome:
+def _adapting(figures: SectionFigures, plan: RunPlan) -> Outcome:
     at = {
         rule: _values(figures, plan, "by-turns", rule, "skewed") for rule in RULES[:-1] if rule != "shuffle"
     }
@@ -91,7 +91,7 @@ def _adapting(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(_medians(at), tuple(best[rule] <= fixed / 2 for rule in ("dalton", "dagreedy")))
 
 
-def _exponents(figures: SectionFigures, plan: Plan) -> Outcome:
+def _exponents(figures: SectionFigures, plan: RunPlan) -> Outcome:
     at = {rule: _values(figures, plan, "random-zipf", rule, "all") for rule in ("dalton", *WHOLE_OR_TWO)}
     checks = [lower(at["dalton"], at[rule]) for rule in WHOLE_OR_TWO]
     copies = {rule: _values(figures, plan, "random-zipf", rule, "ksr") for rule in ("dalton", *SPLITTING)}
@@ -100,7 +100,7 @@ def _exponents(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"{_medians(at)}; KSR {shown}", tuple(checks))
 
 
-def _dagreedy(figures: SectionFigures, plan: Plan) -> Outcome:
+def _dagreedy(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream, name in (("by-turns", "skewed"), ("random-zipf", "all")):
         at = {rule: _values(figures, plan, stream, rule, name) for rule in ("dalton", "dagreedy")}
@@ -166,7 +166,7 @@ CLAIMS = (
 )
 
 
-def text(figures: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and both tables."""
     lines = [
         f"Figures 9a and 9d: the law changes every {PERIOD} slides of {plan.pick(4_000, 20):,} tuples, "

@@ -31,8 +31,8 @@ from papers.markdown import figure, number, table
 from papers.paper_000.grid import NAME, RULES
 from papers.paper_000.replay import shortest_slide
 from papers.paper_000.several import PLACES, REDUCERS, SPAN, combiners
-from papers.plan import Cell, Opened, Plan, Stream
 from papers.routing import renamed
+from papers.run_plan import Cell, Opened, RunPlan, Stream
 from papers.store import SectionFigures, Values
 
 PERIOD = 20
@@ -46,22 +46,22 @@ SHOWN = (*RULES, "pk5", "cam:d=4", "cam:d=8")
 """Rules of the table."""
 
 
-def _slide(plan: Plan) -> int:
+def _slide(plan: RunPlan) -> int:
     return plan.pick(20_000, 100)
 
 
-def clustering_cell(plan: Plan, rule: str) -> Cell:
+def clustering_cell(plan: RunPlan, rule: str) -> Cell:
     """One rule."""
     stream = Stream("by-turns", TURNS * PERIOD * _slide(plan), plan.pick(100_000, 500))
     return Cell(NAME, "clustering", stream, combiners(rule), rule)
 
 
-def cells(plan: Plan) -> list[Cell]:
+def cells(plan: RunPlan) -> list[Cell]:
     """Every rule."""
     return [clustering_cell(plan, rule) for rule in SHOWN]
 
 
-def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     """One value per seed: the rate of each reading in the skewed periods. The unit is arbitrary."""
     pool, slide = opened.at(), _slide(plan)
     values: Values = {name: [] for name in READINGS}
@@ -107,11 +107,11 @@ def comparisons(workers: Int32s, codes: Int32s, buckets: Int32s, places: int) ->
     return done, np.bincount(buckets, across, minlength=REDUCERS).astype(np.float64)
 
 
-def _rates(figures: SectionFigures, plan: Plan, name: str) -> dict[str, list[float]]:
+def _rates(figures: SectionFigures, plan: RunPlan, name: str) -> dict[str, list[float]]:
     return {rule: figures.values(clustering_cell(plan, rule), name) for rule in RULES}
 
 
-def _ahead(figures: SectionFigures, plan: Plan) -> Outcome:
+def _ahead(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for name in READINGS:
         at = _rates(figures, plan, name)
@@ -121,7 +121,7 @@ def _ahead(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"times the rate of: {'; '.join(phrases)}", tuple(checks))
 
 
-def _ours(figures: SectionFigures, plan: Plan) -> Outcome:
+def _ours(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for name in READINGS:
         at = _rates(figures, plan, name)
@@ -159,7 +159,7 @@ CLAIMS = (
 )
 
 
-def text(figures: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and the table of figure 9c."""
     return [
         f"Figure 9c, a model: correlation clustering by VOTE and GREEDY, tuple at a time. The registry of voters is not at "

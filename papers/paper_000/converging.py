@@ -32,7 +32,7 @@ from papers.paper_000.several import (
     run,
 )
 from papers.pictures.charts import Emphasis, curves
-from papers.plan import Cell, Opened, Plan, Stream
+from papers.run_plan import Cell, Opened, RunPlan, Stream
 from papers.store import SectionFigures, Values
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ _STREAMS = {False: "one stream for all", True: "a stream each"}
 FIGURES = ("imbalance", "hottest", "settled", "late", "late hottest")
 
 
-def _slide(plan: Plan, partitioners: int = 2) -> int:
+def _slide(plan: RunPlan, partitioners: int = 2) -> int:
     """Tuples of a slide if two partitioners make it, or so many at the same rate each."""
     return partitioners * plan.pick(50_000, 200)
 
 
-def cell(plan: Plan, partitioners: int, rule: str = COOPERATIVE, *, own: bool = False) -> Cell:
+def cell(plan: RunPlan, partitioners: int, rule: str = COOPERATIVE, *, own: bool = False) -> Cell:
     """So many partitioners, which share one stream, or have streams of their `own` at the same rate each.
 
     The options of a cooperating partitioner mean nothing if it is alone.
@@ -68,13 +68,13 @@ def cell(plan: Plan, partitioners: int, rule: str = COOPERATIVE, *, own: bool = 
     return Cell(NAME, f"{partitioners} partitioners", stream, combiners(rule), rule)
 
 
-def cells(plan: Plan) -> list[Cell]:
+def cells(plan: RunPlan) -> list[Cell]:
     """Every number of partitioners with every rule, and cooperating ones with streams of their own."""
     shared = [cell(plan, *at) for at in product(PARTITIONERS, MANY)]
     return list(dict.fromkeys([*shared, *(cell(plan, count, own=True) for count in PARTITIONERS)]))
 
 
-def measure(setting: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
     """One value per seed. Curves have the median over the seeds at each point."""
     stream, partitioners = opened.at(), int(setting.experiment.split()[0])
     slide = len(stream) // SLIDES
@@ -119,7 +119,7 @@ def _settled(imbalance: Float64s, late: float) -> int:
 
 
 def _many(
-    figures: SectionFigures, plan: Plan, name: str, rule: str = COOPERATIVE, *, own: bool = False
+    figures: SectionFigures, plan: RunPlan, name: str, rule: str = COOPERATIVE, *, own: bool = False
 ) -> dict[int, list[float]]:
     return {count: figures.values(cell(plan, count, rule, own=own), name) for count in PARTITIONERS}
 
@@ -128,7 +128,7 @@ def _medians(at: dict[int, list[float]]) -> str:
     return ", ".join(f"P = {count}: {number(median(values))}" for count, values in at.items())
 
 
-def _stable_cost(figures: SectionFigures, plan: Plan) -> Outcome:
+def _stable_cost(figures: SectionFigures, plan: RunPlan) -> Outcome:
     at = {name: _many(figures, plan, name) for name in ("late", "late hottest")}
     checks = [median(values) <= 1.5 for by_count in at.values() for values in by_count.values()]
     return Outcome(
@@ -137,7 +137,7 @@ def _stable_cost(figures: SectionFigures, plan: Plan) -> Outcome:
     )
 
 
-def _two_against_one(figures: SectionFigures, plan: Plan) -> Outcome:
+def _two_against_one(figures: SectionFigures, plan: RunPlan) -> Outcome:
     at = _many(figures, plan, "imbalance")
     return Outcome(
         f"P = 1: {number(median(at[1]))}, P = 2: {number(median(at[2]))}",
@@ -145,7 +145,7 @@ def _two_against_one(figures: SectionFigures, plan: Plan) -> Outcome:
     )
 
 
-def _no_growth(figures: SectionFigures, plan: Plan) -> Outcome:
+def _no_growth(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for own, streams in _STREAMS.items():
         for name, equation in (("imbalance", "Eq. 1"), ("hottest", "Eq. 2")):
@@ -155,7 +155,7 @@ def _no_growth(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _rate(figures: SectionFigures, plan: Plan) -> Outcome:
+def _rate(figures: SectionFigures, plan: RunPlan) -> Outcome:
     at = _settled_after(figures, plan, own=False)
     each = _settled_after(figures, plan, own=True)
     checks = [
@@ -169,11 +169,11 @@ def _rate(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _settled_after(figures: SectionFigures, plan: Plan, *, own: bool) -> dict[int, float]:
+def _settled_after(figures: SectionFigures, plan: RunPlan, *, own: bool) -> dict[int, float]:
     return {count: median(values) for count, values in _many(figures, plan, "settled", own=own).items()}
 
 
-def _as_level_as_one(figures: SectionFigures, plan: Plan, rule: str) -> Outcome:
+def _as_level_as_one(figures: SectionFigures, plan: RunPlan, rule: str) -> Outcome:
     at = _many(figures, plan, "imbalance", rule)
     return Outcome(
         _medians(at), tuple(median(at[count]) <= 1.25 * median(at[1]) for count in PARTITIONERS[1:])
@@ -255,7 +255,7 @@ CLAIMS = (
 )
 
 
-def text(figures: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up, picture and table."""
     return [
         f"Figure 15: one to eight partitioners on `{PAIRS[0]}`, {SLIDES} slides, windows of three. A slide has "
@@ -292,7 +292,7 @@ def text(figures: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: RunPlan) -> dict[str, altair.TopLevelMixin]:
     """The two curves of figure 15, a line for each number of partitioners."""
     at = {count: cell(plan, count) for count in PARTITIONERS}
     if not all(setting in figures for setting in at.values()):

@@ -21,7 +21,7 @@ from papers.claims import Claim, Outcome
 from papers.comparing import lower
 from papers.markdown import figure, number, table
 from papers.paper_000.grid import NAME, SLIDES, WORKERS
-from papers.plan import Cell, Opened, Plan, Stream
+from papers.run_plan import Cell, Opened, RunPlan, Stream
 from papers.store import SectionFigures, Values
 
 LIMITS = tuple(range(6))
@@ -30,18 +30,18 @@ _RARE = 200_000
 """Rare keys to draw from: so many that none of them comes often enough to become hot."""
 
 
-def cell(plan: Plan, limit: int) -> Cell:
+def cell(plan: RunPlan, limit: int) -> Cell:
     """The cell in which at most `limit` keys can be split."""
     stream = Stream("zipf", 2 * SLIDES * plan.pick(10_000, 200), plan.pick(100_000, 1_000), 1.0)
     return Cell(NAME, f"{limit} splittable", stream, WORKERS, "dalton")
 
 
-def cells(plan: Plan) -> list[Cell]:
+def cells(plan: RunPlan) -> list[Cell]:
     """One cell for each of `LIMITS`."""
     return [cell(plan, limit) for limit in LIMITS]
 
 
-def measure(setting: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
     """One value per seed."""
     stream, limit = opened.at(), int(setting.experiment.split()[0])
     slide = len(stream) // (2 * SLIDES)
@@ -72,7 +72,7 @@ def limited(stream: KeyedStream, limit: int, seed: int) -> KeyedStream:
     return replace(stream, keys=keys)
 
 
-def _more_are_better(figures: SectionFigures, plan: Plan) -> Outcome:
+def _more_are_better(figures: SectionFigures, plan: RunPlan) -> Outcome:
     at = [figures.values(cell(plan, limit), "imbalance") for limit in LIMITS]
     summary = ", ".join(
         f"{limit}: {number(median(values))}" for limit, values in zip(LIMITS, at, strict=True)
@@ -95,7 +95,7 @@ CLAIMS = (
 )
 
 
-def text(figures: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """The table of figure 10c."""
     return [
         "Figure 10c: window imbalance of `dalton` by the number of keys that can be split at most, Zipf 1.0, "

@@ -22,7 +22,7 @@ from papers.claims import Claim, Outcome
 from papers.comparing import lower
 from papers.markdown import figure, number, table
 from papers.paper_000.grid import NAME, RULES, SLIDES, SPLITTING
-from papers.plan import Cell, Opened, Plan, Stream
+from papers.run_plan import Cell, Opened, RunPlan, Stream
 from papers.store import SectionFigures, Values
 
 PLACES = {8: 1, 16: 2, 32: 4, 64: 8}
@@ -35,7 +35,7 @@ _WINDOWS = 6
 _REDUCER_SEED = 1 << 20
 
 
-def cell(plan: Plan, stream: str, places: int, rule: str) -> Cell:
+def cell(plan: RunPlan, stream: str, places: int, rule: str) -> Cell:
     """The cell of one rule on `places` places."""
     kind, zipf = LAWS[stream]
     tuples = 2 * SLIDES * plan.pick(5_000, 40)
@@ -44,12 +44,12 @@ def cell(plan: Plan, stream: str, places: int, rule: str) -> Cell:
     return Cell(NAME, f"{places} places", Stream(kind, tuples, keys, zipf), combiners, rule)
 
 
-def cells(plan: Plan) -> list[Cell]:
+def cells(plan: RunPlan) -> list[Cell]:
     """Every stream, number of places and rule."""
     return [cell(plan, *at) for at in product(LAWS, PLACES, RULES)]
 
 
-def measure(setting: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
     """One value per seed, means over windows: tuples of the fullest combiner, partial results of the fullest reducer."""
     stream = opened.at()
     places = int(setting.experiment.split()[0])
@@ -99,15 +99,15 @@ def received(rule: str) -> str:
     return "forwarded" if rule in FORWARDING else "partials"
 
 
-def _values(figures: SectionFigures, plan: Plan, stream: str, places: int, rule: str) -> list[float]:
+def _values(figures: SectionFigures, plan: RunPlan, stream: str, places: int, rule: str) -> list[float]:
     return figures.values(cell(plan, stream, places, rule), received(rule))
 
 
-def _load(figures: SectionFigures, plan: Plan, stream: str, places: int, rule: str) -> float:
+def _load(figures: SectionFigures, plan: RunPlan, stream: str, places: int, rule: str) -> float:
     return figures.median(cell(plan, stream, places, rule), "load")
 
 
-def _over_splitting(figures: SectionFigures, plan: Plan) -> Outcome:
+def _over_splitting(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for places in PLACES:
         ours = _values(figures, plan, "uniform", places, "dalton")
@@ -119,7 +119,7 @@ def _over_splitting(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _hashing_is_stuck(figures: SectionFigures, plan: Plan) -> Outcome:
+def _hashing_is_stuck(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for rule in WITHOUT_REDUCERS:
         loads = [_load(figures, plan, "Zipf 1.5", places, rule) for places in PLACES]
@@ -128,7 +128,7 @@ def _hashing_is_stuck(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"Zipf 1.5, tuples of the fullest worker: {'; '.join(phrases)}", tuple(checks))
 
 
-def _splitting_scales(figures: SectionFigures, plan: Plan) -> Outcome:
+def _splitting_scales(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for rule in SPLITTING:
         loads = [_load(figures, plan, "Zipf 1.5", places, rule) for places in PLACES]
@@ -138,7 +138,7 @@ def _splitting_scales(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"Zipf 1.5, tuples of the fullest combiner: {'; '.join(phrases)}", tuple(checks))
 
 
-def _dalton_scales(figures: SectionFigures, plan: Plan) -> Outcome:
+def _dalton_scales(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in LAWS:
         loads = [_load(figures, plan, stream, places, "dalton") for places in PLACES]
@@ -147,7 +147,7 @@ def _dalton_scales(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"tuples of the fullest combiner: {'; '.join(phrases)}", tuple(checks))
 
 
-def _reducers_keep_up(figures: SectionFigures, plan: Plan) -> Outcome:
+def _reducers_keep_up(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream, places in product(LAWS, PLACES):
         partials = median(_values(figures, plan, stream, places, "dalton"))
@@ -158,7 +158,7 @@ def _reducers_keep_up(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"64 places, fullest reducer and fullest combiner: {'; '.join(phrases)}", tuple(checks))
 
 
-def _forwarding(figures: SectionFigures, plan: Plan) -> Outcome:
+def _forwarding(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for places in PLACES:
         saved = {}
@@ -235,7 +235,7 @@ CLAIMS = (
 )
 
 
-def text(figures: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """The table of Eq. 2."""
     lines = [
         "Figure 7 and Eq. 2: tuples of the fullest combiner / partial results at the fullest reducer in a window of "
@@ -268,7 +268,7 @@ def text(figures: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def _shown(figures: SectionFigures, plan: Plan, stream: str, places: int, rule: str) -> str:
+def _shown(figures: SectionFigures, plan: RunPlan, stream: str, places: int, rule: str) -> str:
     at = cell(plan, stream, places, rule)
     if at not in figures:
         return "-"

@@ -26,7 +26,7 @@ from evenflow.simulation.routing import route
 from papers.kept_costs import Costs, kept_costs
 from papers.paper_000.replay import Counts, Routing, counted, shortest_slide
 from papers.paper_000.talking import talk
-from papers.plan import Plan, Stream
+from papers.run_plan import RunPlan, Stream
 
 PAIRS = ("uniform+zipf", "zipf+zipf")
 COOPERATIVE = "dalton-cooperative"
@@ -40,17 +40,17 @@ OFTEN = 0.5
 _REDUCER_SEED = 1 << 20
 
 
-def slide_of(plan: Plan) -> int:
+def slide_of(plan: RunPlan) -> int:
     """Tuples of a slide."""
     return plan.pick(60_000, 400)
 
 
-def keys_of(plan: Plan) -> int:
+def keys_of(plan: RunPlan) -> int:
     """Keys of a stream: four tuples of each in a slide, if they are uniform."""
     return plan.pick(15_000, 100)
 
 
-def stream_of(plan: Plan, kind: str, *, keys: int | None = None) -> Stream:
+def stream_of(plan: RunPlan, kind: str, *, keys: int | None = None) -> Stream:
     """A stream of several sources, by its name in `drawn`."""
     return Stream(kind, (WARM + MEASURED) * slide_of(plan), keys or keys_of(plan))
 

@@ -36,7 +36,7 @@ from papers.paper_000.several import (
     swung,
     whole_keys_imbalance,
 )
-from papers.plan import Cell, Opened, Plan
+from papers.run_plan import Cell, Opened, RunPlan
 from papers.store import SectionFigures, Values
 
 TWO_SOURCES = (*RULES, COOPERATIVE)
@@ -49,13 +49,13 @@ SPARSE = ("hashing", "dagreedy", "dalton", COOPERATIVE)
 """Rules that are also measured at the other densities: of each kind the best one."""
 
 
-def two_cell(plan: Plan, kind: str, rule: str, *, density: int = 4) -> Cell:
+def two_cell(plan: RunPlan, kind: str, rule: str, *, density: int = 4) -> Cell:
     """Two partitioners. density: one of `DENSITIES`, or 4."""
     stream = stream_of(plan, kind, keys=keys_of(plan) * 4 // density)
     return Cell(NAME, f"two sources, costs {kept_costs().mark}", stream, combiners(rule), rule)
 
 
-def cells(plan: Plan) -> list[Cell]:
+def cells(plan: RunPlan) -> list[Cell]:
     """Every rule on both streams, and some at other densities."""
     return [
         *(two_cell(plan, *at) for at in product(PAIRS, TWO_SOURCES)),
@@ -63,7 +63,7 @@ def cells(plan: Plan) -> list[Cell]:
     ]
 
 
-def measure(setting: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
     """One value per seed. `swung` has one value for each of the swung costs, of the first seed."""
     stream, rule = opened.at(), setting.partitioner
     series: Values = {name: [] for name in ("imbalance", "ksr", "rate", "announced", "whole keys")}
@@ -82,12 +82,14 @@ def measure(setting: Cell, opened: Opened, plan: Plan) -> Values:
 
 
 def _values(
-    figures: SectionFigures, plan: Plan, kind: str, rule: str, name: str = "rate", density: int = 4
+    figures: SectionFigures, plan: RunPlan, kind: str, rule: str, name: str = "rate", density: int = 4
 ) -> list[float]:
     return figures.values(two_cell(plan, kind, rule, density=density), name)
 
 
-def _rates(figures: SectionFigures, plan: Plan, kind: str, rules: tuple[str, ...]) -> dict[str, list[float]]:
+def _rates(
+    figures: SectionFigures, plan: RunPlan, kind: str, rules: tuple[str, ...]
+) -> dict[str, list[float]]:
     return {rule: _values(figures, plan, kind, rule) for rule in rules}
 
 
@@ -95,7 +97,7 @@ def _medians(at: dict[str, list[float]]) -> str:
     return ", ".join(f"{rule} {number(median(values))}" for rule, values in at.items())
 
 
-def _ahead_of(figures: SectionFigures, plan: Plan, rules: tuple[str, ...]) -> Outcome:
+def _ahead_of(figures: SectionFigures, plan: RunPlan, rules: tuple[str, ...]) -> Outcome:
     checks, phrases = [], []
     for kind in PAIRS:
         at = _rates(figures, plan, kind, (COOPERATIVE, *rules))
@@ -104,19 +106,19 @@ def _ahead_of(figures: SectionFigures, plan: Plan, rules: tuple[str, ...]) -> Ou
     return Outcome(f"million tuples/s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _better_together(figures: SectionFigures, plan: Plan) -> Outcome:
+def _better_together(figures: SectionFigures, plan: RunPlan) -> Outcome:
     return _ahead_of(figures, plan, ("dalton",))
 
 
-def _ahead(figures: SectionFigures, plan: Plan) -> Outcome:
+def _ahead(figures: SectionFigures, plan: RunPlan) -> Outcome:
     return _ahead_of(figures, plan, (*WHOLE_OR_TWO, "shuffle"))
 
 
-def _ahead_of_dagreedy(figures: SectionFigures, plan: Plan) -> Outcome:
+def _ahead_of_dagreedy(figures: SectionFigures, plan: RunPlan) -> Outcome:
     return _ahead_of(figures, plan, ("dagreedy",))
 
 
-def _by_how_much(figures: SectionFigures, plan: Plan) -> Outcome:
+def _by_how_much(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for kind in PAIRS:
         ours = median(_values(figures, plan, kind, COOPERATIVE))
@@ -126,7 +128,7 @@ def _by_how_much(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"times the rate of {'; '.join(phrases)}", tuple(checks))
 
 
-def _hashing_and_dagreedy(figures: SectionFigures, plan: Plan) -> Outcome:
+def _hashing_and_dagreedy(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for kind in PAIRS:
         at = _rates(figures, plan, kind, ("hashing", "cam", "dagreedy"))
@@ -137,7 +139,7 @@ def _hashing_and_dagreedy(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"million tuples/s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _any_density(figures: SectionFigures, plan: Plan) -> Outcome:
+def _any_density(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for density in (1, 4, 16):
         at = {rule: _values(figures, plan, PAIRS[0], rule, density=density) for rule in SPARSE}
@@ -148,7 +150,7 @@ def _any_density(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"{PAIRS[0]}, times the rate of {'; '.join(phrases)}", tuple(checks))
 
 
-def _any_cost(figures: SectionFigures, plan: Plan) -> Outcome:
+def _any_cost(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for kind in PAIRS:
         ours = np.array(_values(figures, plan, kind, COOPERATIVE, "swung"))
@@ -159,7 +161,7 @@ def _any_cost(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"times the rate of {'; '.join(phrases)}", tuple(checks))
 
 
-def _together_without_forwarding(figures: SectionFigures, plan: Plan) -> Outcome:
+def _together_without_forwarding(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for kind in PAIRS:
         at = {rule: _values(figures, plan, kind, rule, "announced") for rule in (COOPERATIVE, "dalton")}
@@ -169,7 +171,7 @@ def _together_without_forwarding(figures: SectionFigures, plan: Plan) -> Outcome
     return Outcome(f"million tuples/s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _whole_keys_explain(figures: SectionFigures, plan: Plan) -> Outcome:
+def _whole_keys_explain(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for kind in PAIRS:
         ours, least = (
@@ -277,7 +279,7 @@ CLAIMS = (
 )
 
 
-def text(figures: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up, costs and the table of figure 13."""
     costs = ", ".join(f"{name} {value:g}" for name, value in vars(kept_costs()).items())
     lines = [

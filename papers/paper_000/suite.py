@@ -25,7 +25,7 @@ from papers.comparing import lower, no_higher
 from papers.markdown import figure, number, ratio, table
 from papers.paper_000.grid import NAME, SLIDES, WORKERS
 from papers.pictures import suite_pictures
-from papers.plan import Cell, Opened, Plan, Stream
+from papers.run_plan import Cell, Opened, RunPlan, Stream
 from papers.store import SectionFigures, Values
 
 if TYPE_CHECKING:
@@ -48,22 +48,22 @@ def rules() -> list[str]:
     return [*names(), *(text for text in VARIANTS if name_of(text) in names())]
 
 
-def _slide(plan: Plan) -> int:
+def _slide(plan: RunPlan) -> int:
     return plan.pick(10_000, 40)
 
 
-def _cell(plan: Plan, stream: str, rule: str) -> Cell:
+def _cell(plan: RunPlan, stream: str, rule: str) -> Cell:
     kind, zipf = _LAWS[stream]
     keys = plan.pick(100_000, 1_000)
     return Cell(NAME, "suite", Stream(kind, 2 * SLIDES * _slide(plan), keys, zipf), WORKERS, rule)
 
 
-def cells(plan: Plan) -> list[Cell]:
+def cells(plan: RunPlan) -> list[Cell]:
     """Every stream with every partitioner."""
     return [_cell(plan, stream, rule) for stream, rule in product(STREAMS, rules())]
 
 
-def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     """One value per seed, and the window imbalance over slides 60 .. 119 as the median over the seeds."""
     stream, who = opened.at(), entrant(cell.partitioner)
     slide = _slide(plan)
@@ -85,17 +85,17 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     return series
 
 
-def _median(figures: SectionFigures, plan: Plan, stream: str, rule: str, name: str = "imbalance") -> float:
+def _median(figures: SectionFigures, plan: RunPlan, stream: str, rule: str, name: str = "imbalance") -> float:
     return figures.median(_cell(plan, stream, rule), name)
 
 
 def _lower(
-    figures: SectionFigures, plan: Plan, stream: str, rules: tuple[str, str], name: str = "imbalance"
+    figures: SectionFigures, plan: RunPlan, stream: str, rules: tuple[str, str], name: str = "imbalance"
 ) -> bool:
     return lower(*(figures.values(_cell(plan, stream, rule), name) for rule in rules))
 
 
-def _like_hashing(figures: SectionFigures, plan: Plan) -> Outcome:
+def _like_hashing(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks = []
     for name in FIGURES:
         ours, hashing = (figures.values(_cell(plan, "uniform", rule), name) for rule in ("dalton", "hashing"))
@@ -113,7 +113,7 @@ def _like_hashing(figures: SectionFigures, plan: Plan) -> Outcome:
     )
 
 
-def _hashing_fails(figures: SectionFigures, plan: Plan) -> Outcome:
+def _hashing_fails(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for rule in ("hashing", "cam"):
         flat, skewed = (_median(figures, plan, stream, rule) for stream in ("uniform", "Zipf 1.5"))
@@ -122,7 +122,7 @@ def _hashing_fails(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _splitting_costs(figures: SectionFigures, plan: Plan) -> Outcome:
+def _splitting_costs(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for rule in ("shuffle", "pkg", "cm"):
         copies = _median(figures, plan, "uniform", rule, "ksr")
@@ -134,7 +134,7 @@ def _splitting_costs(figures: SectionFigures, plan: Plan) -> Outcome:
 _ONE_OR_TWO = ("hashing", "cam", "pkg", "cm")
 
 
-def _best_compromise(figures: SectionFigures, plan: Plan) -> Outcome:
+def _best_compromise(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in ("Zipf 1.0", "Zipf 1.5"):
         ours, copies = (_median(figures, plan, stream, "dalton", name) for name in ("imbalance", "ksr"))
@@ -149,12 +149,12 @@ def _best_compromise(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _slides_over(figures: SectionFigures, plan: Plan, rule: str) -> int:
+def _slides_over(figures: SectionFigures, plan: RunPlan, rule: str) -> int:
     """Number of slides after the shift whose window is more than 1 % out of balance (median over the seeds)."""
     return sum(value > 0.01 for value in figures.values(_cell(plan, "shift", rule), "curve"))
 
 
-def _adapts(figures: SectionFigures, plan: Plan) -> Outcome:
+def _adapts(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for rule in ("dalton", *_ONE_OR_TWO):
         over = _slides_over(figures, plan, rule)
@@ -170,7 +170,7 @@ def _adapts(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _beats_dagreedy(figures: SectionFigures, plan: Plan) -> Outcome:
+def _beats_dagreedy(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in ("Zipf 1.0", "Zipf 1.5", "shift"):
         ours, greedy = (_median(figures, plan, stream, rule) for rule in ("dalton", "dagreedy"))
@@ -183,13 +183,13 @@ def _beats_dagreedy(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _hot_keys(figures: SectionFigures, plan: Plan) -> Outcome:
+def _hot_keys(figures: SectionFigures, plan: RunPlan) -> Outcome:
     most = {stream: max(figures.values(_cell(plan, stream, "dalton"), "hot")) for stream in STREAMS}
     summary = ", ".join(f"{stream} {value:g}" for stream, value in most.items())
     return Outcome(f"{summary}; n = {WORKERS}", tuple(value <= WORKERS for value in most.values()))
 
 
-def _uniform_against_capped(figures: SectionFigures, plan: Plan) -> Outcome:
+def _uniform_against_capped(figures: SectionFigures, plan: RunPlan) -> Outcome:
     open_, capped = ("dalton", "dalton:explore=capped")
     holders = [_median(figures, plan, "Zipf 1.5", rule, "holders") for rule in (open_, capped)]
     imbalance = [_median(figures, plan, "Zipf 1.5", rule) for rule in (open_, capped)]
@@ -287,7 +287,7 @@ CLAIMS = (
 )
 
 
-def text(figures: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and a table for each stream."""
     slide = _slide(plan)
     lines = [
@@ -320,7 +320,7 @@ def text(figures: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def _recovery(figures: SectionFigures, plan: Plan) -> str:
+def _recovery(figures: SectionFigures, plan: RunPlan) -> str:
     """What the picture of the shift shows of evenflow."""
     cell = _cell(plan, "shift", OURS)
     curves = {OURS: figures.values(cell, "curve")} if cell in figures else {}
@@ -337,7 +337,7 @@ def _row(figures: SectionFigures, cell: Cell) -> list[str]:
     ]
 
 
-def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: RunPlan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     present = [rule for rule in rules() if all(_cell(plan, stream, rule) in figures for stream in STREAMS)]
     if not present:

@@ -33,7 +33,7 @@ from papers.paper_000.several import (
     tabled,
 )
 from papers.paper_000.talking import talk
-from papers.plan import Cell, Opened, Plan, Stream
+from papers.run_plan import Cell, Opened, RunPlan, Stream
 from papers.store import SectionFigures, Values
 
 DSYNCS = (0.25, 0.5, 1, 2)
@@ -49,7 +49,7 @@ INTERVALS = (ADAPTIVE, 10, 20)
 """The intervals of figure 14b in seconds, fixed but for the first."""
 
 
-def dsync_cell(plan: Plan, kind: str, slides: float) -> Cell:
+def dsync_cell(plan: RunPlan, kind: str, slides: float) -> Cell:
     """Figure 14a: two partitioners that synchronise every `slides` slides. 0: never."""
     experiment = f"dsync {slides:g} slides" if slides else "dsync never"
     return Cell(
@@ -61,14 +61,14 @@ def dsync_cell(plan: Plan, kind: str, slides: float) -> Cell:
     )
 
 
-def slower_cell(plan: Plan, seconds: int) -> Cell:
+def slower_cell(plan: RunPlan, seconds: int) -> Cell:
     """Figure 14b: two partitioners whose reducer becomes slower, and then fast again. seconds: one of `INTERVALS`."""
     experiment = f"{f'fixed {seconds} s' if seconds else 'adaptive'} dsync, costs {kept_costs().mark}"
     stream = Stream(PAIRS[0], max(_PHASES) * plan.pick(1_000, 16), plan.pick(5_000, 80))
     return Cell(NAME, experiment, stream, combiners(COOPERATIVE), COOPERATIVE)
 
 
-def cells(plan: Plan) -> list[Cell]:
+def cells(plan: RunPlan) -> list[Cell]:
     """The cells of both parts of the figure."""
     return [
         *(dsync_cell(plan, *at) for at in product(SYNCED, (0, *DSYNCS))),
@@ -76,7 +76,7 @@ def cells(plan: Plan) -> list[Cell]:
     ]
 
 
-def measure(setting: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
     """One value per seed. The interval has one value per phase instead."""
     stream = opened.at()
     slower = {slower_cell(plan, seconds): seconds for seconds in INTERVALS}
@@ -85,7 +85,7 @@ def measure(setting: Cell, opened: Opened, plan: Plan) -> Values:
     return _measure_dsync(setting, stream, plan)
 
 
-def _measure_dsync(setting: Cell, stream: KeyedStream, plan: Plan) -> Values:
+def _measure_dsync(setting: Cell, stream: KeyedStream, plan: RunPlan) -> Values:
     names = ("imbalance", "ksr", "rate", "announced", "forwarded", "messages", "bytes")
     series: Values = {name: [] for name in names}
     dsync = next(
@@ -108,7 +108,7 @@ def _measure_dsync(setting: Cell, stream: KeyedStream, plan: Plan) -> Values:
     return series
 
 
-def _measure_slower(seconds: int, stream: KeyedStream, plan: Plan) -> Values:
+def _measure_slower(seconds: int, stream: KeyedStream, plan: RunPlan) -> Values:
     """By phase: the rate and the share of slides with forwarding, and the interval in s at its end, of the first seed."""
     second = len(stream) // max(_PHASES)
     slide = _SLIDE * second
@@ -140,7 +140,7 @@ def _measure_slower(seconds: int, stream: KeyedStream, plan: Plan) -> Values:
     return series
 
 
-def _never(figures: SectionFigures, plan: Plan) -> Outcome:
+def _never(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for kind in SYNCED:
         at = {slides: figures.values(dsync_cell(plan, kind, slides), "rate") for slides in (0, *DSYNCS)}
@@ -150,7 +150,7 @@ def _never(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"million tuples/s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _more_often(figures: SectionFigures, plan: Plan) -> Outcome:
+def _more_often(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for kind in SYNCED:
         at = [dsync_cell(plan, kind, slides) for slides in DSYNCS]
@@ -164,7 +164,7 @@ def _more_often(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"million tuples/s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _messages(figures: SectionFigures, plan: Plan) -> Outcome:
+def _messages(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for kind in SYNCED:
         sent = [figures.median(dsync_cell(plan, kind, slides), "messages") for slides in DSYNCS]
@@ -176,13 +176,13 @@ def _messages(figures: SectionFigures, plan: Plan) -> Outcome:
     )
 
 
-def _adapts(figures: SectionFigures, plan: Plan) -> Outcome:
+def _adapts(figures: SectionFigures, plan: RunPlan) -> Outcome:
     ours = figures.values(slower_cell(plan, ADAPTIVE), "dsync")
     summary = " -> ".join(f"{slides:g}" for slides in (_FIRST_DSYNC, *ours))
     return Outcome(f"{summary} s", tuple(a == b for a, b in zip(ours, (10, 20, 40, 10), strict=True)))
 
 
-def _keeps_up(figures: SectionFigures, plan: Plan) -> Outcome:
+def _keeps_up(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for phase, times in enumerate(_PHASES.values()):
         at = {seconds: figures.values(slower_cell(plan, seconds), f"rate {phase}") for seconds in INTERVALS}
@@ -250,7 +250,7 @@ CLAIMS = (
 )
 
 
-def text(figures: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """The tables of both parts of figure 14."""
     lines = [
         "Figure 14a: two cooperating Daltons, by the interval of synchronisation (DSYNC). Streams, windows and rates "

@@ -8,11 +8,11 @@ from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
 from papers.markdown import number, ratio
 from papers.paper_001.block_grid import OTHERS, RIVALS, RULES, block_cell, streams
-from papers.plan import Plan
+from papers.run_plan import RunPlan
 from papers.store import MissingError, SectionFigures
 
 
-def _present(figures: SectionFigures, plan: Plan) -> list[str]:
+def _present(figures: SectionFigures, plan: RunPlan) -> list[str]:
     measured_streams = [
         stream for stream in streams(plan) if all(block_cell(plan, stream, rule) in figures for rule in RULES)
     ]
@@ -21,19 +21,19 @@ def _present(figures: SectionFigures, plan: Plan) -> list[str]:
     return measured_streams
 
 
-def _median(figures: SectionFigures, plan: Plan, stream: str, rule: str, name: str) -> float:
+def _median(figures: SectionFigures, plan: RunPlan, stream: str, rule: str, name: str) -> float:
     return figures.median(block_cell(plan, stream, rule), name)
 
 
-def _values(figures: SectionFigures, plan: Plan, stream: str, rule: str, name: str) -> list[float]:
+def _values(figures: SectionFigures, plan: RunPlan, stream: str, rule: str, name: str) -> list[float]:
     return figures.values(block_cell(plan, stream, rule), name)
 
 
-def _lower(figures: SectionFigures, plan: Plan, stream: str, rules: tuple[str, str], name: str) -> bool:
+def _lower(figures: SectionFigures, plan: RunPlan, stream: str, rules: tuple[str, str], name: str) -> bool:
     return lower(*(_values(figures, plan, stream, rule, name) for rule in rules))
 
 
-def _size(figures: SectionFigures, plan: Plan) -> Outcome:
+def _size(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in _present(figures, plan):
         base = _median(figures, plan, stream, "hashing", "bsi")
@@ -54,7 +54,7 @@ def _size(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _cardinality(figures: SectionFigures, plan: Plan) -> Outcome:
+def _cardinality(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in _present(figures, plan):
         at = {rule: _median(figures, plan, stream, rule, "bci") for rule in ("hashing", "prompt", *OTHERS)}
@@ -67,7 +67,7 @@ def _cardinality(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _cardinality_roomiest(figures: SectionFigures, plan: Plan) -> Outcome:
+def _cardinality_roomiest(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in _present(figures, plan):
         at = {
@@ -84,7 +84,7 @@ def _cardinality_roomiest(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _fullest(figures: SectionFigures, plan: Plan) -> Outcome:
+def _fullest(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in _present(figures, plan):
         base = _median(figures, plan, stream, "shuffle", "fullest")
@@ -100,7 +100,7 @@ def _fullest(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"relative to shuffling: {'; '.join(phrases)}", tuple(checks))
 
 
-def _against_shuffle(figures: SectionFigures, plan: Plan) -> Outcome:
+def _against_shuffle(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in _present(figures, plan):
         shuffled = [_median(figures, plan, stream, "shuffle", name) for name in ("bci", "ksr")]
@@ -112,7 +112,7 @@ def _against_shuffle(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"Prompt / shuffle: {'; '.join(phrases)}", tuple(checks))
 
 
-def _few_fragments(figures: SectionFigures, plan: Plan) -> Outcome:
+def _few_fragments(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in _present(figures, plan):
         ours = _median(figures, plan, stream, "prompt", "ksr")
@@ -124,7 +124,7 @@ def _few_fragments(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _buckets(figures: SectionFigures, plan: Plan) -> Outcome:
+def _buckets(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in _present(figures, plan):
         hashed, ours = (_median(figures, plan, stream, "prompt", name) for name in ("hashed", "allocated"))
@@ -135,7 +135,7 @@ def _buckets(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"BSI of the buckets: {'; '.join(phrases)}", tuple(checks))
 
 
-def _quasi(figures: SectionFigures, plan: Plan) -> Outcome:
+def _quasi(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in _present(figures, plan):
         at = {

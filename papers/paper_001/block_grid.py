@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from papers.drawn_streams import TPCH_PARTS
-from papers.plan import Cell, Plan, Stream
+from papers.run_plan import Cell, RunPlan, Stream
 
 NAME = "micro-batch"
 WORKERS = 16
@@ -27,7 +27,7 @@ OTHERS = ("shuffle", "time-based", *RIVALS)
 """All rules but hashing and Prompt."""
 
 
-def streams(plan: Plan) -> dict[str, Stream]:
+def streams(plan: RunPlan) -> dict[str, Stream]:
     """By name. TPC-H is lineitem by its part at scale 1."""
     batch = batch_tuples(plan)
     keys = plan.pick(100_000, 2_000)
@@ -39,16 +39,16 @@ def streams(plan: Plan) -> dict[str, Stream]:
     }
 
 
-def batch_tuples(plan: Plan) -> int:
+def batch_tuples(plan: RunPlan) -> int:
     """Tuples of a micro-batch."""
     return plan.pick(100_000, 2_000)
 
 
-def block_cell(plan: Plan, stream: str, rule: str) -> Cell:
+def block_cell(plan: RunPlan, stream: str, rule: str) -> Cell:
     """A rule on a stream."""
     return Cell(NAME, "blocks", streams(plan)[stream], WORKERS, rule)
 
 
-def cells(plan: Plan) -> list[Cell]:
+def cells(plan: RunPlan) -> list[Cell]:
     """Every stream with every rule."""
     return [block_cell(plan, *at) for at in product(streams(plan), RULES)]

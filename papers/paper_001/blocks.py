@@ -32,8 +32,8 @@ from papers.paper_001.block_grid import (
     streams,
 )
 from papers.pictures.charts import Emphasis, scatter
-from papers.plan import Cell, Opened, Plan
 from papers.routing import tumbled, windows
+from papers.run_plan import Cell, Opened, RunPlan
 from papers.store import SectionFigures, Values
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _LEAST_BSI = 1e-6
 """Least BSI that is drawn, as a share of hashing's. Smaller ones are drawn here."""
 
 
-def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     """Means over the batches, one value per seed."""
     series: Values = {}
     for seed in plan.seeds:
@@ -92,7 +92,7 @@ def _block_figures(blocks: np.ndarray, codes: np.ndarray, keys: np.ndarray) -> d
     }
 
 
-def text(figures: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and a table for each stream."""
     lines = [
         f"There are P = {WORKERS} blocks and {BUCKETS} reduce buckets. A batch has {batch_tuples(plan):,} tuples. Figures "
@@ -124,7 +124,7 @@ def text(figures: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: RunPlan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     panels = [
         scatter(
@@ -147,14 +147,14 @@ def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMi
     }
 
 
-def _place(figures: SectionFigures, plan: Plan, stream: str, rule: str) -> tuple[float, float]:
+def _place(figures: SectionFigures, plan: RunPlan, stream: str, rule: str) -> tuple[float, float]:
     return (
         max(1e-3, _against(figures, plan, stream, rule, "shuffle", "bci")),
         max(_LEAST_BSI, _against(figures, plan, stream, rule, "hashing", "bsi")),
     )
 
 
-def _against(figures: SectionFigures, plan: Plan, stream: str, rule: str, base: str, name: str) -> float:
+def _against(figures: SectionFigures, plan: RunPlan, stream: str, rule: str, base: str, name: str) -> float:
     # A rule may have no imbalance at all.
     least = max(1e-9, figures.median(block_cell(plan, stream, base), name))
     return figures.median(block_cell(plan, stream, rule), name) / least

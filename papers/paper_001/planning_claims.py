@@ -16,14 +16,14 @@ from papers.paper_001.queue_grid import (
     queue_cell,
     slower,
 )
-from papers.plan import Plan
+from papers.run_plan import RunPlan
 from papers.store import SectionFigures
 
 _RELEASE = 0.05
 """The share of the interval in which the thesis plans a batch."""
 
 
-def planning_share(figures: SectionFigures, plan: Plan, stream: str, interval: int, how: str) -> float:
+def planning_share(figures: SectionFigures, plan: RunPlan, stream: str, interval: int, how: str) -> float:
     """The share of the interval that listing and planning the keys of the fullest batch take, at Prompt's rate."""
     costs = kept_planning()
     listing = costs.sort if how == SORTED else costs.read
@@ -31,7 +31,7 @@ def planning_share(figures: SectionFigures, plan: Plan, stream: str, interval: i
     return slower(plan) * 1e-9 * keys * (listing + costs.plan) / interval
 
 
-def _released_early(figures: SectionFigures, plan: Plan) -> Outcome:
+def _released_early(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in present(figures, plan):
         shares = [planning_share(figures, plan, stream, interval, QUASI) for interval in INTERVALS]
@@ -40,7 +40,7 @@ def _released_early(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"% of the interval at 1, 2, 3 s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _post_sort(figures: SectionFigures, plan: Plan) -> Outcome:
+def _post_sort(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in present(figures, plan):
         losses = []
@@ -53,7 +53,7 @@ def _post_sort(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"% of the rate lost at 1, 2, 3 s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _quasi_is_cheaper(figures: SectionFigures, plan: Plan) -> Outcome:
+def _quasi_is_cheaper(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in present(figures, plan):
         gains = []

@@ -20,14 +20,14 @@ from papers.paper_001.queue_grid import (
     streams,
     zipf,
 )
-from papers.plan import Plan
+from papers.run_plan import RunPlan
 from papers.store import MissingError, SectionFigures
 
 BEST_CAM = "cAM"
 """cAM with the candidates that serve it best."""
 
 
-def present(figures: SectionFigures, plan: Plan) -> list[str]:
+def present(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """The streams that have been measured with every rule. MissingError without one."""
     names = [
         stream
@@ -39,7 +39,7 @@ def present(figures: SectionFigures, plan: Plan) -> list[str]:
     return names
 
 
-def rates(figures: SectionFigures, plan: Plan, stream: str, interval: int, rule: str) -> list[float]:
+def rates(figures: SectionFigures, plan: RunPlan, stream: str, interval: int, rule: str) -> list[float]:
     """Thousand tuples a second, one value per seed. rule: one of `RULES`, or `BEST_CAM`."""
     if rule == BEST_CAM:
         # One form of cAM with all of its seeds, not the best form for each seed.
@@ -56,7 +56,7 @@ def _listed(shares: Mapping[str, float]) -> str:
     return ", ".join(f"{rule} {share:.2f}" for rule, share in shares.items())
 
 
-def _longer(figures: SectionFigures, plan: Plan) -> Outcome:
+def _longer(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in present(figures, plan):
         gains = []
@@ -69,7 +69,7 @@ def _longer(figures: SectionFigures, plan: Plan) -> Outcome:
 
 
 def _at_every_interval(
-    figures: SectionFigures, plan: Plan, others: Sequence[str], factor: float | None = None
+    figures: SectionFigures, plan: RunPlan, others: Sequence[str], factor: float | None = None
 ) -> Outcome:
     """Whether Prompt has a higher rate than each of the others, or one of at least `factor` times theirs."""
     checks, phrases = [], []
@@ -87,15 +87,15 @@ def _at_every_interval(
     return Outcome(f"times the rate of: {'; '.join(phrases)}", tuple(checks))
 
 
-def _highest(figures: SectionFigures, plan: Plan) -> Outcome:
+def _highest(figures: SectionFigures, plan: RunPlan) -> Outcome:
     return _at_every_interval(figures, plan, (*RIVALS, BEST_CAM))
 
 
-def _twice(figures: SectionFigures, plan: Plan) -> Outcome:
+def _twice(figures: SectionFigures, plan: RunPlan) -> Outcome:
     return _at_every_interval(figures, plan, ("time-based", BEST_CAM), 2.0)
 
 
-def _time_based_is_last(figures: SectionFigures, plan: Plan) -> Outcome:
+def _time_based_is_last(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream, interval in product(present(figures, plan), INTERVALS):
         others = {
@@ -111,7 +111,7 @@ def _time_based_is_last(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"thousand tuples/s (the next one): {'; '.join(phrases)}", tuple(checks))
 
 
-def _skewed(figures: SectionFigures, plan: Plan, factor: float | None = None) -> Outcome:
+def _skewed(figures: SectionFigures, plan: RunPlan, factor: float | None = None) -> Outcome:
     checks, phrases = [], []
     for exponent in EXPONENTS:
         ours = rates(figures, plan, zipf(exponent), LONGEST, "prompt")
@@ -124,11 +124,11 @@ def _skewed(figures: SectionFigures, plan: Plan, factor: float | None = None) ->
     return Outcome(f"times the rate of: {'; '.join(phrases)}", tuple(checks))
 
 
-def _twice_skewed(figures: SectionFigures, plan: Plan) -> Outcome:
+def _twice_skewed(figures: SectionFigures, plan: RunPlan) -> Outcome:
     return _skewed(figures, plan, 2.0)
 
 
-def _against_time_based(figures: SectionFigures, plan: Plan, name: str) -> Outcome:
+def _against_time_based(figures: SectionFigures, plan: RunPlan, name: str) -> Outcome:
     checks, phrases = [], []
     for stream in present(figures, plan):
         both = []
@@ -143,16 +143,16 @@ def _against_time_based(figures: SectionFigures, plan: Plan, name: str) -> Outco
     return Outcome(f"Prompt / time-based at 1, 2, 3 s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _reduce_times(figures: SectionFigures, plan: Plan) -> Outcome:
+def _reduce_times(figures: SectionFigures, plan: RunPlan) -> Outcome:
     return _against_time_based(figures, plan, "reduce spread")
 
 
-def _latency(figures: SectionFigures, plan: Plan) -> Outcome:
+def _latency(figures: SectionFigures, plan: RunPlan) -> Outcome:
     # The claim is that latency varies less, so the range over a period counts, not the mean.
     return _against_time_based(figures, plan, "range")
 
 
-def _ours_against_prompt(figures: SectionFigures, plan: Plan, rule: str) -> Outcome:
+def _ours_against_prompt(figures: SectionFigures, plan: RunPlan, rule: str) -> Outcome:
     checks, phrases = [], []
     for stream in present(figures, plan):
         shares = []
@@ -164,11 +164,11 @@ def _ours_against_prompt(figures: SectionFigures, plan: Plan, rule: str) -> Outc
     return Outcome(f"times Prompt's rate at 1, 2, 3 s: {'; '.join(phrases)}", tuple(checks))
 
 
-def _evenflow(figures: SectionFigures, plan: Plan) -> Outcome:
+def _evenflow(figures: SectionFigures, plan: RunPlan) -> Outcome:
     return _ours_against_prompt(figures, plan, "evenflow")
 
 
-def _roomiest(figures: SectionFigures, plan: Plan) -> Outcome:
+def _roomiest(figures: SectionFigures, plan: RunPlan) -> Outcome:
     return _ours_against_prompt(figures, plan, "prompt:rest=roomiest")
 
 

@@ -11,7 +11,7 @@ from itertools import product
 from papers.drawn_streams import TPCH_PARTS
 from papers.kept_costs import kept_costs, kept_planning
 from papers.paper_000.grid import CAM
-from papers.plan import Cell, Plan, Stream
+from papers.run_plan import Cell, RunPlan, Stream
 
 NAME = "micro-batch-queue"
 MAPS = REDUCES = 16
@@ -44,7 +44,7 @@ PLANNED = {SORTED: "prompt", QUASI: "prompt:order=quasi"}
 """Figure 2.9: how the list of keys comes about if it is made when the batch has ended, and the rule that does so."""
 
 
-def slower(plan: Plan) -> int:
+def slower(plan: RunPlan) -> int:
     """How many times a kept cost is taken. A quick run has a fortieth of the tuples."""
     return plan.pick(500, 20_000)
 
@@ -54,7 +54,7 @@ def zipf(exponent: float) -> str:
     return f"Zipf {exponent:g}"
 
 
-def streams(plan: Plan) -> dict[str, Stream]:
+def streams(plan: RunPlan) -> dict[str, Stream]:
     """What is read in a circle, by name."""
     most, keys = plan.pick(1_000_000, 20_000), plan.pick(100_000, 2_000)
     return {
@@ -66,18 +66,18 @@ def streams(plan: Plan) -> dict[str, Stream]:
     }
 
 
-def queue_cell(plan: Plan, stream: str, interval: int, rule: str) -> Cell:
+def queue_cell(plan: RunPlan, stream: str, interval: int, rule: str) -> Cell:
     """A rule at one batch interval. Planning is hidden, as with the thesis's early release."""
     return Cell(NAME, f"{interval} s, costs {kept_costs().mark}", streams(plan)[stream], MAPS, rule)
 
 
-def planned_cell(plan: Plan, stream: str, interval: int, how: str) -> Cell:
+def planned_cell(plan: RunPlan, stream: str, interval: int, how: str) -> Cell:
     """Prompt, if the list of keys is made, and planned, after the batch has ended. how: a name of `PLANNED`."""
     experiment = f"{interval} s, {how}, costs {kept_costs().mark} {kept_planning().mark}"
     return Cell(NAME, experiment, streams(plan)[stream], MAPS, PLANNED[how])
 
 
-def cells(plan: Plan) -> list[Cell]:
+def cells(plan: RunPlan) -> list[Cell]:
     """Every stream and interval with every rule, and Prompt with its planning."""
     every = list(product(streams(plan), INTERVALS))
     return [

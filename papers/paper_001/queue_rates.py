@@ -35,8 +35,8 @@ from papers.paper_001.queue_grid import (
     slower,
     streams,
 )
-from papers.plan import LEAST_SEEDS, Cell, Opened, Plan
 from papers.routing import circling, renamed, tumbled, windows
+from papers.run_plan import LEAST_SEEDS, Cell, Opened, RunPlan
 from papers.store import Values
 
 TICKS = 1_000_000
@@ -136,7 +136,7 @@ class Queue:
         return self.slower * 1e-9 * (batch.stages + self.planning_ns * batch.keys)
 
 
-def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     """One value per seed.
 
     rate: thousand tuples a second. latency, range: mean over the batches, and the highest less the lowest, in seconds.
@@ -166,7 +166,7 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     return values
 
 
-def _setting(cell: Cell, plan: Plan) -> tuple[int, float]:
+def _setting(cell: Cell, plan: RunPlan) -> tuple[int, float]:
     """Interval in seconds, and nanoseconds of planning for a key."""
     (stream,) = [name for name, candidate in streams(plan).items() if candidate == cell.stream]
     for interval in INTERVALS:

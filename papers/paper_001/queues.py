@@ -35,7 +35,7 @@ from papers.paper_001.queue_grid import (
 )
 from papers.paper_001.queue_rates import measure
 from papers.pictures.charts import Emphasis, curves, heights, ranges
-from papers.plan import Plan
+from papers.run_plan import RunPlan
 from papers.store import SectionFigures
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _DRAWN = ("time-based", "shuffle", "hashing", "pkg", "cam", "dalton-batch", "eve
 _EMPHASIS = Emphasis("prompt", ("time-based", "hashing", "cam", "evenflow"))
 
 
-def text(figures: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and the tables."""
     costs = ", ".join(f"{name} {value:g}" for name, value in vars(kept_costs()).items())
     planning = ", ".join(f"{name} {value:g}" for name, value in vars(kept_planning()).items())
@@ -88,7 +88,7 @@ def text(figures: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def _rates(figures: SectionFigures, plan: Plan, stream: str) -> list[str]:
+def _rates(figures: SectionFigures, plan: RunPlan, stream: str) -> list[str]:
     head = [
         "rule",
         *(f"rate, {interval} s" for interval in INTERVALS),
@@ -113,7 +113,7 @@ def _rates(figures: SectionFigures, plan: Plan, stream: str) -> list[str]:
     return table(head, rows)
 
 
-def _planning(figures: SectionFigures, plan: Plan) -> list[str]:
+def _planning(figures: SectionFigures, plan: RunPlan) -> list[str]:
     rows = []
     for stream, interval in product(streams(plan), INTERVALS):
         hidden = queue_cell(plan, stream, interval, "prompt")
@@ -135,7 +135,7 @@ def _planning(figures: SectionFigures, plan: Plan) -> list[str]:
     return table(head, rows)
 
 
-def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: RunPlan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     panels = []
     for interval in INTERVALS:

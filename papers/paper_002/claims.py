@@ -38,7 +38,7 @@ from papers.paper_002.grid import (
     theta_cell,
     words_cell,
 )
-from papers.plan import Plan
+from papers.run_plan import RunPlan
 from papers.store import SectionFigures
 
 READING = 0.02
@@ -47,7 +47,7 @@ IDEAL = 0.2
 """A worker's share at n = 5."""
 
 
-def _head_size(figures: SectionFigures, plan: Plan) -> Outcome:
+def _head_size(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for n in FORMULA_WORKERS:
         sizes = [item.head for item in formulas(n)]
@@ -62,7 +62,7 @@ def _head_size(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _head_measured(figures: SectionFigures, plan: Plan) -> Outcome:
+def _head_measured(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for zipf, n in product(SKEWED, FORMULA_WORKERS):
         exact = formula(zipf, n).head
@@ -72,20 +72,20 @@ def _head_measured(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _d_below_n(figures: SectionFigures, plan: Plan) -> Outcome:
+def _d_below_n(figures: SectionFigures, plan: RunPlan) -> Outcome:
     most = {n: max(item.d / n for item in formulas(n)) for n in FORMULA_WORKERS}
     checks = [item.d < n for n in FORMULA_WORKERS for item in formulas(n)]
     return Outcome("; ".join(f"n = {n}: d/n at most {share:.2f}" for n, share in most.items()), tuple(checks))
 
 
-def _memory_over_pkg(figures: SectionFigures, plan: Plan) -> Outcome:
+def _memory_over_pkg(figures: SectionFigures, plan: RunPlan) -> Outcome:
     items = [item for n in FORMULA_WORKERS for item in formulas(n)]
     most = {rule: max(item.over_pkg[rule] for item in items) for rule in ("d-choices", "w-choices")}
     phrases = "; ".join(f"{rule} at most {share - 1:.1%} more" for rule, share in most.items())
     return Outcome(phrases, tuple(share <= 1.3 + READING for share in most.values()))
 
 
-def _w_choices_up_to_25(figures: SectionFigures, plan: Plan) -> Outcome:
+def _w_choices_up_to_25(figures: SectionFigures, plan: RunPlan) -> Outcome:
     most = max(item.over_pkg["w-choices"] for item in formulas(100))
     moderate = max(item.over_pkg["w-choices"] for item in formulas(100) if item.zipf <= 1.5)
     return Outcome(
@@ -93,7 +93,7 @@ def _w_choices_up_to_25(figures: SectionFigures, plan: Plan) -> Outcome:
     )
 
 
-def _d_choices_below_w_choices(figures: SectionFigures, plan: Plan) -> Outcome:
+def _d_choices_below_w_choices(figures: SectionFigures, plan: RunPlan) -> Outcome:
     items = [item for n in FORMULA_WORKERS for item in formulas(n)]
     below = [item for item in items if item.over_pkg["d-choices"] < item.over_pkg["w-choices"]]
     gap = max(items, key=lambda item: item.over_pkg["w-choices"] - item.over_pkg["d-choices"])
@@ -110,7 +110,7 @@ def _d_choices_below_w_choices(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(phrases, tuple(checks))
 
 
-def _memory_over_shuffle(figures: SectionFigures, plan: Plan) -> Outcome:
+def _memory_over_shuffle(figures: SectionFigures, plan: RunPlan) -> Outcome:
     items = [item for n in FORMULA_WORKERS for item in formulas(n)]
     worst = max(items, key=lambda item: item.over_shuffle["w-choices"])
     checks = tuple(
@@ -120,13 +120,13 @@ def _memory_over_shuffle(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(phrases, checks)
 
 
-def copies_ratio(figures: SectionFigures, plan: Plan, zipf: float, n: int, rule: str) -> float:
+def copies_ratio(figures: SectionFigures, plan: RunPlan, zipf: float, n: int, rule: str) -> float:
     """Copies of keys that routing with `rule` made, over the copies that PKG made."""
     ours, pkg = (figures.median(balance_cell(plan, zipf, n, name), "copies") for name in (rule, "pkg"))
     return ours / pkg
 
 
-def _memory_measured(figures: SectionFigures, plan: Plan) -> Outcome:
+def _memory_measured(figures: SectionFigures, plan: RunPlan) -> Outcome:
     ratios = {
         (rule, z, n): copies_ratio(figures, plan, z, n, rule)
         for rule, z, n in product(("d-choices", "w-choices"), ZIPFS, FORMULA_WORKERS)
@@ -140,7 +140,7 @@ def _memory_measured(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(share <= 1.3 for share in ratios.values()))
 
 
-def _theta_enough(figures: SectionFigures, plan: Plan) -> Outcome:
+def _theta_enough(figures: SectionFigures, plan: RunPlan) -> Outcome:
     at = {
         (z, n, f): figures.median(theta_cell(plan, z, n, "w-choices", f), "imbalance")
         for z, n, f in product(THETA_ZIPFS, THETA_WORKERS, THETAS)
@@ -151,7 +151,7 @@ def _theta_enough(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(phrases, tuple(value <= EPS for value in at.values()))
 
 
-def _rr_worse(figures: SectionFigures, plan: Plan) -> Outcome:
+def _rr_worse(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for n in THETA_WORKERS:
         ours, theirs = (_worst(figures, plan, n, rule) for rule in ("w-choices", "rr-head"))
@@ -160,7 +160,7 @@ def _rr_worse(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _worst(figures: SectionFigures, plan: Plan, n: int, rule: str) -> list[float]:
+def _worst(figures: SectionFigures, plan: RunPlan, n: int, rule: str) -> list[float]:
     """One value per seed: the highest I(m) over every z and every threshold up to 1/n."""
     at = (
         figures.values(theta_cell(plan, z, n, rule, f), "imbalance")
@@ -170,7 +170,7 @@ def _worst(figures: SectionFigures, plan: Plan, n: int, rule: str) -> list[float
     return [max(of_seed) for of_seed in zip(*at, strict=True)]
 
 
-def _rr_starts_early(figures: SectionFigures, plan: Plan) -> Outcome:
+def _rr_starts_early(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for factor in (f for f in THETAS if f <= 1):
         start = {n: rr_start(figures, plan, n, factor) for n in THETA_WORKERS}
@@ -181,13 +181,13 @@ def _rr_starts_early(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def rr_start(figures: SectionFigures, plan: Plan, n: int, factor: float) -> float:
+def rr_start(figures: SectionFigures, plan: RunPlan, n: int, factor: float) -> float:
     """The least z at which RR's median I(m) is above eps. Infinite if it never is."""
     at = {z: figures.median(theta_cell(plan, z, n, "rr-head", factor), "imbalance") for z in THETA_ZIPFS}
     return min((z for z, value in at.items() if value > EPS), default=np.inf)
 
 
-def _smaller_theta_helps(figures: SectionFigures, plan: Plan) -> Outcome:
+def _smaller_theta_helps(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks = []
     for z, n, rule in product(THETA_ZIPFS, THETA_WORKERS, ("w-choices", "rr-head")):
         short, long = (figures.values(theta_cell(plan, z, n, rule, f), "imbalance") for f in (2.0, 0.125))
@@ -197,7 +197,7 @@ def _smaller_theta_helps(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"lower in {sum(checks)} of the {len(checks)} settings above eps at 2/n", tuple(checks))
 
 
-def _head_and_tail(figures: SectionFigures, plan: Plan) -> Outcome:
+def _head_and_tail(figures: SectionFigures, plan: RunPlan) -> Outcome:
     over = {
         rule: [share - IDEAL for share in figures.values(parts_cell(plan, rule), "fullest")]
         for rule in ("pkg", "w-choices", "rr-head")
@@ -211,7 +211,7 @@ def _head_and_tail(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"share of the fullest worker above 1/n: {summary}", checks)
 
 
-def _close_to_least(figures: SectionFigures, plan: Plan) -> Outcome:
+def _close_to_least(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS):
         cell = least_d_cell(plan, z, n)
@@ -222,7 +222,7 @@ def _close_to_least(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _above_least(figures: SectionFigures, plan: Plan) -> Outcome:
+def _above_least(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases, short = [], [], []
     for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS):
         cell = least_d_cell(plan, z, n)
@@ -236,7 +236,7 @@ def _above_least(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"{'; '.join(phrases)}; seed by seed, d is too low in {share:.0%}", tuple(checks))
 
 
-def _pkg_line(figures: SectionFigures, plan: Plan) -> Outcome:
+def _pkg_line(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for z, n in product(SKEWED, FORMULA_WORKERS):
         # Two workers share the hottest key, and each is above its fair share of 1/n by the rest.
@@ -248,7 +248,7 @@ def _pkg_line(figures: SectionFigures, plan: Plan) -> Outcome:
 
 
 def _everywhere(
-    figures: SectionFigures, plan: Plan, rule: str, bound: float, figure_name: str = "imbalance"
+    figures: SectionFigures, plan: RunPlan, rule: str, bound: float, figure_name: str = "imbalance"
 ) -> Outcome:
     at = {
         (z, n): figures.median(balance_cell(plan, z, n, rule), figure_name)
@@ -259,7 +259,7 @@ def _everywhere(
     return Outcome(phrases, tuple(value <= bound for value in at.values()))
 
 
-def _far_below_pkg(figures: SectionFigures, plan: Plan) -> Outcome:
+def _far_below_pkg(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, least = [], np.inf
     for z, n, rule in product(SKEWED, FORMULA_WORKERS, ("d-choices", "rr-head")):
         pkg, ours = (figures.median(balance_cell(plan, z, n, name), "imbalance") for name in ("pkg", rule))
@@ -268,7 +268,7 @@ def _far_below_pkg(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"PKG's is at least {least:,.0f} times as large", tuple(checks))
 
 
-def _keys_do_not_matter(figures: SectionFigures, plan: Plan) -> Outcome:
+def _keys_do_not_matter(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for z, n, rule in product(MORE_ZIPFS, FORMULA_WORKERS, RULES):
         cells = (balance_cell(plan, z, n, rule, keys) for keys in (KEYS, *MORE_KEYS))
@@ -279,7 +279,7 @@ def _keys_do_not_matter(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"{'; '.join(phrases)} for 1e4 / 1e5 / 1e6 keys", tuple(checks))
 
 
-def _same_at_paper_size(figures: SectionFigures, plan: Plan) -> Outcome:
+def _same_at_paper_size(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for z, rule in product(MORE_ZIPFS, RULES):
         short, long = (
@@ -291,7 +291,7 @@ def _same_at_paper_size(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _on_words(figures: SectionFigures, plan: Plan) -> Outcome:
+def _on_words(figures: SectionFigures, plan: RunPlan) -> Outcome:
     at = {
         (n, rule): figures.median(words_cell(plan, n, rule), "imbalance")
         for n, rule in product(WORDS_WORKERS, RULES[:3])

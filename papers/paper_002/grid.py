@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from papers.drawn_streams import DAILY, SUDDEN
-from papers.plan import Cell, Plan, Stream
+from papers.run_plan import Cell, RunPlan, Stream
 
 NAME = "d-choices"
 SOURCES = 5
@@ -37,7 +37,7 @@ DRIFT_TUPLES, DRIFT_KEYS = 690_000, 2_900
 DRIFTS = (SUDDEN, DAILY)
 
 
-def _zipf(plan: Plan, zipf: float, keys: int = KEYS, tuples: int | None = None) -> Stream:
+def _zipf(plan: RunPlan, zipf: float, keys: int = KEYS, tuples: int | None = None) -> Stream:
     # A quick run makes the other numbers of keys smaller, but keeps `KEYS`: the formulas and figure 8 assume it.
     shown = keys if keys == KEYS else plan.pick(keys, keys // 20)
     return Stream("zipf", tuples or plan.pick(TUPLES, QUICK_TUPLES), shown, zipf)
@@ -47,43 +47,43 @@ def _cell(experiment: str, stream: Stream, workers: int, partitioner: str = "") 
     return Cell(NAME, experiment, stream, workers, partitioner)
 
 
-def balance_cell(plan: Plan, zipf: float, n: int, rule: str, keys: int = KEYS) -> Cell:
+def balance_cell(plan: RunPlan, zipf: float, n: int, rule: str, keys: int = KEYS) -> Cell:
     """Figure 10: imbalance, and copies of keys, at `n` workers."""
     return _cell("balance", _zipf(plan, zipf, keys), n, rule)
 
 
-def long_cell(plan: Plan, zipf: float, rule: str) -> Cell:
+def long_cell(plan: RunPlan, zipf: float, rule: str) -> Cell:
     """Figure 10 with the paper's number of tuples, n = 100."""
     return _cell("balance", _zipf(plan, zipf, tuples=plan.pick(PAPER_TUPLES, 2 * QUICK_TUPLES)), 100, rule)
 
 
-def theta_cell(plan: Plan, zipf: float, n: int, rule: str, factor: float) -> Cell:
+def theta_cell(plan: RunPlan, zipf: float, n: int, rule: str, factor: float) -> Cell:
     """Figure 7: threshold `factor` / n."""
     return _cell("theta", _zipf(plan, zipf), n, f"{rule}:theta={factor / n:g}")
 
 
-def parts_cell(plan: Plan, rule: str) -> Cell:
+def parts_cell(plan: RunPlan, rule: str) -> Cell:
     """Figure 8: head and tail apart, n = 5, z = 2.0."""
     return _cell("head and tail", _zipf(plan, 2.0), 5, rule if rule == "pkg" else f"{rule}:theta={1 / 40:g}")
 
 
-def least_d_cell(plan: Plan, zipf: float, n: int) -> Cell:
+def least_d_cell(plan: RunPlan, zipf: float, n: int) -> Cell:
     """Figure 9: d, and the least d that would do."""
     return _cell("least d", _zipf(plan, zipf), n, "d-choices")
 
 
-def words_cell(plan: Plan, n: int, rule: str) -> Cell:
+def words_cell(plan: RunPlan, n: int, rule: str) -> Cell:
     """Figure 11: imbalance on the words of a text."""
     return _cell("balance", Stream("words", plan.pick(0, QUICK_TUPLES)), n, rule)
 
 
-def drift_cell(plan: Plan, drift: str, n: int, rule: str) -> Cell:
+def drift_cell(plan: RunPlan, drift: str, n: int, rule: str) -> Cell:
     """Figure 12: imbalance over time, on a stream with the statistics of the cashtags."""
     stream = Stream(drift, plan.pick(DRIFT_TUPLES, QUICK_TUPLES), DRIFT_KEYS)
     return _cell("over time", stream, n, rule)
 
 
-def cells(plan: Plan) -> list[Cell]:
+def cells(plan: RunPlan) -> list[Cell]:
     """Every setting."""
     return [
         *(drift_cell(plan, *at) for at in product(DRIFTS, WORKERS, RULES[:3])),

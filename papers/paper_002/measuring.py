@@ -11,8 +11,8 @@ from evenflow.partitioners.choices.d_choices import DChoices, DChoicesOptions
 from evenflow.simulation import KeyedStream, Scenario, entrant
 from papers.paper_002.formulas import shares
 from papers.paper_002.grid import EPS, KEYS, SOURCES
-from papers.plan import Cell, Opened, Plan
 from papers.routing import placed
+from papers.run_plan import Cell, Opened, RunPlan
 from papers.store import Values
 
 # More tuples than any stream has: the next d is never computed.
@@ -21,7 +21,7 @@ POINTS = 20
 """Number of evenly spaced points at which the imbalance over time is taken."""
 
 
-def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     """One value per seed of the hash family. All seeds route the same stream."""
     stream = opened.at()
     if cell.experiment == "over time":
@@ -51,7 +51,7 @@ def _measure_balance(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, fl
     return counts
 
 
-def _measure_over_time(cell: Cell, stream: KeyedStream, plan: Plan) -> Values:
+def _measure_over_time(cell: Cell, stream: KeyedStream, plan: RunPlan) -> Values:
     """`curve`: I(t) at `POINTS` points, the median over the seeds. `imbalance`: I(m) at the end, one value per seed."""
     curves = [
         sampled_imbalance(placed(_sources(cell, stream, seed), stream), cell.workers, samples=POINTS)[1]

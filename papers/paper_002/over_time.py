@@ -25,7 +25,7 @@ from papers.paper_002.grid import (
     drift_cell,
     words_cell,
 )
-from papers.plan import Cell, Plan
+from papers.run_plan import Cell, RunPlan
 from papers.store import SectionFigures
 
 LARGE = (20, 50, 100)
@@ -33,12 +33,12 @@ LARGE = (20, 50, 100)
 
 
 def _drift(
-    figures: SectionFigures, plan: Plan, at: tuple[str, int, str], name: str = "imbalance"
+    figures: SectionFigures, plan: RunPlan, at: tuple[str, int, str], name: str = "imbalance"
 ) -> list[float]:
     return figures.values(drift_cell(plan, *at), name)
 
 
-def _on_drift(figures: SectionFigures, plan: Plan) -> Outcome:
+def _on_drift(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for drift, n in product(DRIFTS, LARGE):
         at = {rule: _drift(figures, plan, (drift, n, rule)) for rule in RULES[:3]}
@@ -47,7 +47,7 @@ def _on_drift(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _few_workers(figures: SectionFigures, plan: Plan) -> Outcome:
+def _few_workers(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for drift, n in product(DRIFTS, (n for n in WORKERS if n not in LARGE)):
         at = {rule: _drift(figures, plan, (drift, n, rule)) for rule in RULES[:3]}
@@ -62,7 +62,7 @@ def _medians(drift: str, n: int, at: dict[str, list[float]]) -> str:
     return f"{drift}, n = {n}: {shown}"
 
 
-def _stable(figures: SectionFigures, plan: Plan) -> Outcome:
+def _stable(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for at in product(DRIFTS, WORKERS, RULES[:3]):
         curve = _drift(figures, plan, at, "curve")
@@ -74,7 +74,7 @@ def _stable(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"n = {WORKERS[-1]}: {'; '.join(phrases)}", tuple(checks))
 
 
-def _harder(figures: SectionFigures, plan: Plan) -> Outcome:
+def _harder(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for drift, rule in product(DRIFTS, RULES[:3]):
         ours = _drift(figures, plan, (drift, 100, rule))
@@ -84,7 +84,7 @@ def _harder(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"n = 100: {'; '.join(phrases)}", tuple(checks))
 
 
-def text(figures: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """The table of figure 12."""
     shares = (4, 8, 12, 16, 20)
     p1 = (f"{drift} {figure(figures, drift_cell(plan, drift, WORKERS[0], 'pkg'), 'p1')}" for drift in DRIFTS)

@@ -40,7 +40,7 @@ from papers.paper_002.grid import (
     words_cell,
 )
 from papers.pictures import charts
-from papers.plan import Plan
+from papers.run_plan import RunPlan
 from papers.store import SectionFigures
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 TITLE = "002: D-Choices and W-Choices"
 
 
-def text(figures: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and tables."""
     return [
         *_set_up(plan),
@@ -63,12 +63,12 @@ def text(figures: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def _sizes(plan: Plan) -> tuple[int, int]:
+def _sizes(plan: RunPlan) -> tuple[int, int]:
     """(tuples of a stream, tuples of a long stream)."""
     return plan.pick(TUPLES, QUICK_TUPLES), plan.pick(PAPER_TUPLES, 2 * QUICK_TUPLES)
 
 
-def _set_up(plan: Plan) -> list[str]:
+def _set_up(plan: RunPlan) -> list[str]:
     m, long = _sizes(plan)
     return [
         f"{SOURCES} sources share each stream, theta = 1/5n and eps = {EPS:g}. Unless said otherwise, streams have "
@@ -78,7 +78,7 @@ def _set_up(plan: Plan) -> list[str]:
     ]
 
 
-def _by_formula(plan: Plan) -> list[str]:
+def _by_formula(plan: RunPlan) -> list[str]:
     """Figures 3 to 6."""
     figures = ("head 1/5n", "head 2/n", "d", "D-C / PKG", "W-C / PKG", "D-C / SG", "W-C / SG")
     zipfs = FORMULA_ZIPFS[3::4] if plan.quick else FORMULA_ZIPFS[1::2]
@@ -107,7 +107,7 @@ def _cells(item: Formula) -> list[str]:
     return [str(item.head), str(item.short_head), str(item.d), *(f"{value:.3f}" for value in ratios)]
 
 
-def _balance(figures: SectionFigures, plan: Plan) -> list[str]:
+def _balance(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Figure 10."""
     return [
         "Figure 10: I(m), and copies of keys relative to PKG's.",
@@ -135,7 +135,7 @@ def _balance(figures: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def _thresholds(figures: SectionFigures, plan: Plan) -> list[str]:
+def _thresholds(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Figure 7."""
     return [
         "Figure 7: I(m) for thresholds 2/n .. 1/8n.",
@@ -153,7 +153,7 @@ def _thresholds(figures: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def _parts(figures: SectionFigures, plan: Plan) -> list[str]:
+def _parts(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Figure 8."""
     shares = ("head", "tail", "fullest", "emptiest")
     return [
@@ -170,7 +170,7 @@ def _parts(figures: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def _least_d(figures: SectionFigures, plan: Plan) -> list[str]:
+def _least_d(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Figure 9."""
     return [
         "Figure 9: d of D-Choices, and the least d that is as balanced as W-Choices.",
@@ -193,7 +193,7 @@ def _least_d(figures: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def _more_streams(figures: SectionFigures, plan: Plan) -> list[str]:
+def _more_streams(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Figures 10 and 11, on further streams."""
     _, long = _sizes(plan)
     more_keys = (
@@ -229,12 +229,12 @@ def _more_streams(figures: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def _maybe_ratio(figures: SectionFigures, plan: Plan, zipf: float, n: int, rule: str) -> str:
+def _maybe_ratio(figures: SectionFigures, plan: RunPlan, zipf: float, n: int, rule: str) -> str:
     both = (balance_cell(plan, zipf, n, rule) in figures, balance_cell(plan, zipf, n, "pkg") in figures)
     return ratio(copies_ratio(figures, plan, zipf, n, rule)) if all(both) else "-"
 
 
-def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: RunPlan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     charts_by_file = {"formulas": _formula_chart()}
     if all(balance_cell(plan, *at) in figures for at in product(ZIPFS, WORKERS, RULES)):
@@ -242,7 +242,7 @@ def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMi
     return charts_by_file
 
 
-def _balance_chart(figures: SectionFigures, plan: Plan) -> altair.TopLevelMixin:
+def _balance_chart(figures: SectionFigures, plan: RunPlan) -> altair.TopLevelMixin:
     drawn = {
         n: {
             rule: charts.ranges(

@@ -23,7 +23,7 @@ from papers.paper_003.grid import (
     operator_cell,
 )
 from papers.paper_003.measuring import GOAL
-from papers.plan import Cell, Plan
+from papers.run_plan import Cell, RunPlan
 from papers.store import MissingError, SectionFigures
 
 _BUDGET_MS = 1000
@@ -44,18 +44,18 @@ def _median(values: Sequence[float]) -> str:
     return f"{median(values):.3f}"
 
 
-def _start(figures: SectionFigures, plan: Plan) -> Outcome:
+def _start(figures: SectionFigures, plan: RunPlan) -> Outcome:
     ours, theirs = (figures.values(load_cell(plan, "poisson", policy), "first") for policy in (PAPER, LINUCB))
     checks = (median(ours) > -0.4, median(theirs) < -0.4, lower([-x for x in ours], [-x for x in theirs]))
     return Outcome(f"MBLinUCB {_median(ours)}, LinUCB {_median(theirs)} over the first 100 steps", checks)
 
 
-def _three_thousand(figures: SectionFigures, plan: Plan) -> Outcome:
+def _three_thousand(figures: SectionFigures, plan: RunPlan) -> Outcome:
     at = figures.values(load_cell(plan, "poisson", PAPER), "reached")
     return Outcome(f"after {median(at):.0f} steps", (median(at) <= 3_000,))
 
 
-def _faster(figures: SectionFigures, plan: Plan) -> Outcome:
+def _faster(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for load in LOADS:
         both = [figures.values(load_cell(plan, load, policy), "reached") for policy in (PAPER, LINUCB)]
@@ -64,7 +64,7 @@ def _faster(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"MBLinUCB / LinUCB: {'; '.join(phrases)}", tuple(checks))
 
 
-def _better(figures: SectionFigures, plan: Plan) -> Outcome:
+def _better(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for load in LOADS:
         both = [_costs(figures, load_cell(plan, load, policy), "all") for policy in (PAPER, LINUCB)]
@@ -73,7 +73,7 @@ def _better(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"MBLinUCB / LinUCB, all steps: {'; '.join(phrases)}", tuple(checks))
 
 
-def _trace(figures: SectionFigures, plan: Plan) -> Outcome:
+def _trace(figures: SectionFigures, plan: RunPlan) -> Outcome:
     ours, theirs = (
         figures.values(load_cell(plan, "flights-by-hour", policy), "reached") for policy in (PAPER, LINUCB)
     )
@@ -84,7 +84,7 @@ def _trace(figures: SectionFigures, plan: Plan) -> Outcome:
     )
 
 
-def _learners(figures: SectionFigures, plan: Plan) -> Outcome:
+def _learners(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     measured_loads = [
         load for load in LOADS if all(load_cell(plan, load, name) in figures for name in LEARNERS)
@@ -101,7 +101,7 @@ def _learners(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("steps: " + ", ".join(phrases), tuple(checks))
 
 
-def _operators(figures: SectionFigures, plan: Plan) -> Outcome:
+def _operators(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for operator in OPERATORS:
         cells = [operator_cell(plan, operator, policy) for policy in (PAPER, LINUCB)]
@@ -115,7 +115,7 @@ def _operators(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"MBLinUCB / LinUCB, reward with instances: {'; '.join(phrases)}", tuple(checks))
 
 
-def _latency(figures: SectionFigures, plan: Plan) -> Outcome:
+def _latency(figures: SectionFigures, plan: RunPlan) -> Outcome:
     ours, theirs = (
         figures.values(load_cell(plan, "poisson", policy), "latency") for policy in (PAPER, LINUCB)
     )
@@ -125,7 +125,7 @@ def _latency(figures: SectionFigures, plan: Plan) -> Outcome:
     )
 
 
-def _doubling(figures: SectionFigures, plan: Plan) -> Outcome:
+def _doubling(figures: SectionFigures, plan: RunPlan) -> Outcome:
     wider, paper, linucb = (
         _costs(figures, doubling_cell(plan, policy), "after") for policy in (WIDER, PAPER, LINUCB)
     )
@@ -133,7 +133,7 @@ def _doubling(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(phrases, (lower(wider, paper), lower(wider, linucb)))
 
 
-def _no_worse(figures: SectionFigures, plan: Plan) -> Outcome:
+def _no_worse(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for load in LOADS:
         both = [_costs(figures, load_cell(plan, load, policy), "all") for policy in (OURS, PAPER)]

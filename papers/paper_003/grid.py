@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from papers.plan import Cell, Plan, Stream
+from papers.run_plan import Cell, RunPlan, Stream
 
 NAME = "bandits"
 KMAX = 64
@@ -36,23 +36,23 @@ OPERATORS = {"mu=5": {"mu": 5.0}, "mu=20": {"mu": 20.0}, "rho=0.5": {"rho": 0.5}
 OPERATOR_STEPS = 3_000
 
 
-def load_cell(plan: Plan, load: str, policy: str) -> Cell:
+def load_cell(plan: RunPlan, load: str, policy: str) -> Cell:
     """Figures 5-7: a policy under a load."""
     steps = LEARNER_STEPS if policy in LEARNERS else LOADS[load]
     return Cell(NAME, "load", Stream(load, plan.pick(steps, 150)), KMAX, policy)
 
 
-def operator_cell(plan: Plan, operator: str, policy: str) -> Cell:
+def operator_cell(plan: RunPlan, operator: str, policy: str) -> Cell:
     """Figures 8-9: another operator."""
     return Cell(NAME, operator, Stream("poisson", plan.pick(OPERATOR_STEPS, 150)), KMAX, policy)
 
 
-def doubling_cell(plan: Plan, policy: str) -> Cell:
+def doubling_cell(plan: RunPlan, policy: str) -> Cell:
     """Ours: the load doubles half-way."""
     return Cell(NAME, "doubling", Stream("poisson", plan.pick(1_000, 150)), KMAX, policy)
 
 
-def cells(plan: Plan) -> list[Cell]:
+def cells(plan: RunPlan) -> list[Cell]:
     """Every load with every policy, other operators, and the load that doubles."""
     cells_of_page = [load_cell(plan, *at) for at in product(LOADS, (*NAMES, BEST_FIXED))]
     cells_of_page += [operator_cell(plan, *at) for at in product(OPERATORS, (PAPER, LINUCB))]

@@ -16,7 +16,7 @@ from evenflow.text.options import parse_choice
 from papers.data import read_dataset
 from papers.paper_003.baselines import is_installed, learned
 from papers.paper_003.grid import BEST_FIXED, KMAX, LEARNERS, OPERATORS, PAPER, WIDER
-from papers.plan import Cell, Opened, Plan
+from papers.run_plan import Cell, Opened, RunPlan
 from papers.store import Values
 
 GOAL = -0.3
@@ -37,7 +37,7 @@ def measurable(cell: Cell) -> bool:
     return cell.partitioner not in LEARNERS or is_installed()
 
 
-def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     """One value per seed. `curve` has the mean reward over the seeds between each two of `edges`."""
     if cell.partitioner == BEST_FIXED:
         return _best_fixed(cell, plan)
@@ -65,7 +65,7 @@ def edges(steps: int) -> list[int]:
     return sorted({0, *np.geomspace(min(10, steps), steps, POINTS).round().astype(int).tolist()})
 
 
-def _played(cell: Cell, plan: Plan, seed: int) -> Trajectory:
+def _played(cell: Cell, plan: RunPlan, seed: int) -> Trajectory:
     environment = _environment(cell, plan)
     steps = cell.stream.tuples
     if cell.partitioner in LEARNERS:
@@ -83,13 +83,13 @@ def _played(cell: Cell, plan: Plan, seed: int) -> Trajectory:
     return drive(policy, environment, steps=steps, seed=seed)
 
 
-def _environment(cell: Cell, plan: Plan) -> ElasticStage:
+def _environment(cell: Cell, plan: RunPlan) -> ElasticStage:
     options: dict[str, Any] = OPERATORS.get(cell.experiment, {})
     operator = Operator(**options)
     return ElasticStage(arrivals=_arrivals(cell, plan), operator=operator, kmax=KMAX, step_s=STEP_S)
 
 
-def _arrivals(cell: Cell, plan: Plan) -> Arrivals:
+def _arrivals(cell: Cell, plan: RunPlan) -> Arrivals:
     steps = cell.stream.tuples
     if cell.experiment == "doubling":
         rates = np.where(np.arange(steps + 1) <= steps // 2, MEAN_RATE, 2 * MEAN_RATE)
@@ -103,7 +103,7 @@ def _arrivals(cell: Cell, plan: Plan) -> Arrivals:
     return drawn[cell.stream.kind]
 
 
-def _flights(plan: Plan) -> Trace:
+def _flights(plan: RunPlan) -> Trace:
     """Each step has an hour of 2013. Each flight stands for so many tuples that 100 tuples/s come on average."""
     times = read_dataset("flights-carrier", plan.data).times
     counts = np.bincount((times - times[0]) // _HOUR_MS).astype(np.float64)
@@ -124,7 +124,7 @@ def _reached(rewards: np.ndarray) -> float:
     return float(above[0] + window if len(above) else len(rewards) + 1)
 
 
-def _best_fixed(cell: Cell, plan: Plan) -> Values:
+def _best_fixed(cell: Cell, plan: RunPlan) -> Values:
     steps = min(cell.stream.tuples, plan.pick(2_000, 50))
     environment = _environment(cell, plan)
     means = []

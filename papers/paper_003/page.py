@@ -22,7 +22,7 @@ from papers.paper_003.grid import (
     load_cell,
 )
 from papers.paper_003.measuring import edges
-from papers.plan import Plan
+from papers.run_plan import RunPlan
 from papers.store import SectionFigures
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ TITLE = "003: bandits that choose the parallelism"
 PICTURE = "The paper's practice at one rate pays where the load is steady, not where it varies"
 
 
-def text(figures: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and a table for each load."""
     lines = [
         f"There is one operator with 1 to {KMAX} instances of 10 tuples/s each. rho is 0.9, a step takes 10 s, the latency "
@@ -58,7 +58,7 @@ def text(figures: SectionFigures, plan: Plan) -> list[str]:
     return [*lines, f"{PICTURE}:", "", "![mean reward over the steps](reproducing/bandits.svg)"]
 
 
-def _row(figures: SectionFigures, plan: Plan, load: str, policy: str) -> list[str]:
+def _row(figures: SectionFigures, plan: RunPlan, load: str, policy: str) -> list[str]:
     cell = load_cell(plan, load, policy)
     if policy == BEST_FIXED:
         own = [figure(figures, cell, name, how) for name, how in (("all", _reward), ("p", number))]
@@ -83,7 +83,7 @@ def _tenths(value: float) -> str:
     return f"{value:.1f}"
 
 
-def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: RunPlan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     panels = []
     for load in LOADS:

@@ -17,7 +17,7 @@ from papers.paper_004.grid import (
     data_cell,
     memory_cell,
 )
-from papers.plan import Plan
+from papers.run_plan import RunPlan
 from papers.store import MissingError, SectionFigures
 
 MANY = (TPCH_Q3, "debs-routes", "debs-taxis", "retail-stock", "words", "flights-tailnum")
@@ -32,7 +32,7 @@ WHOLE = ("hashing", "am", "am:d=5", "cam", "cam:d=5")
 """Rules that split no key."""
 
 
-def _present(figures: SectionFigures, plan: Plan, data: tuple[str, ...]) -> list[str]:
+def _present(figures: SectionFigures, plan: RunPlan, data: tuple[str, ...]) -> list[str]:
     """The streams of `data` that are measured in full. MissingError if none is."""
     measured_data = [
         name
@@ -45,7 +45,7 @@ def _present(figures: SectionFigures, plan: Plan, data: tuple[str, ...]) -> list
 
 
 def judged_streams(
-    figures: SectionFigures, plan: Plan, data: tuple[str, ...], workers: tuple[int, ...] = WORKERS
+    figures: SectionFigures, plan: RunPlan, data: tuple[str, ...], workers: tuple[int, ...] = WORKERS
 ) -> list[tuple[str, int]]:
     """Pairs (stream, n) in which each of the n workers gets enough tuples, see `ENOUGH`."""
     return [
@@ -55,17 +55,17 @@ def judged_streams(
     ]
 
 
-def _median(figures: SectionFigures, plan: Plan, data: str, n: int, rule: str, name: str) -> float:
+def _median(figures: SectionFigures, plan: RunPlan, data: str, n: int, rule: str, name: str) -> float:
     return figures.median(data_cell(plan, data, n, rule), name)
 
 
 def _values(
-    figures: SectionFigures, plan: Plan, data: str, n: int, rule: str, name: str = "imbalance"
+    figures: SectionFigures, plan: RunPlan, data: str, n: int, rule: str, name: str = "imbalance"
 ) -> list[float]:
     return figures.values(data_cell(plan, data, n, rule), name)
 
 
-def _whole_keys(figures: SectionFigures, plan: Plan) -> Outcome:
+def _whole_keys(figures: SectionFigures, plan: RunPlan) -> Outcome:
     most = {
         rule: max(
             max(figures.values(data_cell(plan, data, n, rule), "ksr"))
@@ -79,7 +79,7 @@ def _whole_keys(figures: SectionFigures, plan: Plan) -> Outcome:
     )
 
 
-def _split_costs(figures: SectionFigures, plan: Plan) -> Outcome:
+def _split_costs(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for data, n in judged_streams(figures, plan, MANY, WORKERS[-1:]):
         at = {
@@ -92,12 +92,12 @@ def _split_costs(figures: SectionFigures, plan: Plan) -> Outcome:
 
 
 def _relative(
-    figures: SectionFigures, plan: Plan, data: str, n: int, rule: str, name: str = "imbalance"
+    figures: SectionFigures, plan: RunPlan, data: str, n: int, rule: str, name: str = "imbalance"
 ) -> float:
     return _median(figures, plan, data, n, rule, name) / _median(figures, plan, data, n, "hashing", name)
 
 
-def _cam_below_hashing(figures: SectionFigures, plan: Plan) -> Outcome:
+def _cam_below_hashing(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for data, n in judged_streams(figures, plan, MANY):
         at = {rule: _relative(figures, plan, data, n, rule) for rule in ("am", "cam")}
@@ -107,7 +107,7 @@ def _cam_below_hashing(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"relative to FLD-1: {'; '.join(phrases)}", tuple(checks))
 
 
-def _five_candidates(figures: SectionFigures, plan: Plan) -> Outcome:
+def _five_candidates(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for data, n in judged_streams(figures, plan, MANY):
         hashing = _values(figures, plan, data, n, "hashing")
@@ -119,7 +119,7 @@ def _five_candidates(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"relative to FLD-1: {'; '.join(phrases)}", tuple(checks))
 
 
-def _sketch_between(figures: SectionFigures, plan: Plan) -> Outcome:
+def _sketch_between(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for data, n in judged_streams(figures, plan, MANY):
         exact, sketch = (_relative(figures, plan, data, n, rule) for rule in ("am", "am:cardinality=hll"))
@@ -130,7 +130,7 @@ def _sketch_between(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _sketch_keeps_keys(figures: SectionFigures, plan: Plan) -> Outcome:
+def _sketch_keeps_keys(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for data, n in judged_streams(figures, plan, MANY):
         copies = _median(figures, plan, data, n, "am:cardinality=hll", "ksr")
@@ -139,7 +139,7 @@ def _sketch_keeps_keys(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"KSR {'; '.join(phrases)}", tuple(checks))
 
 
-def _cm_for_keys(figures: SectionFigures, plan: Plan) -> Outcome:
+def _cm_for_keys(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for data, n in judged_streams(figures, plan, MANY):
         at = {
@@ -157,7 +157,7 @@ def _cm_for_keys(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"CM-2 against PK-2: {'; '.join(phrases)}", tuple(checks))
 
 
-def _lm_between(figures: SectionFigures, plan: Plan) -> Outcome:
+def _lm_between(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for data, n in judged_streams(figures, plan, MANY):
         checks.append(lower(*(_values(figures, plan, data, n, rule) for rule in ("lm", "cm"))))
@@ -169,7 +169,7 @@ def _lm_between(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _shuffle_within_one(figures: SectionFigures, plan: Plan) -> Outcome:
+def _shuffle_within_one(figures: SectionFigures, plan: RunPlan) -> Outcome:
     most = max(
         max(figures.values(data_cell(plan, data, n, "shuffle"), "most_above"))
         for data, n in product(_present(figures, plan, DATA), WORKERS)
@@ -177,7 +177,7 @@ def _shuffle_within_one(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"at most {most:.2f} tuples above the mean in any window", (most <= 1,))
 
 
-def _few_groups(figures: SectionFigures, plan: Plan) -> Outcome:
+def _few_groups(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for data, n in judged_streams(figures, plan, FEW):
         tuples = figures.median(data_cell(plan, data, n, "shuffle"), "tuples")
@@ -195,7 +195,7 @@ def _few_groups(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _memory_small(figures: SectionFigures, plan: Plan) -> Outcome:
+def _memory_small(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for rule, n in product(("cm", "am", "lm"), MEMORY_WORKERS):
         exact, sketch = (
@@ -208,7 +208,7 @@ def _memory_small(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _query_1(figures: SectionFigures, plan: Plan) -> Outcome:
+def _query_1(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for n in WORKERS:
         _present(figures, plan, (TPCH_Q1,))
@@ -222,7 +222,7 @@ def _query_1(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _do_not_scale(figures: SectionFigures, plan: Plan) -> Outcome:
+def _do_not_scale(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     _present(figures, plan, (TPCH_Q1,))
     for rule in (*WHOLE, "shuffle"):
@@ -233,7 +233,7 @@ def _do_not_scale(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"fullest worker's share, n = 8 -> 32: {', '.join(phrases)}", tuple(checks))
 
 
-def _cost_grows(figures: SectionFigures, plan: Plan) -> Outcome:
+def _cost_grows(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for data in _present(figures, plan, FEW):
         at = {
@@ -247,7 +247,7 @@ def _cost_grows(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"KSR, n = 8 -> 32: {'; '.join(phrases)}", tuple(checks))
 
 
-def _cheap_splitting(figures: SectionFigures, plan: Plan) -> Outcome:
+def _cheap_splitting(figures: SectionFigures, plan: RunPlan) -> Outcome:
     _present(figures, plan, (SCARCE,))
     at = {
         rule: [_values(figures, plan, SCARCE, n, rule, "ksr") for n in WORKERS]

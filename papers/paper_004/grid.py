@@ -6,7 +6,7 @@ from itertools import product
 
 from papers.data import DATASETS
 from papers.drawn_streams import TPCH_Q1, TPCH_Q3
-from papers.plan import Cell, Plan, Stream
+from papers.run_plan import Cell, RunPlan, Stream
 
 NAME = "cardinality"
 SYMBOLS = {
@@ -47,19 +47,19 @@ def window_ms(data: str) -> int:
     return _WHOLE_MS if data in DRAWN_WHAT else DATASETS[data].window_ms
 
 
-def data_cell(plan: Plan, data: str, n: int, rule: str) -> Cell:
+def data_cell(plan: RunPlan, data: str, n: int, rule: str) -> Cell:
     """The cell of a rule on a stream, measured window by window."""
     most = {"words": 500_000, TPCH_Q1: Q1_TUPLES}.get(data, 0)
     return Cell(NAME, "data", Stream(data, plan.pick(most, 10_000)), n, rule)
 
 
-def memory_cell(plan: Plan, rule: str, n: int) -> Cell:
+def memory_cell(plan: RunPlan, rule: str, n: int) -> Cell:
     """Table 4: memory of a rule, with `n` workers."""
     keys = plan.pick(MEMORY_KEYS, 20_000)
     return Cell(NAME, "memory", Stream("uniform", keys, keys), n, rule)
 
 
-def cells(plan: Plan) -> list[Cell]:
+def cells(plan: RunPlan) -> list[Cell]:
     """Every stream, and the memory of table 4."""
     data = [data_cell(plan, *at) for at in product(DATA, WORKERS, SYMBOLS)]
     return data + [memory_cell(plan, rule, n) for rule, n in product(MEMORY_RULES, MEMORY_WORKERS)]

@@ -9,12 +9,12 @@ from evenflow.keys import GOLDEN
 from evenflow.partitioners import create
 from evenflow.text.options import parse_choice
 from papers.paper_004.grid import window_ms
-from papers.plan import Cell, Opened, Plan
 from papers.routing import tumbled, windows
+from papers.run_plan import Cell, Opened, RunPlan
 from papers.store import Values
 
 
-def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     """One value per seed. Memory is the same for every seed, so it is measured once."""
     if cell.experiment == "memory":
         return {"megabytes": [_megabytes(cell, plan)]}
@@ -48,7 +48,7 @@ def _window(workers: np.ndarray, codes: np.ndarray, n: int) -> tuple[float, floa
     )
 
 
-def _megabytes(cell: Cell, plan: Plan) -> float:
+def _megabytes(cell: Cell, plan: RunPlan) -> float:
     """Megabytes of state once every key of the stream has come.
 
     For CM and LM every key comes twice, so that both of its candidates hold it.

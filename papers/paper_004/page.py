@@ -21,7 +21,7 @@ from papers.paper_004.grid import (
     stream_title,
 )
 from papers.pictures import charts
-from papers.plan import Cell, Plan
+from papers.run_plan import Cell, RunPlan
 from papers.store import SectionFigures
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ PAPER_MEMORY = {
 """The paper's table 4: MB for 8, 16 and 32 workers."""
 
 
-def text(figures: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and tables."""
     return [
         *_set_up(),
@@ -70,7 +70,7 @@ def _set_up() -> list[str]:
     ]
 
 
-def _streams(figures: SectionFigures, plan: Plan) -> list[str]:
+def _streams(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """The table of the streams."""
     sizes = ("tuples", "keys", "windows")
     return table(
@@ -86,7 +86,7 @@ def _streams(figures: SectionFigures, plan: Plan) -> list[str]:
     )
 
 
-def _figures(figures: SectionFigures, plan: Plan) -> list[str]:
+def _figures(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """A table for each figure: every rule on every stream."""
     columns = list(product(_datasets(figures, plan), WORKERS))
     lines = []
@@ -107,7 +107,7 @@ def _figures(figures: SectionFigures, plan: Plan) -> list[str]:
     return lines
 
 
-def _spread(figures: SectionFigures, plan: Plan) -> list[str]:
+def _spread(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """The tuple imbalance with its range over the seeds."""
     datasets = _datasets(figures, plan)
     rows = (
@@ -117,7 +117,7 @@ def _spread(figures: SectionFigures, plan: Plan) -> list[str]:
     return ["", "Spread over the seeds, n = 32 (tuple imbalance):", "", *table(["rule", *datasets], rows)]
 
 
-def _memory(figures: SectionFigures, plan: Plan) -> list[str]:
+def _memory(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Table 4."""
     keys = plan.pick(MEMORY_KEYS, 20_000)
     return [
@@ -140,7 +140,7 @@ def _memory(figures: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def _datasets(figures: SectionFigures, plan: Plan) -> list[str]:
+def _datasets(figures: SectionFigures, plan: RunPlan) -> list[str]:
     return [data for data in DATA if data_cell(plan, data, 8, "hashing") in figures]
 
 
@@ -148,7 +148,7 @@ def _middle(figures: SectionFigures, cell: Cell, name: str, how: object) -> str:
     return how(figures.median(cell, name)) if cell in figures and callable(how) else "-"
 
 
-def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: RunPlan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     panels = [
         charts.scatter(

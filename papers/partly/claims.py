@@ -17,7 +17,7 @@ from papers.partly.grid import (
     time_cell,
     training_cell,
 )
-from papers.plan import Plan
+from papers.run_plan import RunPlan
 from papers.store import MissingError, SectionFigures
 
 FEWER_SPLITS, LESS_VARIANCE, SHORTER = 0.38, 0.12, 0.7
@@ -28,7 +28,7 @@ MANY_KEYS = 30_000
 """Our number for "as keys grow": judged from here on."""
 
 
-def present(figures: SectionFigures, plan: Plan) -> list[str]:
+def present(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """The streams that are measured with the shipped policy. MissingError if there is none."""
     names = [name for name in streams(plan) if block_cell(plan, name, PARTLY) in figures]
     if not names:
@@ -36,12 +36,12 @@ def present(figures: SectionFigures, plan: Plan) -> list[str]:
     return names
 
 
-def values(figures: SectionFigures, plan: Plan, stream: str, rule: str, figure: str) -> list[float]:
+def values(figures: SectionFigures, plan: RunPlan, stream: str, rule: str, figure: str) -> list[float]:
     """A figure of a rule on a stream, one value per seed."""
     return figures.values(block_cell(plan, stream, rule), figure)
 
 
-def _against_rivals(figures: SectionFigures, plan: Plan, figure: str, rivals: Sequence[str]) -> Outcome:
+def _against_rivals(figures: SectionFigures, plan: RunPlan, figure: str, rivals: Sequence[str]) -> Outcome:
     checks, phrases = [], []
     for rival in rivals:
         wins = [
@@ -53,15 +53,15 @@ def _against_rivals(figures: SectionFigures, plan: Plan, figure: str, rivals: Se
     return Outcome(f"lower {', '.join(phrases)}", tuple(checks))
 
 
-def _sizes(figures: SectionFigures, plan: Plan) -> Outcome:
+def _sizes(figures: SectionFigures, plan: RunPlan) -> Outcome:
     return _against_rivals(figures, plan, "bsi", RIVALS)
 
 
-def _cardinalities(figures: SectionFigures, plan: Plan) -> Outcome:
+def _cardinalities(figures: SectionFigures, plan: RunPlan) -> Outcome:
     return _against_rivals(figures, plan, "bci", (*RIVALS, "shuffle"))
 
 
-def _splits(figures: SectionFigures, plan: Plan) -> Outcome:
+def _splits(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in present(figures, plan):
         ours, prompt = (values(figures, plan, stream, rule, "split") for rule in (PARTLY, "prompt"))
@@ -70,7 +70,7 @@ def _splits(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"Prompt -> PartLy: {'; '.join(phrases)}", tuple(checks))
 
 
-def _variance(figures: SectionFigures, plan: Plan) -> Outcome:
+def _variance(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in present(figures, plan):
         for figure in ("reduce", "allocated"):
@@ -80,20 +80,20 @@ def _variance(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"less by hash / by Algorithm 3: {'; '.join(phrases)}", tuple(checks))
 
 
-def _changes(figures: SectionFigures, plan: Plan, stream: str, rule: str) -> str:
+def _changes(figures: SectionFigures, plan: RunPlan, stream: str, rule: str) -> str:
     """How much less the variances of the reduce tasks are than with Prompt."""
     return " / ".join(
         f"{less(figures, plan, stream, rule, figure):.0%}" for figure in ("reduce", "allocated")
     )
 
 
-def less(figures: SectionFigures, plan: Plan, stream: str, rule: str, figure: str) -> float:
+def less(figures: SectionFigures, plan: RunPlan, stream: str, rule: str, figure: str) -> float:
     """How much less a median is than Prompt's, as a share of Prompt's."""
     ours, prompt = (median(values(figures, plan, stream, name, figure)) for name in (rule, "prompt"))
     return 1 - ours / prompt if prompt else 0.0
 
 
-def _runtime_statistics(figures: SectionFigures, plan: Plan) -> Outcome:
+def _runtime_statistics(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in present(figures, plan):
         both = [values(figures, plan, stream, rule, "reduce") for rule in (BY_TIMES, PARTLY)]
@@ -102,7 +102,7 @@ def _runtime_statistics(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"reduce tasks by hash, us²: {'; '.join(phrases)}", tuple(checks))
 
 
-def _map_variance(figures: SectionFigures, plan: Plan) -> Outcome:
+def _map_variance(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in present(figures, plan):
         ours, prompt = (values(figures, plan, stream, rule, "map") for rule in (PARTLY, "prompt"))
@@ -111,7 +111,7 @@ def _map_variance(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"map tasks, us², Prompt -> PartLy: {'; '.join(phrases)}", tuple(checks))
 
 
-def _shorter(figures: SectionFigures, plan: Plan) -> Outcome:
+def _shorter(figures: SectionFigures, plan: RunPlan) -> Outcome:
     curves = [
         list(
             zip(
@@ -141,7 +141,7 @@ def _reached(curve: Sequence[tuple[float, float]], cost: float) -> float | None:
     return next((steps for steps, at in curve if at <= cost), None)
 
 
-def _fast(figures: SectionFigures, plan: Plan) -> Outcome:
+def _fast(figures: SectionFigures, plan: RunPlan) -> Outcome:
     keys = figures.values(time_cell(plan, "partly"), "keys")
     times = {rule: figures.values(time_cell(plan, rule), "keys ms") for rule in ("partly", "prompt", "cam")}
     at = [place for place, many in enumerate(keys) if many >= MANY_KEYS]
@@ -155,7 +155,7 @@ def _fast(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"CPU ms, {summary}", checks)
 
 
-def _competitive(figures: SectionFigures, plan: Plan) -> Outcome:
+def _competitive(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for over in ("zipf", "keys"):
         ours, prompt, cam = (

@@ -6,7 +6,7 @@ from itertools import product
 
 from papers.drawn_streams import TPCH_Q3
 from papers.kept_costs import kept_costs
-from papers.plan import Cell, Plan, Stream
+from papers.run_plan import Cell, RunPlan, Stream
 
 NAME = "partly"
 DATA_BLOCKS = 24
@@ -39,12 +39,12 @@ OVER = {"keys": "keys", "zipf": "exponent"}
 """What is varied there, and what the page calls it."""
 
 
-def batch_tuples(plan: Plan) -> int:
+def batch_tuples(plan: RunPlan) -> int:
     """Tuples of a batch of a stream."""
     return plan.pick(100_000, 2_000)
 
 
-def streams(plan: Plan) -> dict[str, Stream]:
+def streams(plan: RunPlan) -> dict[str, Stream]:
     """What the policy never saw, by the page's name."""
     batch = batch_tuples(plan)
     most = BATCHES * batch
@@ -59,28 +59,28 @@ def streams(plan: Plan) -> dict[str, Stream]:
     }
 
 
-def trained(plan: Plan) -> Stream:
+def trained(plan: RunPlan) -> Stream:
     """The training batches as a stream. Its cell draws them itself."""
     return Stream("partly-training", plan.pick(4, 1))
 
 
-def block_cell(plan: Plan, stream: str, rule: str) -> Cell:
+def block_cell(plan: RunPlan, stream: str, rule: str) -> Cell:
     """A rule on a stream. The kept costs are in the cell's name, so that other costs mean other cells."""
     source = trained(plan) if stream == TRAINED else streams(plan)[stream]
     return Cell(NAME, f"blocks {kept_costs().mark}", source, DATA_BLOCKS, rule)
 
 
-def training_cell(plan: Plan, which: str) -> Cell:
+def training_cell(plan: RunPlan, which: str) -> Cell:
     """The kept curve of a training."""
     return Cell(NAME, "training", Stream(which, 0), DATA_BLOCKS)
 
 
-def time_cell(plan: Plan, planner: str) -> Cell:
+def time_cell(plan: RunPlan, planner: str) -> Cell:
     """The kept times to plan."""
     return Cell(NAME, "plan", Stream("kept", 0), DATA_BLOCKS, planner)
 
 
-def cells(plan: Plan) -> list[Cell]:
+def cells(plan: RunPlan) -> list[Cell]:
     """Every stream with every rule, and what is kept."""
     settings = [block_cell(plan, *at) for at in product((*streams(plan), TRAINED), NAMES)]
     settings += [training_cell(plan, which) for which in TRAININGS]

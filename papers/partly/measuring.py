@@ -28,8 +28,8 @@ from papers.partly.grid import (
     TRAININGS,
     batch_tuples,
 )
-from papers.plan import Cell, Opened, Plan
 from papers.routing import windows
+from papers.run_plan import Cell, Opened, RunPlan
 from papers.store import Values
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +46,7 @@ def measurable(cell: Cell) -> bool:
     return cell.partitioner != BY_TIMES or (ROOT / BY_TIMES_FILE).exists()
 
 
-def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     """Means over the batches, one value per seed. What is kept has one value for each point."""
     if cell.experiment == "training":
         return _training(TRAININGS[cell.stream.kind])
@@ -65,7 +65,7 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     return series
 
 
-def _batches(cell: Cell, opened: Opened, seed: int, plan: Plan) -> Iterator[tuple[UInt64s, Int64s]]:
+def _batches(cell: Cell, opened: Opened, seed: int, plan: RunPlan) -> Iterator[tuple[UInt64s, Int64s]]:
     """The hash and the number of each tuple's key, batch by batch."""
     if cell.stream.kind == "partly-training":
         yield from _trained(seed, cell.stream.tuples)

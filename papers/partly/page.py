@@ -26,7 +26,7 @@ from papers.partly.grid import (
 )
 from papers.partly.measuring import HASHES
 from papers.pictures.charts import Emphasis, scatter
-from papers.plan import Plan
+from papers.run_plan import RunPlan
 from papers.store import SectionFigures
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _PICTURED = ("Zipf 0.5", "Zipf 1.0", "Zipf 1.5", "words", "flights-tailnum", "de
 _LEAST = 1e-3
 
 
-def text(figures: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and a table for each stream, what is spared, and what is kept."""
     lines = [
         f"There are {DATA_BLOCKS} data blocks and {DATA_BLOCKS} reduce tasks. A batch has {batch_tuples(plan):,} tuples, "
@@ -75,7 +75,7 @@ def text(figures: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def _row(figures: SectionFigures, plan: Plan, stream: str, rule: str) -> list[str]:
+def _row(figures: SectionFigures, plan: RunPlan, stream: str, rule: str) -> list[str]:
     cell = block_cell(plan, stream, rule)
     return [
         f"`{NAMES[rule]}`" if rule != BY_TIMES else NAMES[rule],
@@ -87,7 +87,7 @@ def _row(figures: SectionFigures, plan: Plan, stream: str, rule: str) -> list[st
     ]
 
 
-def _relative(figures: SectionFigures, plan: Plan, stream: str, rule: str, name: str, base: str) -> str:
+def _relative(figures: SectionFigures, plan: RunPlan, stream: str, rule: str, name: str, base: str) -> str:
     """A figure, and its median as a multiple of that of another rule."""
     cells = [block_cell(plan, stream, name) for name in (rule, base)]
     cell_text = figure(figures, cells[0], name)
@@ -97,7 +97,7 @@ def _relative(figures: SectionFigures, plan: Plan, stream: str, rule: str, name:
     return f"{cell_text} [{number(ours / theirs) if theirs else '-'}]"
 
 
-def _spared(figures: SectionFigures, plan: Plan) -> list[str]:
+def _spared(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """How much less than with Prompt there is, stream by stream."""
     rows = []
     for stream in (*streams(plan), TRAINED):
@@ -122,7 +122,7 @@ def _spared(figures: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def _trainings(figures: SectionFigures, plan: Plan) -> list[str]:
+def _trainings(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Figure 4.8a: the kept curves."""
     cells = {which: training_cell(plan, which) for which in TRAININGS}
     if any(cell not in figures for cell in cells.values()):
@@ -144,7 +144,7 @@ def _trainings(figures: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def _times(figures: SectionFigures, plan: Plan) -> list[str]:
+def _times(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Figures 4.8b and 4.9: the kept times to plan."""
     cells = {rule: time_cell(plan, rule) for rule in PLANNERS}
     if any(cell not in figures for cell in cells.values()):
@@ -170,7 +170,7 @@ def _times(figures: SectionFigures, plan: Plan) -> list[str]:
     return lines
 
 
-def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: RunPlan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     rules = {NAMES[rule]: rule for rule in NAMES if rule != BY_TIMES}
     panels = [
@@ -190,7 +190,7 @@ def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMi
     return {"partly": page(panels, title="BSI against BCI, both relative to hashing", subtitle=subtitle)}
 
 
-def _place(figures: SectionFigures, plan: Plan, stream: str, rule: str) -> tuple[float, float]:
+def _place(figures: SectionFigures, plan: RunPlan, stream: str, rule: str) -> tuple[float, float]:
     bci, bsi = (
         figures.median(block_cell(plan, stream, rule), name)
         / max(1e-9, figures.median(block_cell(plan, stream, "hashing"), name))

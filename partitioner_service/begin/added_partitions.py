@@ -121,8 +121,7 @@ class Added:
 
     def _taken_in(self, states: Mapping[int, PartitionState]) -> None:
         """Note that these first states are committed."""
-        self._source.added -= states.keys()
-        self._source.partition_count += len(states)
+        self._source.note_taken_in(states.keys())
         mark = next(iter(states.values())).idle_mark
         log.info(
             "%s has got %s: taken in from the first record on, %s",

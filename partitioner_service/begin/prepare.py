@@ -10,7 +10,7 @@ from evenflow.lookup_table import LookupTable
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from partitioner_service.begin.trial import refuse_mostly_rejected
-from partitioner_service.kafka.learned_state import new_partitioner
+from partitioner_service.kafka.learned_state import check_partitioner
 from topics.admin import ensure_topics, pipeline_topics
 from topics.query.settled import admitted
 
@@ -31,7 +31,7 @@ def prepare(settings: Settings, *, trial: bool = False) -> Settings:
     IncompatibleStateError for a query that began with other settings, ServiceError when the broker refuses or
     does not answer.
     """
-    new_partitioner(settings)  # only for its errors, before a broker is asked
+    check_partitioner(settings)  # before a broker is asked
     known = admitted(settings)
     if known.query.lookup is not None:
         LookupTable(known.query)  # only for its errors, before any topic is made

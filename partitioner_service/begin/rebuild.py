@@ -34,6 +34,7 @@ from evenflow.settings import Settings
 from evenflow.settings.beginning import Beginning
 from partitioner_service.begin.claim import commit_offsets, lock
 from partitioner_service.begin.traces import Ruling, Traces, read_rejected, read_routed
+from partitioner_service.block import Slice
 from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.kafka.committed_state import all_states, data_plane_group
 from partitioner_service.kafka.learned_state import new_partitioner
@@ -42,7 +43,7 @@ from partitioner_service.kafka.slices import Slicer
 from partitioner_service.kafka.unfetchable import UnfetchableBatches
 from partitioner_service.kafka.watchdog import Watchdog
 from partitioner_service.routing.ahead import Ahead
-from partitioner_service.routing.router import Router, Slice
+from partitioner_service.routing.router import Router
 from topics import clients
 from topics.admin import describe
 from topics.groups import members

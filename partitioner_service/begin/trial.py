@@ -19,6 +19,7 @@ from evenflow.errors import ConfigError, EvenflowError, ServiceError
 from evenflow.progress import PartitionState, judge
 from evenflow.reporting.words import by_reason, moment, share, shown_bytes
 from evenflow.settings import Settings
+from partitioner_service.block import REASONS
 from partitioner_service.fetch.kept import KeptRecord
 from partitioner_service.fetch.messages import marker_of, timestamp_of
 from partitioner_service.kafka.committed_state import all_states
@@ -26,7 +27,6 @@ from partitioner_service.reading.cells.reasons import OF_RECORDS
 from partitioner_service.reading.parse import Parser
 from partitioner_service.reading.registered.schemas import schemas_of
 from partitioner_service.routing.ahead import LiveClock
-from partitioner_service.routing.router import REASONS
 from topics import reader
 from topics.admin import describe
 from topics.batches.bombs import raw_records

@@ -100,6 +100,11 @@ class LearnedState:
             self.save(partitioner, epoch)
 
 
+def check_partitioner(settings: Settings) -> None:
+    """Raise ConfigError for a partitioner that cannot be used. Asks no broker."""
+    new_partitioner(settings)  # only for its errors
+
+
 def new_partitioner(settings: Settings) -> partitioners.Partitioner:
     """The configured partitioner in its first state.
 

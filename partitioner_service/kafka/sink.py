@@ -24,8 +24,8 @@ from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.settings.beginning import IDENTITY_KEY, Beginning, encode_beginning
+from partitioner_service.block import Rejections
 from partitioner_service.kafka.watchdog import IN_DOUBT, Watchdog
-from partitioner_service.routing.router import Rejections
 from partitioner_service.routing.session import Session
 from topics import clients
 from topics.query.skip_orders import SkipOrder

@@ -16,12 +16,12 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.wire import LATEST_CAME
 from evenflow.wire.markers import EndOfStream
+from partitioner_service.block import Slice
 from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.fetch.messages import marker_of, timestamp_of
 from partitioner_service.kafka.block_sizes import EXPLODED_BYTES, MOST_BYTES, Widths, cut
 from partitioner_service.kafka.log_ends import LogEnds
 from partitioner_service.kafka.unfetchable import UnfetchableBatches
-from partitioner_service.routing.router import Slice
 from topics import clients
 from topics.records import Record
 

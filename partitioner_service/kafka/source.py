@@ -21,6 +21,7 @@ from evenflow.reporting.words import numbers
 from evenflow.reporting.words import partitions as partitions_of
 from evenflow.settings import Settings
 from evenflow.settings.durations import format_duration
+from partitioner_service.block import Slice
 from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.fetch.ways import way_of
 from partitioner_service.kafka.committed_state import (
@@ -35,7 +36,6 @@ from partitioner_service.kafka.fetching import Fetching
 from partitioner_service.kafka.log_ends import LogEnds
 from partitioner_service.kafka.slices import Slicer
 from partitioner_service.kafka.unfetchable import UnfetchableBatches
-from partitioner_service.routing.router import Slice
 from partitioner_service.routing.session import totals
 from topics import clients
 from topics.batches.bombs import Bomb
@@ -55,13 +55,7 @@ Settle = Callable[[bool], None]
 class Source:
     """Reads the input topic as a member of the data plane's group.
 
-    states: working state of every owned partition. committed: the states of the last commit. just_assigned:
-    no record has come since the last assignment (pausing before the first record can lose the position in
-    librdkafka). share_known: whether the group has said what is ours, which it has not before the first assignment
-    and between giving up and the next one. rebalances, rewinds: how many there were. ends: where the logs were seen
-    to end. totals: how many frames each session has written, as committed at the last assignment. partition_count: how many
-    input partitions the query has taken in by then, whoever owns them. added: partitions that the topic has besides.
-    Nobody reads them yet. unfetchable: partitions that are stuck.
+    The source owns the states of its partitions. Others read them, and bring them up to date by `move` and `note_committed`.
     """
 
     def __init__(
@@ -74,23 +68,36 @@ class Source:
         stopping: Callable[[], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.states: dict[int, PartitionState] = {}
-        self.committed: dict[int, PartitionState] = {}
+        self._states: dict[int, PartitionState] = {}
+        self._committed: dict[int, PartitionState] = {}
         self.totals: dict[int, int] = {}
+        """How many frames each session has written, as committed at the last assignment."""
         self.partition_count = settings.input_partitions
+        """How many input partitions the query has taken in by the last look, whoever owns them."""
         self.added: frozenset[int] = frozenset()
+        """Partitions that the topic has besides. Nobody reads them yet."""
         self._assigned: list[TopicPartition] = []
         self.just_assigned = False
+        """Whether no record has come since the last assignment. Pausing before the first can lose the position in
+        librdkafka.
+        """
         self.share_known = False
+        """Whether the group has said what is ours. It has not before the first assignment, and between giving up and the
+        next one.
+        """
         self.rebalances = 0
+        """How many rebalances there were."""
         self.rewinds = 0
+        """How often reading went back."""
         self._settings = settings
         self._topic = settings.topic("input")
         self._topic_ids = topic_ids
         self._stopping = stopping
         self._failure: BaseException | None = None
         self.ends = LogEnds(self._ends_now, clock=clock)
+        """Where the logs were seen to end."""
         self.unfetchable = UnfetchableBatches(self._topic, clock=clock)
+        """Partitions that are stuck."""
         self._slicer = Slicer(
             settings,
             needs_key=needs_key,
@@ -124,6 +131,29 @@ class Source:
         self._consumer.subscribe(
             [self._topic], on_assign=self._on_assign, on_revoke=on_revoke, on_lost=on_lost
         )
+
+    @property
+    def states(self) -> Mapping[int, PartitionState]:
+        """The working state of every owned partition. It stands behind all that was read and handed on."""
+        return self._states
+
+    def move(self, states: Mapping[int, PartitionState]) -> None:
+        """Bring the working states of these owned partitions up to date."""
+        self._states.update(states)
+
+    @property
+    def committed(self) -> Mapping[int, PartitionState]:
+        """The state of every owned partition as of its last commit."""
+        return self._committed
+
+    def note_committed(self, states: Mapping[int, PartitionState]) -> None:
+        """Note that these states were committed."""
+        self._committed.update(states)
+
+    def note_taken_in(self, partitions: Collection[int]) -> None:
+        """Note that the query has taken in these of the added partitions."""
+        self.added = self.added.difference(partitions)
+        self.partition_count += len(partitions)
 
     @property
     def reading(self) -> str:
@@ -202,14 +232,14 @@ class Source:
         if self.states:
             self.rewind(self.states)
 
-    def rewind(self, states: dict[int, PartitionState]) -> None:
+    def rewind(self, states: Mapping[int, PartitionState]) -> None:
         """Continue from these states.
 
         The position and the working state of a partition always move together.
         """
         self._fetching.resume_all()
         self.rewinds += 1
-        self.states = dict(states)
+        self._states = dict(states)
         self.ends.forget()
         self.unfetchable.all_again()
         self._fetching.absent = self._detour.leads(states)
@@ -309,7 +339,7 @@ class Source:
             # instance gets now. So the states of all partitions are read, and after those of our own.
             self.totals = totals(self.look())
             states = self._under_own_limits(states)
-            self.committed = dict(states)
+            self._committed = dict(states)
             self.rewind(states)
             self.share_known = True
             log.info("assigned input partitions %s: %s", numbers(states), _where(states))
@@ -361,8 +391,8 @@ class Source:
         except BaseException as error:
             self._failure = self._failure or error
         log.info("gave up input partitions %s", numbers(self.states))
-        self.states = {}
-        self.committed = {}
+        self._states = {}
+        self._committed = {}
         self._fetching.absent = self._detour.leads({})
         self._assigned = []
         self.ends.forget()

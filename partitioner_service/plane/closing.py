@@ -11,14 +11,12 @@ from evenflow.errors import EvenflowError
 
 
 class Closing(ExitStack):
-    """Closes each part, the one that was opened last first. If a part cannot be closed, the others still are.
-
-    failed: the last error while closing, None if there was none.
-    """
+    """Closes each part, the one that was opened last first. If a part cannot be closed, the others still are."""
 
     def __init__(self) -> None:
         super().__init__()
         self.failed: Exception | None = None
+        """The last error while closing. None if there was none."""
 
     def when_over(self, close: Callable[[], object]) -> None:
         """Call `close` at the end."""

@@ -30,7 +30,7 @@ from partitioner_service.plane.questions import Questions
 from partitioner_service.reports.log_lines import Talk
 from partitioner_service.reports.status import Latest
 from partitioner_service.reports.telemetry import Reports
-from partitioner_service.routing.plan_in_force import PlanLog
+from partitioner_service.routing.plan_inbox import PlanInbox
 from partitioner_service.routing.speeds import MeasuredSpeeds
 from topics import clients
 
@@ -58,10 +58,11 @@ class DataPlane:
         self._settings = settings
         self._until_ended = until_ended
         self.clock = clock
+        """For intervals (s)."""
         self._onlooker = onlooker
         self._make_loop = loop
         self._stop = threading.Event()
-        self._plan_log = PlanLog(settings)
+        self._plan_inbox = PlanInbox(settings)
         self.channel = Channel(settings, clock=clock) if settings.exchanges else None
         """What the other instances tell. None if they tell nothing."""
         self.speeds = MeasuredSpeeds(settings) if settings.partitioner.speeds == "measured" else None
@@ -80,7 +81,7 @@ class DataPlane:
 
     def offer(self, offset: int, record: bytes | None) -> None:
         """Take a committed record of the plan topic. offset, record: its offset and its value."""
-        self._plan_log.offer(offset, record)
+        self._plan_inbox.offer(offset, record)
 
     def ask(self, key: bytes) -> Future[dict[str, Any]]:
         """Ask where this key goes. The loop answers between two blocks, and never while it does not run.
@@ -130,7 +131,7 @@ class DataPlane:
         parts = open_parts(
             closing,
             self._settings,
-            plan_log=self._plan_log,
+            plan_inbox=self._plan_inbox,
             channel=self.channel,
             speeds=self.speeds,
             watchdog=self._watchdog,
@@ -140,7 +141,7 @@ class DataPlane:
         loop = self._make_loop(
             self._settings,
             parts,
-            plan_log=self._plan_log,
+            plan_inbox=self._plan_inbox,
             reports=self._reports,
             questions=self._questions,
             talk=self._talk,

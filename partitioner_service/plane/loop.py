@@ -16,6 +16,7 @@ from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.begin.added_partitions import all_have_ended
+from partitioner_service.block import Slice
 from partitioner_service.exchange.member import ELECTING
 from partitioner_service.kafka.sink import CommitAborted
 from partitioner_service.plane.aborts import Aborts
@@ -32,8 +33,9 @@ from partitioner_service.reports.key_answer import key_answer
 from partitioner_service.reports.log_lines import Talk
 from partitioner_service.reports.rejected import Rejected
 from partitioner_service.reports.telemetry import Reports
-from partitioner_service.routing.plan_in_force import PlanLog, furthest
-from partitioner_service.routing.router import Routed, Slice
+from partitioner_service.routing.pieces import Routed
+from partitioner_service.routing.plan_inbox import PlanInbox
+from partitioner_service.routing.planned_partitioner import furthest
 from partitioner_service.routing.session import Stint
 from topics.query.skip_orders import SkipAnswer
 from topics.schemas.registry import RegistryAway
@@ -49,7 +51,7 @@ _GRACE = 10.0
 class Loop:
     """Does one step after the other with parts that are open.
 
-    parts: the loop works with them, and closes none. reports: makes the telemetry. questions: about keys, answered
+    The loop closes none of its parts. reports: makes the telemetry. questions: about keys, answered
     between two blocks. latest: where other threads find the newest telemetry and status.
     """
 
@@ -58,7 +60,7 @@ class Loop:
         settings: Settings,
         parts: Parts,
         *,
-        plan_log: PlanLog,
+        plan_inbox: PlanInbox,
         reports: Reports,
         questions: Questions,
         talk: Talk,
@@ -68,14 +70,16 @@ class Loop:
         onlooker: Onlooker | None,
     ) -> None:
         self.parts = parts
+        """What the loop works with, all open."""
         self.work = status.Work(rejected=Rejected(settings))
+        """What was done since the start of the process."""
         self._settings = settings
         self._rhythm = ChosenRhythm(
             settings.partitioner,
             workers=parts.router.plans.partitioner.workers,
             batches=parts.gate.state() is not None,
         )
-        self._plan_log = plan_log
+        self._plan_inbox = plan_inbox
         self._reports = reports
         self._questions = questions
         self._talk = talk
@@ -111,7 +115,7 @@ class Loop:
             self.parts.router.plans.continue_from(furthest(self.parts.source.states))
         if self.parts.source.rebalances != self._rebalances:
             self._rebalances = self.parts.source.rebalances
-            self.parts.router.session.stint = Stint.DUE
+            self.parts.router.session.owe_stint()
         self._learn_plans()
         self._hear_the_others()
         self._tell_speeds()
@@ -178,7 +182,7 @@ class Loop:
     def _work_through(self, slices: list[Slice]) -> None:
         """Take a block, and write what is released because of it into the open transaction."""
         began = self._clock()
-        self._write_all(self.parts.gate.take(slices, self.parts.source.states))
+        self._write_all(self.parts.gate.take(slices, self.parts.source))
         if self._onlooker is not None:
             self._onlooker.block(self._clock() - began)
 
@@ -255,8 +259,8 @@ class Loop:
         changed = session.signed(changed or states)
         began = self._clock()
         self.parts.sink.commit({**changed, **session.signed(added or {})}, self.parts.source.group_metadata)
-        self.parts.source.committed.update(changed)
-        gate.committed(changed, self.parts.source.states)
+        self.parts.source.note_committed(changed)
+        self.parts.source.move(gate.committed(changed))
         self._renewal.committed(changed)
         if self._onlooker is not None:
             self._onlooker.commit(self._clock() - began)
@@ -362,7 +366,7 @@ class Loop:
         if after:
             # An open transaction is what makes `step` commit the new states, even if no record comes.
             self.parts.sink.begin()
-            self.parts.source.states.update(after)
+            self.parts.source.move(after)
 
     def _tell_the_workers(self) -> None:
         """Tell marks that moved without a tuple: of partitions that fell asleep or are new to the instance."""
@@ -390,7 +394,7 @@ class Loop:
     # ---- plans, telemetry, status
 
     def _learn_plans(self) -> None:
-        for plan in self._plan_log.arrived():
+        for plan in self._plan_inbox.arrived():
             self.parts.router.plans.learn(plan, reached=furthest(self.parts.source.states))
 
     def _report(self) -> None:
@@ -399,7 +403,7 @@ class Loop:
             self.parts.router,
             self.work,
             released=self.parts.gate.released(self.parts.source.states),
-            ignored=self._plan_log.ignored,
+            ignored=self._plan_inbox.ignored,
             batches=self.parts.gate.state(),
             exchange=None if self.parts.member is None else self.parts.member.figures.state(),
             standing=standing_still(self._latest.shown),
@@ -444,7 +448,7 @@ class Loop:
                 **shown,
                 "learning_since": self.parts.learned.since,
                 "learned_at": self.parts.learned.kept_at,
-                "plans_ignored": self._plan_log.ignored,
+                "plans_ignored": self._plan_inbox.ignored,
                 "exchange": None if self.parts.member is None else self.parts.member.figures.shown(),
                 "worker_speeds": self._worker_speeds(),
                 "standing_still": [

@@ -24,7 +24,7 @@ from partitioner_service.plane.closing import Closing
 from partitioner_service.plane.skips import SkipOrders
 from partitioner_service.routing.batches import gate
 from partitioner_service.routing.gate import Gate
-from partitioner_service.routing.plan_in_force import PlanLog
+from partitioner_service.routing.plan_inbox import PlanInbox
 from partitioner_service.routing.router import Router
 from partitioner_service.routing.session import Session
 from partitioner_service.routing.speeds import MeasuredSpeeds
@@ -40,30 +40,39 @@ _REJECTED_LIMIT = 1_048_588
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """The parts of a data plane, all open. The source has not joined its group yet.
-
-    member: None if this instance tells others nothing. speeds: None if no speeds are measured.
-    """
+    """The parts of a data plane, all open. The source has not joined its group yet."""
 
     side: SideRecords
+    """Writes what stands beside the data: telemetry, notes, snapshots."""
     learned: LearnedState
+    """Keeps what the partitioner has learned."""
     router: Router
+    """Routes blocks."""
     gate: Gate
+    """Stands between reading and routing."""
     sink: Sink
+    """Writes frames and rejected records, and commits."""
     source: Source
+    """Reads the input topic."""
     pace: Pace
+    """Says which partitions fall asleep, and which are paused."""
     skips: SkipOrders
+    """The orders to go past what cannot be fetched."""
     added: Added
+    """Takes in partitions that are added to the input topic."""
     watch: TopicWatch
+    """Sees whether the topics are still those of the start."""
     member: Member | None
+    """What this instance tells the others, and hears of them. None if it tells nothing."""
     speeds: MeasuredSpeeds | None
+    """How fast the workers are. None if no speeds are measured."""
 
 
 def open_parts(
     closing: Closing,
     settings: Settings,
     *,
-    plan_log: PlanLog,
+    plan_inbox: PlanInbox,
     channel: Channel | None,
     speeds: MeasuredSpeeds | None,
     watchdog: Watchdog,
@@ -86,7 +95,7 @@ def open_parts(
     session = Session(settings.routed_partitions)
     router = Router(settings, partitioner, epoch=epoch, session=session)
     closing.when_over(lambda: learned.save(router.plans.partitioner, router.plans.epoch))
-    router.plans.learn_published(plan_log.published())
+    router.plans.learn_published(plan_inbox.published())
     if channel is not None:
         channel.begin()
     rejected_limit = int(topics[names[2]].config.get("max.message.bytes", _REJECTED_LIMIT))

@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 class ChosenRhythm:
-    """What the settings leave open is chosen (`evenflow.settings.sections.rhythm`). now: the rhythm that is in force."""
+    """What the settings leave open is chosen (`evenflow.settings.sections.rhythm`)."""
 
     def __init__(self, options: PartitionerSettings, *, workers: int, batches: bool) -> None:
         self._options = options
@@ -20,6 +20,7 @@ class ChosenRhythm:
         self._open = [name for name in Rhythm._fields if getattr(options, name) is None]
         self._workers = workers
         self.now = rhythm(options, workers=workers, batches=batches)
+        """The rhythm that is in force."""
         if self._open:
             log.info("%s", self._words(self.now, "until the rate is known"))
 

@@ -5,7 +5,7 @@ same pass. So bad records cost about as much as good ones, and never harm their 
 used here, nor settings of the service other than the input's format and the query's columns. There is no loop
 in Python over single records.
 
-`cells` is what all formats have in common. `json_records`, `csv_records`, `text_records` and `registered`
+`cells` is what all formats have in common. `json`, `csv_records`, `text_records` and `registered`
 (Avro and Protobuf) find the cells of a block. `elements` takes records apart. `numbers`, `strings`, `times`,
 `typed` and `leaves` turn cells into values, and `columns` into columns by name. `reasons` says in words what is wrong.
 """

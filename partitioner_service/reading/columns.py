@@ -14,6 +14,7 @@ from evenflow.numeric.arrays import Bools, Int64s
 from evenflow.settings import Settings
 from partitioner_service.reading.cells.any_values import any_values
 from partitioner_service.reading.cells.cells import Block, Cells
+from partitioner_service.reading.cells.faults import Faults
 from partitioner_service.reading.cells.lists import sizes_of_lists
 from partitioner_service.reading.cells.reasons import (
     LONG_EXPONENT,
@@ -21,7 +22,6 @@ from partitioner_service.reading.cells.reasons import (
     NO_DECIMAL,
     NO_TRUTH,
     NOT_FINITE,
-    Faults,
 )
 from partitioner_service.reading.cells.strings import texts
 from partitioner_service.reading.cells.typed import CSV_NULLS, dates, decimals, truths
@@ -42,12 +42,17 @@ class CellColumns(dict[str, pa.Array]):
     """
 
     def __init__(
-        self, types: Mapping[str, str], block: Block, cells: Cells, faults: Faults, *, written: int, csv: bool
+        self, types: Mapping[str, str], block: Block, cells: Cells, *, written: int, csv: bool
     ) -> None:
         super().__init__()
         self._types, self._names = types, list(types)
-        self._block, self._cells, self._faults = block, cells, faults
+        self._block, self._cells = block, cells
         self._written, self._csv = written, csv
+
+    @property
+    def faults(self) -> Faults:
+        """The faults of the block. Reading a column notes those of its cells."""
+        return self._block.faults
 
     def __missing__(self, name: str) -> pa.Array:
         column, type_ = self._names.index(name), self._types[name]
@@ -89,12 +94,12 @@ class CellColumns(dict[str, pa.Array]):
         if type_ == "float64":
             finite = np.isfinite(numbers)
             if not finite.all():
-                self._faults.note(~finite, NOT_FINITE, column=column)
+                self.faults.note(~finite, NOT_FINITE, column=column)
         return pa.array(numbers) if present.all() else pa.array(numbers, mask=~present)
 
     def _noted(self, column: int, code: int, array: pa.Array, wrong: Bools) -> pa.Array:
         if wrong.any():
-            self._faults.note(wrong, code, column=column)
+            self.faults.note(wrong, code, column=column)
         return array
 
 

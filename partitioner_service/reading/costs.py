@@ -19,7 +19,6 @@ from evenflow.settings import Settings
 from partitioner_service.reading.cells.any_values import numbers_of
 from partitioner_service.reading.cells.cells import Block, Cells, kinds_of
 from partitioner_service.reading.cells.lists import sizes_of_texts
-from partitioner_service.reading.cells.reasons import NO_VALUE, Faults
 from partitioner_service.reading.columns import CellColumns, reader_of
 from partitioner_service.reading.elements import Elements, Exploder
 from partitioner_service.reading.registered.schemas import Schemas
@@ -94,47 +93,36 @@ class Pricing:
     def _own_of_records(
         self, values: Sequence[bytes | None], block: Block | None, cells: Cells, written: int
     ) -> dict[str, pa.Array]:
-        faults = Faults.none(len(values))
         if self.beside_records:
             assert block is not None
-            columns = CellColumns(self._records, block, cells, faults, written=written, csv=self._csv)
-            return _without_faults(columns, self._of_record, faults)
+            columns = CellColumns(self._records, block.afresh(), cells, written=written, csv=self._csv)
+            return _without_faults(columns, self._of_record)
         if self._reader is None:
             return {}
-        block = Block.of(values) if block is None else block
-        if block.missing is not None:
-            faults.note(block.missing, NO_VALUE)
-        cells = self._reader.read(block, faults)
-        columns = CellColumns(
-            self._of_record, block, cells, faults, written=self._reader.written, csv=self._csv
-        )
-        return _without_faults(columns, self._of_record, faults)
+        block = Block.of(values) if block is None else block.afresh()
+        cells = self._reader.read(block)
+        columns = CellColumns(self._of_record, block, cells, written=self._reader.written, csv=self._csv)
+        return _without_faults(columns, self._of_record)
 
     def of_elements(self, elements: Elements, written: int) -> dict[str, pa.Array]:
         """The columns of the elements that only the cost reads and that were read beside others."""
         if not self.beside_elements:
             return {}
-        faults = Faults.none(len(elements.parents))
         columns = CellColumns(
-            self._elements, elements.block, elements.cells, faults, written=written, csv=False
+            self._elements, elements.block.afresh(), elements.cells, written=written, csv=False
         )
-        return _without_faults(columns, self._of_element, faults)
+        return _without_faults(columns, self._of_element)
 
     def taken_apart(
-        self, block: Block, cells: Cells, names: Sequence[str], written: int, faults: Faults
+        self, block: Block, cells: Cells, names: Sequence[str], written: int
     ) -> dict[str, pa.Array]:
         """As `of_elements`, for those that are not read beside others. All arguments: as of `Exploder.explode`."""
         assert self._exploder is not None
-        elements = self._exploder.explode(block, cells, names, written, faults)
+        elements = self._exploder.explode(block, cells, names, written)
         columns = CellColumns(
-            self._of_element,
-            elements.block,
-            elements.cells,
-            elements.faults,
-            written=self._exploder.written,
-            csv=False,
+            self._of_element, elements.block, elements.cells, written=self._exploder.written, csv=False
         )
-        return _without_faults(columns, self._of_element, elements.faults)
+        return _without_faults(columns, self._of_element)
 
     def numbers(self, own: Named, query_columns: Named, rows: int) -> Float64s:
         """The cost of each row, NaN where it is no number. Shape (rows,).
@@ -184,12 +172,10 @@ def only(numbers: Float64s | None, keep: Bools) -> Float64s | None:
     return None if numbers is None else numbers[keep]
 
 
-def _without_faults(
-    cell_columns: CellColumns, names: Mapping[str, str], faults: Faults
-) -> dict[str, pa.Array]:
+def _without_faults(cell_columns: CellColumns, names: Mapping[str, str]) -> dict[str, pa.Array]:
     """These columns, null where anything is wrong with their row."""
     columns = {name: cell_columns[name] for name in names}  # reading a column notes its faults
-    good = faults.codes == 0
+    good = cell_columns.faults.codes == 0
     if good.all():
         return columns
     return {name: pc.if_else(pa.array(good), column, None) for name, column in columns.items()}

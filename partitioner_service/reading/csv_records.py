@@ -14,6 +14,7 @@ from evenflow.numeric.arrays import Int64s, UInt8s
 from evenflow.numeric.kernels import inlined, kernel
 from partitioner_service.reading.cells.cells import ABSENT, ESCAPED, FLOAT, INT, TEXT, VALUE, Block, Cells
 from partitioner_service.reading.cells.characters import LINE_FEED, QUOTE, RETURN, spells
+from partitioner_service.reading.cells.faults import Faults
 from partitioner_service.reading.cells.numbers import convert_csv
 from partitioner_service.reading.cells.reasons import (
     BYTE_ORDER_MARK,
@@ -21,7 +22,6 @@ from partitioner_service.reading.cells.reasons import (
     MORE_LINES,
     NOT_UTF8,
     OTHER_FIELDS,
-    Faults,
 )
 from partitioner_service.reading.cells.strings import CSV, check_utf8
 
@@ -151,11 +151,11 @@ class CsvReader:
         self._places = np.array([names.index(name) if name in names else -1 for name in fields], np.int64)
         self._delimiter = ord(delimiter)
 
-    def read(self, block: Block, faults: Faults) -> Cells:
-        """Cells of the records without a fault. Notes the faults that are found."""
-        cells = Cells.of(self._kinds, len(faults.codes))
-        _split(Lines(block.data, self._delimiter, self._places, cells), block.begins, faults)
+    def read(self, block: Block) -> Cells:
+        """Cells of the records without a fault. Notes what is wrong with a record in `block.faults`."""
+        cells = Cells.of(self._kinds, block.rows)
+        _split(Lines(block.data, self._delimiter, self._places, cells), block.begins, block.faults)
         for column in np.flatnonzero(self._kinds == TEXT).tolist():
-            faults.note(check_utf8(block.data, cells, column), NOT_UTF8, column=column)
-        convert_csv(block.data, cells, self._kinds, faults)
+            block.faults.note(check_utf8(block.data, cells, column), NOT_UTF8, column=column)
+        convert_csv(block.data, cells, self._kinds, block.faults)
         return cells

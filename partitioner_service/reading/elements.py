@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +14,9 @@ from evenflow.grammar.explosion import BLANKS, MOST_ELEMENTS, Explosion
 from evenflow.numeric.arrays import Bools, Int64s, UInt8s
 from evenflow.numeric.kernels import kernel
 from partitioner_service.reading.cells.cells import TEXT, VALUE, Block, Cells, kinds_of
+from partitioner_service.reading.cells.faults import Faults
 from partitioner_service.reading.cells.lists import count_elements, value_end
-from partitioner_service.reading.cells.reasons import FIRST_LARGE, TOO_MANY, Faults
+from partitioner_service.reading.cells.reasons import FIRST_LARGE, TOO_MANY
 from partitioner_service.reading.cells.strings import PLAIN, texts
 from partitioner_service.reading.cells.two_groups import ReaderBeside
 from partitioner_service.reading.json.records import JsonReader
@@ -32,14 +34,17 @@ class Elements(NamedTuple):
     parents: Int64s
     """The record that each element comes from, ascending, shape (n,)."""
     block: Block
-    """The elements, as for n records."""
+    """A block as of n records: the elements, and what is wrong with them."""
     cells: Cells
     """Cells of the elements' own columns."""
-    faults: Faults
-    """What is wrong with each element."""
 
-    def first_wrong(self) -> Faults | None:
-        """These faults, but only the first one of each record. None if no element has a fault.
+    @property
+    def faults(self) -> Faults:
+        """What is wrong with the elements."""
+        return self.block.faults
+
+    def first_wrong(self) -> Block | None:
+        """The elements with only the first fault of each record. None if no element has a fault.
 
         A record with an element that cannot be read is unreadable, even if an element before it is too large.
         """
@@ -54,7 +59,7 @@ class Elements(NamedTuple):
         first = rows[np.unique(self.parents[rows], return_index=True)[1]]
         codes = np.zeros_like(self.faults.codes)
         codes[first] = self.faults.codes[first]
-        return self.faults._replace(codes=codes)
+        return replace(self.block, faults=self.faults._replace(codes=codes))
 
     @property
     def places(self) -> Int64s:
@@ -118,20 +123,18 @@ class Exploder:
         within = [self._explosion.within(name) for name in columns]
         return JsonReader([("", *(path or ())) for path in within], kinds_of(columns))
 
-    def explode(
-        self, block: Block, cells: Cells, names: Sequence[str], written: int, faults: Faults
-    ) -> Elements:
+    def explode(self, block: Block, cells: Cells, names: Sequence[str], written: int) -> Elements:
         """The elements of the records without a fault. A record with too many elements is a fault.
 
         names: names of the columns of `cells`. written: how these cells were written (JSON, CSV or PLAIN).
         """
         column = names.index(self._explosion.column)
-        valid = (faults.codes == 0) & cells.present(column)
+        valid = (block.faults.codes == 0) & cells.present(column)
         if self._reader is None:
-            return self._parts(texts(block.data, cells, column, written), valid, column, faults)
+            return self._parts(texts(block.data, cells, column, written), valid, column, block.faults)
         counts = np.zeros(len(valid), np.int64)
         size = count_elements(block.data, cells.begins[column], valid, counts)
-        _refuse(counts, column, faults)
+        _refuse(counts, column, block.faults)
         parents = np.repeat(np.arange(len(counts)), counts)
         if not len(self.kinds):  # the query only counts elements
             return self._unread(parents)
@@ -139,13 +142,12 @@ class Exploder:
         bounds = np.zeros(len(parents) + 1, np.int64)
         _copy(block.data, cells.begins[column], counts, out, bounds)
         of_elements = _block(out, bounds)
-        inner = Faults.none(len(parents))
-        return Elements(parents, of_elements, self._reader.read(of_elements, inner), inner)
+        return Elements(parents, of_elements, self._reader.read(of_elements))
 
     def _unread(self, parents: Int64s) -> Elements:
         """Elements without any cell."""
         count = len(parents)
-        return Elements(parents, Block.of([]), Cells.of(self.kinds, count), Faults.none(count))
+        return Elements(parents, Block.unread(count), Cells.of(self.kinds, count))
 
     def _parts(self, whole: pa.StringArray, valid: Bools, column: int, faults: Faults) -> Elements:
         """The parts of the texts in `whole`. valid: which records to take apart."""
@@ -179,7 +181,7 @@ class Exploder:
         cells.states[0] = VALUE
         cells.begins[0] = begun[:-1]
         cells.lengths[0] = np.diff(begun)
-        return Elements(parents, Block(buffer, begun, None), cells, Faults.none(len(parts)))
+        return Elements(parents, Block.laid_out(buffer, begun), cells)
 
 
 def _refuse(counts: Int64s, column: int, faults: Faults) -> None:
@@ -193,4 +195,4 @@ def _refuse(counts: Int64s, column: int, faults: Faults) -> None:
 def _block(data: UInt8s, begins: Int64s) -> Block:
     # Read-only like other blocks, because numba would compile every kernel again for a writable array.
     data.setflags(write=False)
-    return Block(data, begins, None)
+    return Block.laid_out(data, begins)

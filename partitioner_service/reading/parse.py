@@ -25,6 +25,7 @@ from evenflow.numeric.arrays import Bools, Float64s, Int64s
 from evenflow.settings import Settings
 from evenflow.text.json_text import arrays
 from partitioner_service.reading.cells.cells import Block, Cells, kinds_of
+from partitioner_service.reading.cells.faults import Faults
 from partitioner_service.reading.cells.payloads import Payloads
 from partitioner_service.reading.cells.reasons import (
     FAR_TIME,
@@ -40,11 +41,9 @@ from partitioner_service.reading.cells.reasons import (
     NO_TIME,
     NO_TIME_COLUMN,
     NO_TIMESTAMP,
-    NO_VALUE,
     NOT_DERIVED,
     Bad,
     Explainer,
-    Faults,
 )
 from partitioner_service.reading.cells.sizes import byte_lengths, note_large, texts_of, without_long
 from partitioner_service.reading.cells.strings import texts
@@ -198,46 +197,41 @@ class Parser:
         before anything was done, if a schema that a record names cannot be had now. Raises SchemaRefused if the
         registry hands out no schema to us.
         """
-        faults = Faults.none(len(values))
-        block = Block.of(values if self._names else [])
-        if block.missing is not None:
-            faults.note(block.missing, NO_VALUE)
-        cells = self._reader.read(block, faults) if self._names else Cells.of(self._kinds, 0)
-        columns = self._columns(block, cells, faults)
+        block = Block.of(values) if self._names else Block.unread(len(values))
+        cells = self._reader.read(block) if self._names else Cells.of(self._kinds, 0)
+        columns = self._columns(block, cells)
         if self._exploder is not None:
-            return self._exploded(values, block, cells, faults, columns, keys, timestamps)
+            return self._exploded(values, block, cells, columns, keys, timestamps)
         raw = self._raw_keys(keys) if self.needs_key else None
         time = None
         if self._lookup is not None:
-            time = self._times_of(block, cells, timestamps, faults)
-            self._look_up(self._lookup, columns, raw, faults)
-        chosen = self._derive(self._engine, columns, faults, self._explainer.places)
+            time = self._times_of(block, cells, timestamps)
+            self._look_up(self._lookup, columns, raw)
+        chosen = self._derive(self._engine, columns, self._explainer.places)
         keyed = chosen if self._query.filter_first else None
         if raw is None:
-            key, sizes = self._keys_of(columns, faults, keyed)
+            key, sizes = self._keys_of(columns, keyed)
         else:
-            self._need_raw(raw, faults, keyed)
+            self._need_raw(raw, columns.faults, keyed)
             key, sizes = raw, byte_lengths(raw)
         if time is None:
-            time = self._times_of(block, cells, timestamps, faults)
+            time = self._times_of(block, cells, timestamps)
         batch = self._batch(columns)
-        self._note_large(faults, sizes, batch)
-        bad = self._explainer.explain(faults, block, cells, notes=self._notes)
+        self._note_large(block.faults, sizes, batch)
+        bad = self._explainer.explain(block, cells, notes=self._notes)
         if chosen is not None and chosen.all():
             chosen = None
         if not len(bad) and chosen is None:
             costs = self._costs_of(values, block, cells, columns)
             return Parsed(np.arange(len(values)), time, key, batch, bad, costs=costs)
-        good = faults.codes == 0
+        good = block.faults.codes == 0
         of_tuples = good if chosen is None else good & chosen
         counts = None if chosen is None else chosen[good].astype(np.int64)
         # Last of all: a fault of a column that the cost reads is noted too late to count.
         costs = only(self._costs_of(values, block, cells, columns), of_tuples)
         return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, of_tuples), bad, counts, costs)
 
-    def _look_up(
-        self, table: LookupTable, columns: CellColumns, raw: pa.BinaryArray | None, faults: Faults
-    ) -> None:
+    def _look_up(self, table: LookupTable, columns: CellColumns, raw: pa.BinaryArray | None) -> None:
         """Add the columns of the lookup file. A record without a row is a fault, unless its columns are to be null.
 
         Everything else that can be wrong with what was read is noted before, so that such a record is unreadable.
@@ -245,16 +239,16 @@ class Parser:
         for name in self._used:
             columns[name]  # reading a column notes its faults
         if not (self._query.filter_first and self._query.where is not None):
-            self._need_outer(columns, raw, faults, None)
+            self._need_outer(columns, raw, None)
         match = table.find([columns[name] for name in self._query.lookup_key])
         columns.update(match.columns)
-        self._note_unmatched(match.missing & (faults.codes == 0), columns, faults)
+        self._note_unmatched(match.missing & (columns.faults.codes == 0), columns)
 
     def _look_up_apart(
-        self, table: LookupTable, columns: CellColumns, own: CellColumns, elements: Elements, faults: Faults
+        self, table: LookupTable, columns: CellColumns, own: CellColumns, elements: Elements
     ) -> None:
         """As `_look_up`, for records that are taken apart. One element without a row makes the record unmatched."""
-        records = np.arange(len(faults.codes))
+        records = np.arange(len(columns.faults.codes))
         each, where = (own, elements.parents) if self._query.lookup_of_elements else (columns, records)
         match = table.find([each[name] for name in self._query.lookup_key])
         each.update(match.columns)
@@ -263,21 +257,21 @@ class Parser:
         broken[elements.parents[elements.faults.codes != 0]] = True
         # A record without elements has no tuples, so nothing of it can be wrong.
         whole[elements.parents] = True
-        self._note_unmatched(missing & whole & ~broken & (faults.codes == 0), columns, faults)
+        self._note_unmatched(missing & whole & ~broken & (columns.faults.codes == 0), columns)
 
-    def _note_unmatched(self, missing: Bools, columns: CellColumns, faults: Faults) -> None:
+    def _note_unmatched(self, missing: Bools, columns: CellColumns) -> None:
         """Count the records without a row, and note a fault of each if they are to be rejected. missing: shape (n,)."""
         self.unmatched = int(np.count_nonzero(missing))
         if not self.unmatched or self._query.lookup is None or self._query.lookup.missing == "null":
             return
         key = self._query.lookup_key
         if self._query.lookup_of_elements:
-            faults.note(missing, NO_ROW_OF_ELEMENT)
+            columns.faults.note(missing, NO_ROW_OF_ELEMENT)
         else:
             places = [self._explainer.places[name] for name in key]
             for name, place in zip(key, places, strict=True):
-                faults.note(_missing(columns[name], missing), NO_LOOKUP_KEY, column=place)
-            faults.note(missing, NO_ROW if len(key) == 1 else NO_ROW_OF_KEY, column=places[0])
+                columns.faults.note(_missing(columns[name], missing), NO_LOOKUP_KEY, column=place)
+            columns.faults.note(missing, NO_ROW if len(key) == 1 else NO_ROW_OF_KEY, column=places[0])
 
     def _costs_of(
         self, values: Sequence[bytes | None], block: Block, cells: Cells, columns: Mapping[str, pa.Array]
@@ -299,7 +293,6 @@ class Parser:
         values: Sequence[bytes | None],
         block: Block,
         cells: Cells,
-        faults: Faults,
         columns: CellColumns,
         keys: Sequence[bytes | None] | None,
         timestamps: Sequence[int] | Int64s | None,
@@ -309,7 +302,7 @@ class Parser:
         If one element of a record cannot be read, the whole record is rejected.
         """
         assert self._exploder is not None
-        time = self._times_of(block, cells, timestamps, faults)
+        time = self._times_of(block, cells, timestamps)
         raw = self._raw_keys(keys) if self.needs_key else None
         # Only records without a fault are taken apart, so every fault of the record itself has to be known
         # before. Whether it needs a key is known only when its elements are filtered.
@@ -317,36 +310,35 @@ class Parser:
             if name not in self._elements:
                 columns[name]  # reading a column notes its faults
         if not self._query.filter_first:
-            self._need_outer(columns, raw, faults, None)
-        as_taken = faults.copied() if self._pricing is not None and self._pricing.explodes else None
-        elements = self._exploder.explode(block, cells, self._names, self._reader.written, faults)
+            self._need_outer(columns, raw, None)
+        as_taken = block.copied() if self._pricing is not None and self._pricing.explodes else None
+        elements = self._exploder.explode(block, cells, self._names, self._reader.written)
         own = CellColumns(
             self._elements,
             elements.block,
             elements.cells,
-            elements.faults,
             written=self._exploder.written,
             csv=False,
         )
         for name in self._elements:
             own[name]  # an element that cannot be read makes the record unreadable, even if it is too large
         if self._lookup is not None:
-            self._look_up_apart(self._lookup, columns, own, elements, faults)
+            self._look_up_apart(self._lookup, columns, own, elements)
         unread = elements.faults.codes.copy()
-        once = self._once_a_record(columns, raw, elements, faults)
+        once = self._once_a_record(columns, raw, elements)
         raw = once.raw
         tuples = _Tuples(own, columns, self._of_each, elements.parents)
-        chosen = self._derive(self._engine, tuples, elements.faults, self._of_elements.places)
+        chosen = self._derive(self._engine, tuples, self._of_elements.places)
         if chosen is None:
             chosen = np.ones(len(elements.parents), np.bool_)
         if once.chosen is not None:
             chosen = chosen & once.chosen[elements.parents]
         if self._query.filter_first:
-            has_tuple = np.zeros(len(faults.codes), np.bool_)
+            has_tuple = np.zeros(block.rows, np.bool_)
             has_tuple[elements.parents[chosen]] = True
-            self._need_outer(columns, raw, faults, has_tuple & ~once.cut)
+            self._need_outer(columns, raw, has_tuple & ~once.cut)
         if raw is None:
-            key, sizes = self._keys_of(tuples, elements.faults, chosen if self._query.filter_first else None)
+            key, sizes = self._keys_of(tuples, chosen if self._query.filter_first else None)
         else:
             key = raw.take(pa.array(elements.parents))
             sizes = byte_lengths(key)
@@ -355,12 +347,12 @@ class Parser:
         # What follows from texts that were taken out is no fault of the elements, nor is what a record has itself.
         cut = once.cut[elements.parents]
         elements.faults.codes[cut] = unread[cut]
-        elements.faults.codes[faults.codes[elements.parents] != 0] = 0
-        bad = self._explainer.explain(faults, block, cells, notes=self._notes)
+        elements.faults.codes[block.faults.codes[elements.parents] != 0] = 0
+        bad = self._explainer.explain(block, cells, notes=self._notes)
         wrong = elements.first_wrong()
-        good = faults.codes == 0
+        good = block.faults.codes == 0
         if wrong is not None:
-            of_elements = self._of_elements.explain(wrong, elements.block, elements.cells)
+            of_elements = self._of_elements.explain(wrong, elements.cells)
             good[elements.parents[of_elements.rows]] = False
             bad = bad.and_others(of_elements.of_records(elements.parents, elements.places))
         of_tuples = good[elements.parents] & chosen
@@ -376,11 +368,14 @@ class Parser:
         block: Block,
         cells: Cells,
         elements: Elements,
-        as_taken: Faults | None,
+        as_taken: Block | None,
         columns: CellColumns,
         tuples: _Tuples,
     ) -> Float64s | None:
-        """What each element costs. None if each costs 1. as_taken: the faults with which the records were taken apart."""
+        """What each element costs. None if each costs 1.
+
+        as_taken: the records with the faults that they had when they were taken apart.
+        """
         if self._pricing is None:
             return None
         assert self._exploder is not None
@@ -391,19 +386,17 @@ class Parser:
         own = {name: column.take(pa.array(parents)) for name, column in own.items()}
         own |= self._pricing.of_elements(elements, self._exploder.written)
         if as_taken is not None:
-            own |= self._pricing.taken_apart(block, cells, self._names, self._reader.written, as_taken)
+            own |= self._pricing.taken_apart(as_taken, cells, self._names, self._reader.written)
         return self._pricing.numbers(own, tuples, len(parents))
 
-    def _once_a_record(
-        self, columns: CellColumns, raw: pa.BinaryArray | None, elements: Elements, faults: Faults
-    ) -> _Once:
+    def _once_a_record(self, columns: CellColumns, raw: pa.BinaryArray | None, elements: Elements) -> _Once:
         """Compute what reads the records alone, before their elements repeat it.
 
         A record whose elements would repeat too much text is a fault. Its texts are taken out, and become null.
         """
-        counts = np.bincount(elements.parents, minlength=len(faults.codes))
+        counts = np.bincount(elements.parents, minlength=len(columns.faults.codes))
         # A record without elements has no tuples, so nothing of it can be wrong.
-        chosen = self._derive(self._once, columns, faults, self._explainer.places, within=counts > 0)
+        chosen = self._derive(self._once, columns, self._explainer.places, within=counts > 0)
         texts = {name: columns[name] for name in self._repeated} | ({} if raw is None else {"@key": raw})
         repeated = sum(map(byte_lengths, texts.values())) * counts
         large = repeated > REPEATED_BYTES
@@ -411,7 +404,7 @@ class Parser:
             return _Once(chosen, raw, large)
         broken = np.zeros(len(counts), np.bool_)
         broken[elements.parents[elements.faults.codes != 0]] = True
-        faults.note(large & ~broken, LARGE_REPEATED, at=repeated)
+        columns.faults.note(large & ~broken, LARGE_REPEATED, at=repeated)
         cut = {name: pc.if_else(pa.array(large), None, column) for name, column in texts.items()}
         raw = cut.pop("@key", None)
         columns.update(cut)
@@ -424,15 +417,14 @@ class Parser:
         columns = [pc.cast(by_name[field.name], field.type, safe=False) for field in self._value_schema]
         return pa.RecordBatch.from_arrays(columns, schema=self._value_schema)
 
-    def _columns(self, block: Block, cells: Cells, faults: Faults) -> CellColumns:
+    def _columns(self, block: Block, cells: Cells) -> CellColumns:
         """The columns of the records. Each is read when it is first asked for."""
-        return CellColumns(self._types, block, cells, faults, written=self._reader.written, csv=self._csv)
+        return CellColumns(self._types, block, cells, written=self._reader.written, csv=self._csv)
 
     def _derive(
         self,
         engine: Engine | None,
-        columns: dict[str, pa.Array],
-        faults: Faults,
+        columns: CellColumns | _Tuples,
         places: Mapping[str, int],
         *,
         within: Bools | None = None,
@@ -444,10 +436,10 @@ class Parser:
         if engine is None:
             return None
         derived, wrong, chosen = engine.compute(
-            {name: columns[name] for name in engine.reads}, len(faults.codes)
+            {name: columns[name] for name in engine.reads}, len(columns.faults.codes)
         )
         for name, rows in wrong.items():
-            faults.note(rows if within is None else rows & within, NOT_DERIVED, column=places[name])
+            columns.faults.note(rows if within is None else rows & within, NOT_DERIVED, column=places[name])
         columns.update(derived)
         return chosen
 
@@ -461,22 +453,18 @@ class Parser:
         if raw.null_count:
             faults.note(_missing(raw, keyed), NO_KEY)
 
-    def _need_outer(
-        self, columns: CellColumns, raw: pa.BinaryArray | None, faults: Faults, keyed: Bools | None
-    ) -> None:
+    def _need_outer(self, columns: CellColumns, raw: pa.BinaryArray | None, keyed: Bools | None) -> None:
         """Note a fault of each record that is taken apart and lacks what its tuples share of their key.
 
         raw: record keys, or None if the query has other keys. keyed: as of `_need`.
         """
         if raw is not None:
-            self._need_raw(raw, faults, keyed)
+            self._need_raw(raw, columns.faults, keyed)
         for name in self._query.key_columns:
             if name in self._types and name not in self._elements:
-                self._need(columns[name], name, faults, self._explainer.places, keyed)
+                self._need(columns, name, self._explainer.places, keyed)
 
-    def _keys_of(
-        self, columns: dict[str, pa.Array], faults: Faults, keyed: Bools | None
-    ) -> tuple[pa.BinaryArray, Int64s]:
+    def _keys_of(self, columns: CellColumns | _Tuples, keyed: Bools | None) -> tuple[pa.BinaryArray, Int64s]:
         """The keys that the key columns make, and their sizes in bytes. Several columns become a JSON array.
 
         A key with a column that is too long for any key is null. Its size is that of the longest column. A key that
@@ -484,9 +472,9 @@ class Parser:
         """
         places = self._of_elements.places
         parts = [columns[name] for name in self._query.key_columns]
-        for name, part in zip(self._query.key_columns, parts, strict=True):
+        for name in self._query.key_columns:
             if name in places:  # `_need_outer` looks at a column of the record beside its elements
-                self._need(part, name, faults, places, keyed)
+                self._need(columns, name, places, keyed)
         if len(parts) == 1:
             key = parts[0].cast(pa.string()).cast(pa.binary())
             return key, byte_lengths(key)
@@ -508,19 +496,19 @@ class Parser:
         note_large(faults, keys, values, most_key=most_key, most_values=most_values)
 
     def _need(
-        self, column: pa.Array, name: str, faults: Faults, places: Mapping[str, int], keyed: Bools | None
+        self, columns: CellColumns | _Tuples, name: str, places: Mapping[str, int], keyed: Bools | None
     ) -> None:
         """Note a fault wherever this column of the key is null: there is no key then.
 
         keyed: the rows that need a key, because the filter keeps them. None: all rows. Shape (n,).
         """
+        column = columns[name]
         if column.null_count:
-            faults.note(_missing(column, keyed), NO_KEY_COLUMN, column=places[name])
+            columns.faults.note(_missing(column, keyed), NO_KEY_COLUMN, column=places[name])
 
-    def _times_of(
-        self, block: Block, cells: Cells, timestamps: Sequence[int] | Int64s | None, faults: Faults
-    ) -> Int64s:
+    def _times_of(self, block: Block, cells: Cells, timestamps: Sequence[int] | Int64s | None) -> Int64s:
         """Event times in ms, one per record. A record without a usable one is a fault."""
+        faults = block.faults
         if self.needs_timestamp:
             assert timestamps is not None
             stamps = np.asarray(timestamps, dtype=np.int64)
@@ -565,6 +553,11 @@ class _Tuples(dict[str, pa.Array]):
         super().__init__()
         self._own, self._outer, self._names = own, outer, names
         self._parents = pa.array(parents)
+
+    @property
+    def faults(self) -> Faults:
+        """The faults of the elements."""
+        return self._own.faults
 
     def __missing__(self, name: str) -> pa.Array:
         own = name in self._names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from partitioner_service.reading.cells.cells import TEXT, VALUE, Block, Cells
-from partitioner_service.reading.cells.reasons import NOT_UTF8, Faults
+from partitioner_service.reading.cells.reasons import NOT_UTF8
 from partitioner_service.reading.cells.strings import PLAIN, check_utf8
 
 
@@ -14,11 +14,11 @@ class TextReader:
 
     written = PLAIN
 
-    def read(self, block: Block, faults: Faults) -> Cells:
-        """Cells of the records without a fault. Notes the faults that are found."""
-        cells = Cells.of(np.array([TEXT]), len(faults.codes))
-        cells.states[0][faults.codes == 0] = VALUE
+    def read(self, block: Block) -> Cells:
+        """Cells of the records without a fault. Notes what is wrong with a record in `block.faults`."""
+        cells = Cells.of(np.array([TEXT]), block.rows)
+        cells.states[0][block.faults.codes == 0] = VALUE
         cells.begins[0] = block.begins[:-1]
         cells.lengths[0] = np.diff(block.begins) - 1
-        faults.note(check_utf8(block.data, cells, 0), NOT_UTF8, column=0)
+        block.faults.note(check_utf8(block.data, cells, 0), NOT_UTF8, column=0)
         return cells

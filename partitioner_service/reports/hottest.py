@@ -35,14 +35,14 @@ _PREFIX = 4 * LONGEST_SHOWN
 
 @dataclass
 class _KeyCounts:
-    """What is known of a key.
-
-    key: how it begins. length: bytes of the whole key. workers: estimated tuples by worker.
-    """
+    """What is known of a key."""
 
     key: bytes | None
+    """How the key begins."""
     length: int
+    """Bytes of the whole key."""
     workers: Counter[int] = field(default_factory=Counter)
+    """Estimated tuples by worker."""
 
     @property
     def tuples(self) -> int:

@@ -14,12 +14,12 @@ from evenflow.partitioners.preview import MOST_BYTES, TUPLES, preview
 from evenflow.reporting.words import shown_bytes
 from evenflow.settings import Settings
 from evenflow.telemetry import HotKey
-from partitioner_service.routing.plan_in_force import InForce
+from partitioner_service.routing.planned_partitioner import PlannedPartitioner
 
 
 def key_answer(
     settings: Settings,
-    plans: InForce,
+    plans: PlannedPartitioner,
     key: bytes,
     *,
     reached: int | None,

@@ -20,10 +20,12 @@ log = logging.getLogger("partitioner_service")
 
 
 class Standings(NamedTuple):
-    """What lasts. still: what stands still, each with its name, its seconds and its reason. warnings: sentences."""
+    """What lasts."""
 
     still: list[dict[str, Any]]
+    """What stands still, each with its name, its seconds and its reason."""
     warnings: list[str]
+    """What else is wrong, in sentences."""
 
 
 class Talk:

@@ -9,9 +9,9 @@ from evenflow.numeric.arrays import Int64s
 from evenflow.reporting import Concern
 from evenflow.reporting.words import by_reason, share, span
 from evenflow.settings import Settings
+from partitioner_service.block import AFTER_END, REASONS, Rejections
 from partitioner_service.kafka.sink import SKIPPED
 from partitioner_service.reading.cells.reasons import OF_RECORDS
-from partitioner_service.routing.router import AFTER_END, REASONS, Rejections
 
 EVERY_REASON = (*REASONS.values(), *OF_RECORDS, AFTER_END, SKIPPED)
 """Every reason that a partitioner writes into a rejected record."""
@@ -29,6 +29,7 @@ class Rejected:
         self._last_counts: Counter[str] = Counter()
         self._disorder = 0
         self.by_reason: Counter[str] = Counter()
+        """Number of rejected records by reason."""
 
     @property
     def total(self) -> int:

@@ -15,7 +15,8 @@ from evenflow.telemetry import PartitionerRecord
 from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.kafka.source import Source
 from partitioner_service.reports.rejected import Rejected
-from partitioner_service.routing.router import Router, Sent
+from partitioner_service.routing.pieces import Sent
+from partitioner_service.routing.router import Router
 
 log = logging.getLogger(__name__)
 
@@ -25,15 +26,15 @@ _RATE_SECONDS = 2.0
 class Latest:
     """The newest telemetry and status of an instance.
 
-    The loop's thread writes them, other threads read them at any time.
-
-    telemetry: the newest record, None before the first one. shown: the newest status, without its age. Each
-    is replaced as a whole and never changed in place, so no lock is needed.
+    The loop's thread writes them, other threads read them at any time. Each is replaced as a whole and never changed in
+    place, so no lock is needed.
     """
 
     def __init__(self, instance: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.telemetry: PartitionerRecord | None = None
+        """The newest record. None before the first one."""
         self.shown: dict[str, Any] = {"state": "starting", "instance": instance}
+        """The newest status, without its age."""
         self._clock = clock
         self._progressed_at = clock()
 
@@ -62,6 +63,7 @@ class Work:
     """
 
     rejected: Rejected
+    """The records that were rejected, by reason."""
     tuples: int = 0
     """Tuples that were routed."""
     read: int = 0
@@ -69,8 +71,11 @@ class Work:
     filtered: int = 0
     """Records that were accepted but have no tuple to aggregate."""
     blocks: int = 0
+    """Blocks that were written."""
     commits: int = 0
+    """Transactions that were committed."""
     busy_seconds: float = 0.0
+    """Seconds that went into blocks."""
     counts: Int64s | None = None
     """Tuples by worker, under all plans together. None before the first block."""
     loads: Int64s | None = None

@@ -28,8 +28,9 @@ from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.kafka.source import Source
 from partitioner_service.reports.hottest import Hottest
 from partitioner_service.reports.status import Work
-from partitioner_service.routing.plan_in_force import furthest
-from partitioner_service.routing.router import Router, Sent
+from partitioner_service.routing.pieces import Sent
+from partitioner_service.routing.planned_partitioner import furthest
+from partitioner_service.routing.router import Router
 from partitioner_service.routing.window_loads import WindowLoads
 
 SILENT_SECONDS = 5.0
@@ -53,32 +54,32 @@ def longest_silence(settings: Settings) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Period:
-    """What was done in one period.
-
-    seconds: length in processing time, at least a batch interval. A block that was in hand at the end of the
-    period belongs to the period. tuples: how many were routed. keys: estimate of the distinct keys.
-    busy_seconds: time spent routing. imbalance: I(m) of the workers' loads (sums of costs), None if no tuple came or if the
-    number of workers changed. hottest: the hottest keys, the hottest first.
-    """
+    """What was done in one period. A block that was in hand at the end of the period belongs to the period."""
 
     seconds: float
+    """Length in processing time, at least a batch interval."""
     tuples: int
+    """How many tuples were routed."""
     keys: float
+    """Estimate of the distinct keys."""
     busy_seconds: float
+    """Seconds spent routing."""
     imbalance: float | None
+    """I(m) of the workers' loads (sums of costs). None if no tuple came or if the number of workers changed."""
     hottest: list[HotKey]
+    """The hottest keys, the hottest first."""
 
 
 class Periods:
     """Cuts processing time into periods.
 
     length: the shortest period (s). now: the time (s) by the clock that `note` and `roll` are called with.
-    last: the last period that has ended, None before that.
     """
 
     def __init__(self, length: float, *, now: float) -> None:
         self._length = length
         self.last: Period | None = None
+        """The last period that has ended. None before that."""
         self._hottest_before = Hottest()
         self._begin(now)
 

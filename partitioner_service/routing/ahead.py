@@ -19,10 +19,12 @@ from partitioner_service.fetch.messages import append_time_of, append_times_of
 
 
 class Ahead(NamedTuple):
-    """which: the tuples that are too far ahead. clocks: what the clock showed (ms). Both have shape (tuples,)."""
+    """Tuples that are too far ahead of the clock."""
 
     which: Bools
+    """Which tuples these are, shape (tuples,)."""
     clocks: Int64s
+    """What the clock showed for each tuple (ms), shape (tuples,)."""
 
 
 class Clock(Protocol):

@@ -33,10 +33,12 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.telemetry import BatchesState, BatchState
 from evenflow.wire import MOST_SPLIT
+from partitioner_service.block import Slice
 from partitioner_service.routing.framing import Stretch
-from partitioner_service.routing.gate import Gate, States, Straight, Why
-from partitioner_service.routing.plan_in_force import furthest
-from partitioner_service.routing.router import Accepted, Piece, Routed, Router, Routing, Slice
+from partitioner_service.routing.gate import Gate, Owner, States, Straight, Why
+from partitioner_service.routing.pieces import Accepted, Piece, Routed, Routing
+from partitioner_service.routing.planned_partitioner import furthest
+from partitioner_service.routing.router import Router
 
 _LAST = 8
 """Early release is as long as the slowest of so many batches took."""
@@ -50,12 +52,16 @@ _PIECE_BYTES = 400
 
 @dataclass(frozen=True, kw_only=True)
 class Batching:
-    """How a service cuts batches. interval: ms. most_bytes: bytes that may be held."""
+    """How a service cuts batches."""
 
     interval: int
+    """Length of a batch (ms)."""
     clock: Literal["event", "processing"]
+    """In which time the length is."""
     release_early: bool
+    """Whether a batch is cut a little before the beat."""
     most_bytes: int
+    """Bytes that may be held."""
 
 
 def batching(settings: Settings) -> Batching | None:
@@ -137,7 +143,7 @@ class Batches:
         self._hashes: list[UInt64s] = []
         self._interval: int | None = None
         self._later: dict[int, deque[Piece]] = {}
-        self._before: States = {}
+        self._before: dict[int, PartitionState] = {}
         self._bytes = 0
         self._cut_short: Counter[str] = Counter()
         self._count = 0
@@ -149,22 +155,22 @@ class Batches:
 
     # ---- the contract
 
-    def take(self, slices: Sequence[Slice], states: States) -> Iterator[Routed]:
+    def take(self, slices: Sequence[Slice], owner: Owner) -> Iterator[Routed]:
         """As `Gate.take`."""
         if self._by_event:
-            pieces = list(self._router.pieces_by(self._how.interval, slices, states))
+            pieces = list(self._router.pieces_by(self._how.interval, slices, owner.states))
         else:
-            pieces = self._router.pieces(slices, states)
+            pieces = self._router.pieces(slices, owner.states)
+        owner.move({piece.partition: piece.after for piece in pieces})
         for piece in pieces:
-            states[piece.partition] = piece.after
             self._hold(piece.lighter())
         if self._asked_at is not None:
             records = sum(len(some.values) for some in slices)
             self._paces.append((self._clock() - self._asked_at) / max(1, records))
             self._asked_at = None
-        yield from self.due(states)
+        yield from self.due(owner.states)
         while self._bytes > self._how.most_bytes and self.holds:
-            yield self._release(states, why="memory")
+            yield self._release(owner.states, why="memory")
 
     def due(self, states: States) -> Iterator[Routed]:
         """As `Gate.due`."""
@@ -184,14 +190,14 @@ class Batches:
         while self.holds:
             yield self._release(states, why=why)
 
-    def released(self, states: Mapping[int, PartitionState]) -> States:
+    def released(self, states: States) -> dict[int, PartitionState]:
         """As `Gate.released`."""
         return {partition: self._before.get(partition, state) for partition, state in states.items()}
 
-    def committed(self, states: Mapping[int, PartitionState], working: States) -> None:
+    def committed(self, states: States) -> dict[int, PartitionState]:
         """As `Gate.committed`."""
-        for partition, state in states.items():
-            (self._before if partition in self._before else working)[partition] = state
+        self._before |= {p: state for p, state in states.items() if p in self._before}
+        return {p: state for p, state in states.items() if p not in self._before}
 
     def drop(self) -> None:
         """As `Gate.drop`."""

@@ -23,33 +23,33 @@ Frames = list[tuple[int, bytes]]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Stretch:
-    """Tuples of a block that were routed together: under one plan, and in one micro-batch if there are any.
-
-    epoch: of the plan. batch, split: as in `wire.FrameHeader`.
-    """
+    """Tuples of a block that were routed together: under one plan, and in one micro-batch if there are any."""
 
     epoch: int
+    """Epoch of the plan."""
     batch: int | None = None
+    """Number of the micro-batch, as in `wire.FrameHeader`."""
     split: UInt64s | None = None
+    """Hashes of the batch's split keys, as in `wire.FrameHeader`."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Shares:
     """The tuples of a block, sorted by worker and then by stretch.
 
-    stretches: of the block, at least one, with epochs that never fall. The tuples of worker w in stretch number i are
-    cell c = w * len(stretches) + i: rows bounds[c] to bounds[c + 1]. bounds has shape (workers * stretches + 1,).
+    The tuples of worker w in stretch number i are cell c = w * len(stretches) + i: rows bounds[c] to bounds[c + 1].
     """
 
     rows: pa.RecordBatch
+    """The tuples, as frames hold them."""
     stretches: tuple[Stretch, ...]
+    """The stretches of the block, at least one, with epochs that never fall."""
     bounds: Int64s
+    """Where each cell begins in `rows`, and where the last one ends, shape (workers * stretches + 1,)."""
 
 
 class Framer:
     """Packs the frames of a block. The session numbers them in the order in which they are packed.
-
-    inputs: how many input partitions there are, as the frames say.
 
     A record has one header, so a worker's tuples of two stretches travel as two parts.
     """
@@ -58,6 +58,7 @@ class Framer:
         self._session = session
         self._fingerprint = settings.fingerprint
         self.inputs = settings.input_partitions
+        """How many input partitions there are, as the frames say."""
         self._routed = settings.routed_partitions
         self._most_bytes = settings.partitioner.frame_bytes
         self._schema = AggregatePlan.of(settings.query).frame_schema

@@ -7,9 +7,12 @@ from typing import Literal, Protocol
 
 from evenflow.progress import PartitionState
 from evenflow.telemetry import BatchesState
-from partitioner_service.routing.router import Routed, Router, Slice
+from partitioner_service.block import Slice
+from partitioner_service.routing.pieces import Routed
+from partitioner_service.routing.router import Router
 
-States = dict[int, PartitionState]
+States = Mapping[int, PartitionState]
+"""A state of each of some partitions."""
 Why = Literal["memory", "skew", "partitions", "skip", "end"]
 """Why a batch is cut before it is whole.
 
@@ -18,15 +21,26 @@ others (`max_skew`). partitions: input partitions are taken in. skip: an operato
 """
 
 
+class Owner(Protocol):
+    """Who owns input partitions, and their working states."""
+
+    @property
+    def states(self) -> States:
+        """The working state of every owned partition, as it is now."""
+
+    def move(self, states: States) -> None:
+        """Bring the working states of these partitions up to date."""
+
+
 class Gate(Protocol):
     """Takes what was read, and lets it out as routed blocks.
 
-    The loop works with two states of a partition. Its working state stands behind all that was read. Its *released* state
+    A partition has two states. Its working state stands behind all that was read. Its *released* state
     stands before the first record that is still held here. Only released states are committed or told to workers.
     """
 
-    def take(self, slices: Sequence[Slice], states: States) -> Iterator[Routed]:
-        """Take a block, and bring `states`, the working states, up to date. Yields what is released because of it.
+    def take(self, slices: Sequence[Slice], owner: Owner) -> Iterator[Routed]:
+        """Take a block, and bring the owner's working states up to date. Yields what is released because of it.
 
         Whatever is yielded must be written before the next is asked for. Raises as `Router.route`.
         """
@@ -37,11 +51,14 @@ class Gate(Protocol):
     def empty(self, states: States, *, why: Why) -> Iterator[Routed]:
         """Release all that is held, whether its batch is whole or not. why: is counted."""
 
-    def released(self, states: Mapping[int, PartitionState]) -> States:
+    def released(self, states: States) -> dict[int, PartitionState]:
         """The released states of these partitions. states: their working states."""
 
-    def committed(self, states: Mapping[int, PartitionState], working: States) -> None:
-        """Note that these released states were committed as they are here. working: is brought up to date."""
+    def committed(self, states: States) -> dict[int, PartitionState]:
+        """Note that these released states were committed as they are here.
+
+        Returns the states of those partitions of which nothing is held: there, the working state is the same.
+        """
 
     def drop(self) -> None:
         """Forget what is held: it will be read again."""
@@ -69,10 +86,10 @@ class Straight:
     def __init__(self, router: Router) -> None:
         self._router = router
 
-    def take(self, slices: Sequence[Slice], states: States) -> Iterator[Routed]:
+    def take(self, slices: Sequence[Slice], owner: Owner) -> Iterator[Routed]:
         """The routed block. As `Gate.take`."""
-        routed = self._router.route(slices, states)
-        states.update(routed.states)
+        routed = self._router.route(slices, owner.states)
+        owner.move(routed.states)
         yield routed
 
     def due(self, states: States) -> Iterator[Routed]:
@@ -83,13 +100,13 @@ class Straight:
         """Nothing."""
         yield from ()
 
-    def released(self, states: Mapping[int, PartitionState]) -> States:
+    def released(self, states: States) -> dict[int, PartitionState]:
         """These states."""
         return dict(states)
 
-    def committed(self, states: Mapping[int, PartitionState], working: States) -> None:
-        """As `Gate.committed`."""
-        working.update(states)
+    def committed(self, states: States) -> dict[int, PartitionState]:
+        """These states: nothing is ever held."""
+        return dict(states)
 
     def drop(self) -> None:
         """Nothing is held."""

@@ -1,4 +1,4 @@
-"""Columns to frames: judge lateness, ask the partitioner under the plan in force, pack one frame per worker.
+"""Records to frames: parse, judge lateness, ask the partitioner under the plan in force, pack one frame per worker.
 
 A block goes in, frames and rejections come out. Nothing here touches Kafka. What changes is the partitioner's
 own state, and the note of what the workers have been told. The caller owns Kafka and the committed state.
@@ -7,9 +7,7 @@ own state, and the note of what the workers have been told. The caller owns Kafk
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import Any, NamedTuple
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,26 +16,24 @@ import pyarrow.compute as pc
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ProtocolError
 from evenflow.keys import hash_keys
-from evenflow.numeric.arrays import Bools, Float64s, Int32s, Int64s, Rows, UInt64s, no_rows, records
+from evenflow.numeric.arrays import Int32s, Int64s, Rows, UInt64s, no_rows, records
 from evenflow.partitioners import Partitioner
-from evenflow.partitioners.costs import Weighed, weighed
+from evenflow.partitioners.costs import weighed
 from evenflow.progress import Judged, PartitionState, Verdict, judge
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK, pane_of, panes_closed_by
 from evenflow.wire import OFFSETS, TOLD, TOTAL, records_of
-from evenflow.wire.markers import EndOfStream
+from partitioner_service.block import AFTER_END, REASONS, Rejections, Slice
 from partitioner_service.reading.cells.payloads import together
 from partitioner_service.reading.cells.reasons import OF_RECORDS
-from partitioner_service.reading.costs import only
 from partitioner_service.reading.parse import Parsed, Parser, taken_apart
 from partitioner_service.routing.ahead import Ahead, Clock, LiveClock
 from partitioner_service.routing.framing import Framer, Shares, Stretch
-from partitioner_service.routing.plan_in_force import InForce
-from partitioner_service.routing.session import Session, Stint
-from partitioner_service.routing.window_loads import PaneLoads, block_loads, sums
+from partitioner_service.routing.pieces import Accepted, Piece, Reached, Routed, Routing, Sent
+from partitioner_service.routing.planned_partitioner import PlannedPartitioner
+from partitioner_service.routing.session import Session
+from partitioner_service.routing.window_loads import block_loads, sums
 
-AFTER_END = "after-end"
-REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle", Verdict.JUMP: "jump", Verdict.AHEAD: "ahead"}
 _WORDS = {
     Verdict.LATE: ("the pane of event time ", " ended at or before its partition's mark "),
     Verdict.IDLE: (
@@ -52,218 +48,6 @@ _WORDS = {
 }
 
 
-_NO_ROWS = np.empty(0, np.int64)
-
-
-@dataclass(frozen=True)
-class Slice:
-    """The records of one input partition in a block, in offset order.
-
-    first, last: offsets of its first and last record. values: one entry per record. keys, timestamps (ms):
-    one entry per record, None where the query does not read them. markers: position in the slice ->
-    end-of-stream marker. records: the records themselves. Routing does not look into them, but a rejected
-    record is forwarded unchanged. arrival_time: timestamp (ms) of the first record, None if it has none.
-    """
-
-    partition: int
-    first: int
-    last: int
-    values: Sequence[bytes | None]
-    keys: Sequence[bytes | None] | None = None
-    timestamps: Sequence[int] | Int64s | None = None
-    markers: dict[int, EndOfStream] = field(default_factory=dict)
-    records: Sequence[Any] = ()
-    arrival_time: int | None = None
-
-    def apart(self, cuts: Sequence[int]) -> Iterator[Slice]:
-        """This slice cut at these positions. Each is above 0 and below the number of records, and they ascend."""
-        # Without the records nobody knows of gaps between offsets.
-        offsets = [self.records[cut].offset() if self.records else self.first + cut for cut in cuts]
-        firsts, lasts = [self.first, *offsets], [*(offset - 1 for offset in offsets), self.last]
-        edges = pairwise([0, *cuts, len(self.values)])
-        for (low, high), first, last in zip(edges, firsts, lasts, strict=True):
-            yield replace(
-                self,
-                first=first,
-                last=last,
-                values=self.values[low:high],
-                keys=None if self.keys is None else self.keys[low:high],
-                timestamps=None if self.timestamps is None else self.timestamps[low:high],
-                markers={at - low: marker for at, marker in self.markers.items() if low <= at < high},
-                records=self.records[low:high],
-            )
-
-
-@dataclass(frozen=True)
-class Rejections:
-    """Records of one slice that are rejected for one reason. The arrays have one entry per record.
-
-    positions: in the slice, ascending. details: what is wrong, in UTF-8. words: the last detail for logs,
-    without anything that its record holds. It is '' for reasons that never quote a record. marks, times (ms):
-    the mark that each record was held against, and its own event time. clocks (ms): the clock that each record
-    was held against. These are empty for reasons that have nothing to do with them.
-    """
-
-    partition: int
-    reason: str
-    positions: Int64s
-    details: pa.BinaryArray
-    marks: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
-    times: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
-    clocks: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
-    words: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Sent:
-    """The tuples of a block: their keys, the hashes of the keys, and the workers.
-
-    All three have shape (tuples,).
-
-    counts: number of tuples by worker, shape (routed partitions,). loads: sum of their costs by worker, which is `counts`
-    if each tuple costs 1. by_pane: these loads by pane. costs: what the tuples cost, None if each costs 1.
-    """
-
-    keys: pa.BinaryArray
-    hashes: UInt64s
-    workers: Int32s
-    counts: Int64s
-    loads: Int64s
-    by_pane: PaneLoads
-    costs: Weighed | None = None
-
-
-@dataclass(frozen=True)
-class Routed:
-    """What a block became: (worker, frame) pairs, its pieces, and the state of each partition afterwards."""
-
-    frames: list[tuple[int, bytes]]
-    pieces: Sequence[Piece]
-    states: dict[int, PartitionState]
-    sent: Sent
-
-    @property
-    def rejections(self) -> list[Rejections]:
-        """What was rejected, piece by piece."""
-        return [group for piece in self.pieces for group in piece.rejections]
-
-    @property
-    def read(self) -> int:
-        """Number of records. Markers do not count."""
-        return sum(piece.after.read - piece.before.read for piece in self.pieces)
-
-    @property
-    def filtered(self) -> int:
-        """Number of records that were accepted but have no tuple to aggregate."""
-        return sum(piece.after.filtered - piece.before.filtered for piece in self.pieces)
-
-    @property
-    def tuples(self) -> int:
-        """Number of tuples that were routed."""
-        return len(self.sent.hashes)
-
-
-@dataclass(frozen=True)
-class Accepted:
-    """Tuples that are in time. costs: as of `Parsed`."""
-
-    keys: pa.BinaryArray
-    times: Int64s
-    values: pa.RecordBatch
-    costs: Float64s | None = None
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the tuples take."""
-        costs = 0 if self.costs is None else self.costs.nbytes
-        return int(self.keys.nbytes + self.times.nbytes + self.values.nbytes + costs)
-
-    @classmethod
-    def together(cls, parts: Sequence[Accepted]) -> Accepted:
-        """The tuples of all parts, one part after the other."""
-        if len(parts) == 1:
-            return parts[0]
-        values = parts[0].values
-        # A query that only counts has no value columns. There is nothing to concatenate or to filter then.
-        if values.num_columns:
-            values = pa.Table.from_batches([part.values for part in parts]).combine_chunks().to_batches()[0]
-        times = np.concatenate([part.times for part in parts])
-        costs = [part.costs for part in parts if part.costs is not None]
-        keys = pa.concat_arrays([part.keys for part in parts])
-        return cls(keys, times, values, np.concatenate(costs) if costs else None)
-
-    def only(self, keep: Bools) -> Accepted:
-        """The tuples for which `keep` is true. keep: shape (tuples,)."""
-        mask = pa.array(keep)
-        values = self.values.filter(mask) if self.values.num_columns else self.values
-        return Accepted(self.keys.filter(mask), self.times[keep], values, only(self.costs, keep))
-
-
-class Reached(NamedTuple):
-    """The accepted records of a slice: their positions, and their event times (ms). Shape (records,)."""
-
-    rows: Int64s
-    times: Int64s
-
-
-@dataclass(frozen=True, eq=False)
-class Routing:
-    """Where tuples go. hashes, cells: shape (tuples,).
-
-    hashes: of the keys. cells: worker * stretches + number of the stretch. costs: what the tuples cost, None if each
-    costs 1.
-    """
-
-    tuples: Accepted
-    hashes: UInt64s
-    cells: Int32s
-    stretches: tuple[Stretch, ...]
-    costs: Weighed | None = None
-
-    @property
-    def workers(self) -> Int32s:
-        """The worker of each tuple."""
-        count = len(self.stretches)
-        return self.cells if count == 1 else self.cells // np.int32(count)
-
-
-@dataclass(frozen=True, eq=False)
-class Piece:
-    """Records of one slice that are judged and not routed yet.
-
-    before, after: the state of the partition before and after these records. tuples: those to route, None if there are
-    none. records: those that are rejected, for each group of `rejections`. interval: number of the interval of event
-    time that the partition had reached with the first of its accepted records, None without one.
-    """
-
-    slice: Slice
-    before: PartitionState
-    after: PartitionState
-    tuples: Accepted | None
-    rejections: list[Rejections]
-    interval: int | None = None
-
-    def lighter(self) -> Piece:
-        """The same piece without the records that are not needed any more: of its records, only those rejected stay."""
-        positions = np.unique(np.concatenate([_NO_ROWS, *(group.positions for group in self.rejections)]))
-        records = [self.slice.records[position] for position in positions.tolist()]
-        rejections = [
-            replace(group, positions=np.searchsorted(positions, group.positions)) for group in self.rejections
-        ]
-        light = replace(self.slice, values=(), keys=None, timestamps=None, markers={}, records=records)
-        return replace(self, slice=light, rejections=rejections)
-
-    @property
-    def partition(self) -> int:
-        """The input partition."""
-        return self.slice.partition
-
-    @property
-    def offsets(self) -> tuple[int, int, int]:
-        """The partition, and its first and last offset, as in `wire.OFFSETS`."""
-        return self.slice.partition, self.slice.first, self.slice.last
-
-
 class Router:
     """Routes blocks with one partitioner under the plan in force.
 
@@ -271,7 +55,7 @@ class Router:
     closed. A mark closes no pane before the slowest partition of the instance has passed that pane as well.
     So the workers are told when the slowest partition passes a pane.
 
-    session: numbers the frames. None: a session of its own. clock: says which tuples are ahead. None: that of tuples
+    session: None: a session of its own. clock: says which tuples are ahead. None: that of tuples
     that are read now.
     """
 
@@ -284,13 +68,15 @@ class Router:
         session: Session | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.plans = InForce(settings, partitioner, epoch=epoch)
+        self.plans = PlannedPartitioner(settings, partitioner, epoch=epoch)
+        """The partitioner under the plan in force."""
         self._query = settings.query
         self._max_skew = settings.max_skew
         self._clock = LiveClock(settings) if clock is None else clock
         self._parser = Parser(settings)
         self._routed = settings.routed_partitions
         self.session = Session(self._routed) if session is None else session
+        """Numbers the frames."""
         self._framer = Framer(settings, self.session)
         plan = AggregatePlan.of(settings.query)
         self._timed, self._frame_schema = plan.timed, plan.frame_schema
@@ -314,12 +100,11 @@ class Router:
         """Tell the workers everything once more, after a rebalance or an aborted transaction."""
         self._announced_panes.clear()
 
-    def route(self, slices: Sequence[Slice], states: dict[int, PartitionState]) -> Routed:
+    def route(self, slices: Sequence[Slice], states: Mapping[int, PartitionState]) -> Routed:
         """Frames and rejections of a block, in the order of its slices.
 
-        states: the state of every partition that the instance owns. This dict is not changed. Raises
-        RegistryAway before anything has changed, and ProtocolError if records of a slice were lost or counted
-        twice.
+        states: the state of every partition that the instance owns. Raises RegistryAway before anything has changed, and
+        ProtocolError if records of a slice were lost or counted twice.
         """
         pieces = self.pieces(slices, states)
         tuples = [piece.tuples for piece in pieces if piece.tuples is not None]
@@ -380,7 +165,7 @@ class Router:
         return Routed(packed, pieces, after, sent)
 
     def judge(
-        self, slices: Sequence[Slice], states: dict[int, PartitionState]
+        self, slices: Sequence[Slice], states: Mapping[int, PartitionState]
     ) -> tuple[dict[int, PartitionState], list[Rejections], int]:
         """The state after each of these slices, what was rejected, and how many tuples would be routed.
 
@@ -393,7 +178,7 @@ class Router:
             sum(len(piece.tuples.times) for piece in pieces if piece.tuples is not None),
         )
 
-    def punctuate(self, states: dict[int, PartitionState]) -> list[tuple[int, bytes]]:
+    def punctuate(self, states: Mapping[int, PartitionState]) -> list[tuple[int, bytes]]:
         """Frames without tuples, which tell every worker the marks.
 
         An empty list if there is nothing to tell.
@@ -406,7 +191,7 @@ class Router:
         return self._framer.pack(self._no_shares(), records(0, OFFSETS), marks)
 
     def begin_stint(
-        self, states: dict[int, PartitionState], totals: Mapping[int, int], *, inputs: int
+        self, states: Mapping[int, PartitionState], totals: Mapping[int, int], *, inputs: int
     ) -> list[tuple[int, bytes]]:
         """The first frames of a stint, one for every worker, even if no mark has moved.
 
@@ -422,10 +207,10 @@ class Router:
         frames = self._framer.pack(
             self._no_shares(), records(0, OFFSETS), marks, totals=records_of(sorted(known.items()), TOTAL)
         )
-        self.session.stint = Stint.WRITTEN
+        self.session.stint_written()
         return frames
 
-    def take_in(self, states: dict[int, PartitionState], *, inputs: int) -> list[tuple[int, bytes]]:
+    def take_in(self, states: Mapping[int, PartitionState], *, inputs: int) -> list[tuple[int, bytes]]:
         """Frames without tuples for every worker, which tell that there are more input partitions from now on.
 
         Only these frames say so before the next stint: if their transaction is aborted, nothing is taken in.
@@ -438,7 +223,7 @@ class Router:
         self._framer.inputs = before
         return frames
 
-    def _to_tell(self, states: dict[int, PartitionState]) -> Rows:
+    def _to_tell(self, states: Mapping[int, PartitionState]) -> Rows:
         """A record `TOLD` for every partition if the slowest has passed a pane, else none."""
         nothing = records(0, TOLD)
         if not states:
@@ -450,14 +235,14 @@ class Router:
             return nothing
         return self._tell(states)
 
-    def _tell(self, states: dict[int, PartitionState]) -> Rows:
+    def _tell(self, states: Mapping[int, PartitionState]) -> Rows:
         """A record `TOLD` for every partition."""
         self._announced_panes = self._closed(states)
         return records_of(
             [(p, state.mark(self._query), state.offset) for p, state in sorted(states.items())], TOLD
         )
 
-    def _closed(self, states: dict[int, PartitionState]) -> dict[int, int]:
+    def _closed(self, states: Mapping[int, PartitionState]) -> dict[int, int]:
         """By partition, the pane before which its mark has closed all panes."""
         slide = self._query.slide_ms
         return {p: int(panes_closed_by(state.mark(self._query), slide)) for p, state in states.items()}
@@ -589,9 +374,11 @@ class Router:
         """As `_assigned`, for tuples in order of event time."""
         workers, stretches = [], []
         for stretch in self.plans.stretches(times):
-            of_stretch = None if costs is None else costs[stretch]
-            workers.append(self.plans.partitioner.assign(hashes[stretch], times[stretch], of_stretch))
-            stretches.append(Stretch(epoch=self.plans.epoch))
+            # Assigned before the next stretch is asked for, because the partitioner is rescaled then.
+            tuples = stretch.tuples
+            of_stretch = None if costs is None else costs[tuples]
+            workers.append(stretch.partitioner.assign(hashes[tuples], times[tuples], of_stretch))
+            stretches.append(Stretch(epoch=stretch.epoch))
         cells = [mine * len(stretches) + number for number, mine in enumerate(workers)]
         return (np.concatenate(cells) if len(cells) > 1 else workers[0]), tuple(stretches)
 

@@ -33,14 +33,24 @@ class Stint(Enum):
 class Session:
     """Numbers the frames of one run, and knows how far its stint is. The sink says how each transaction ended.
 
-    routed: number of routed partitions. number: random and above 0, given in tests only.
+    routed: number of routed partitions.
     """
 
     def __init__(self, routed: int, *, number: int | None = None) -> None:
         self.number = secrets.randbelow(_MOST) + 1 if number is None else number
+        """Number of the session, above 0. It is random, but for tests."""
         self.stint = Stint.DUE
+        """Where the frames are that begin the present stint."""
         self._next = [0] * routed
         self._next_committed = [0] * routed
+
+    def owe_stint(self) -> None:
+        """Input partitions were assigned or given up: the frames that begin a stint are to be written."""
+        self.stint = Stint.DUE
+
+    def stint_written(self) -> None:
+        """The frames that begin the stint stand in the open transaction."""
+        self.stint = Stint.WRITTEN
 
     def next(self, worker: int) -> int:
         """Number of the next frame for this worker."""

@@ -25,16 +25,14 @@ _MOST_CELLS_OF_A_BLOCK = 1 << 15
 
 
 class PaneLoads(NamedTuple):
-    """The loads of a block by pane.
-
-    panes: the panes that have tuples, ascending. loads: sum of the costs of tuples by pane and worker, shape (panes,
-    workers). Both are empty if the block has no tuples, or if it spans so many panes that they were not
-    counted. last: the last pane of the block, None if the block has no tuples.
-    """
+    """The loads of a block by pane. There are none if the block has no tuples, or too many panes to be counted."""
 
     panes: Int64s
+    """The panes that have tuples, ascending, shape (panes,)."""
     loads: Int64s
+    """Sum of the costs of the tuples by pane and worker, shape (panes, workers)."""
     last: int | None
+    """The last pane of the block. None if the block has no tuples."""
 
 
 def sums(costs: Int64s | None, places: npt.NDArray[np.integer[Any]], *, size: int) -> Int64s:
@@ -75,10 +73,7 @@ class _Pane:
 
 
 class WindowLoads:
-    """Loads of the panes whose windows are not all closed.
-
-    last: (end in ms, imbalance) of the newest closed window. None if that window is not known as a whole.
-    """
+    """Loads of the panes whose windows are not all closed."""
 
     def __init__(self, query: Query) -> None:
         self._query = query
@@ -87,6 +82,7 @@ class WindowLoads:
         self._known_from: int | None = None
         self._newest_pane: int | None = None
         self.last: tuple[int, float] | None = None
+        """(end in ms, imbalance) of the newest closed window. None if that window is not known as a whole."""
 
     def note(self, block: PaneLoads, *, workers: int) -> None:
         """Count the tuples of a block. workers: number of workers in use."""

@@ -37,7 +37,7 @@ _CLOSE_SECONDS = 5.0
 
 
 class Follower(Protocol):
-    """The plan topic, as `topics.query.plans.PlanFollower` reads it."""
+    """The plan topic, as `topics.query.plan_topic.PlanFollower` reads it."""
 
     def all_so_far(self) -> list[Plan]:
         """The plans that the topic held at the start."""

@@ -1,7 +1,7 @@
 """The sinks by name.
 
-A new sink of evenflow is one file here and its name in `BUILT_IN_SINKS` (evenflow/settings/model.py). Any other name
-is a sink of the user's own: an entry point of the group `evenflow.sinks`, or `module:SINK`.
+A new sink of evenflow is one file here and a line in `BUILT_IN_SINKS` (evenflow/settings/sections/result_sinks.py). Any
+other name is a sink of the user's own: an entry point of the group `evenflow.sinks`, or `module:SINK`.
 """
 
 from __future__ import annotations

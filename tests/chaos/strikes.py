@@ -11,7 +11,7 @@ from pathlib import Path
 
 from confluent_kafka import TopicPartition
 
-from partitioner_service.plans import publish
+from partitioner_service.plans_by_hand import publish
 from tests.chaos.course import ON_SMALL_DISKS, Strike
 from tests.chaos.processes import java_of, python_workers
 from tests.chaos.world import STAGES, World

@@ -133,12 +133,12 @@ def by_anybody(written: Any) -> Any:
     """The owner of any partition takes added ones in, as if it owned the slowest one."""
 
     def by_anybody(self: Any) -> Any:
-        own = self._source.states
-        self._source.states = Everything(own)
+        own = self._source._states
+        self._source._states = Everything(own)
         try:
             return written(self) if own else {}
         finally:
-            self._source.states = own
+            self._source._states = own
 
     return by_anybody
 

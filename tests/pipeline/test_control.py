@@ -25,7 +25,7 @@ from tests.pipeline.routed import create_topics, records
 from tests.pipeline.spark_stream import start
 from tests.unit.controller.parts import batch, partitioner, settings_of
 from topics import clients
-from topics.query.plans import Fenced, PlanWriter, read_plans
+from topics.query.plan_topic import Fenced, PlanWriter, read_plans
 
 pytestmark = pytest.mark.pipeline
 

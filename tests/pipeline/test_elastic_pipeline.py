@@ -25,7 +25,7 @@ from tests.pipeline.end_to_end import (
 )
 from tests.pipeline.planes import start_thread
 from tests.pipeline.routed import records
-from topics.query.plans import read_plans
+from topics.query.plan_topic import read_plans
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.long, pytest.mark.timeout(280)]
 

@@ -21,7 +21,7 @@ from spark_consumers.application import run
 from tests.patience import PATIENCE
 from tests.pipeline.spark_stream import INTEGERS, Stream, make_settings, results, telemetry, told
 from tests.pipeline.standalone import standalone
-from topics.query.plans import PlanWriter
+from topics.query.plan_topic import PlanWriter
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(900)]
 _PATIENCE = 240.0 * PATIENCE

@@ -15,7 +15,7 @@ from evenflow.plans import Plan
 from evenflow.settings import Settings
 from evenflow.windows import END_MARK
 from partitioner_service.kafka.committed_state import all_states
-from partitioner_service.plans import publish
+from partitioner_service.plans_by_hand import publish
 from tests.pipeline.planes import run, some_rows, start_instance, total, wait_until
 from tests.pipeline.routed import (
     create_topics,

@@ -14,7 +14,7 @@ from partitioner_service.kafka.committed_state import all_states
 from partitioner_service.kafka.sink import CommitAborted, Sink
 from partitioner_service.plane.data_plane import DataPlane
 from partitioner_service.plane.loop import Loop
-from partitioner_service.plans import publish
+from partitioner_service.plans_by_hand import publish
 from tests.pipeline.planes import (
     began,
     parts_of,

@@ -16,15 +16,15 @@ from evenflow.errors import IncompatibleStateError
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.telemetry import DecisionRecord
 from partitioner_service.plane.data_plane import DataPlane
-from partitioner_service.plans import publish
+from partitioner_service.plans_by_hand import publish
 from tests.pipeline.end_to_end import as_toml
 from tests.pipeline.planes import some_rows, start_thread, wait_until
 from tests.pipeline.routed import create_topics, make_settings, write
 from topics import clients
 from topics.query.audit import read_entries, who
-from topics.query.plans import read_plans
+from topics.query.plan_topic import read_plans
 from workbench.alive import look
-from workbench.plan_in_force import in_force, refuse_beside_a_controller
+from workbench.applied_plans import applied_plans, refuse_beside_a_controller
 
 pytestmark = pytest.mark.pipeline
 
@@ -143,7 +143,7 @@ def test_a_controller_that_stops_says_which_plan_stays_in_force(
         "stopped: the plan of epoch 1 with 6 workers stays in force; `evenflow plan --clear` gives `workers` its "
         "meaning back"
     )
-    assert in_force(settings).current == plan
+    assert applied_plans(settings).current == plan
     assert read_plans(settings) == [plan]
 
 

@@ -12,16 +12,16 @@ from evenflow.plans import Plan
 from evenflow.settings import Settings
 from evenflow.twostep import Layout, combine_task, reduce
 from evenflow.wire import decode_frame
-from partitioner_service import plans
+from partitioner_service import plans_by_hand
 from partitioner_service.begin.prepare import prepare
 from partitioner_service.kafka.committed_state import all_states
 from partitioner_service.plane.data_plane import DataPlane
-from partitioner_service.plans import publish
+from partitioner_service.plans_by_hand import publish
 from tests.pipeline.planes import began, some_rows, start_thread, telemetry, total, wait_until
 from tests.pipeline.routed import create_topics, make_settings, read_routed, records, write, write_end
 from tests.unit.twostep.pipe import Dict
 from topics import admin
-from topics.query.plans import Plans, PlanWriter, read_plans
+from topics.query.plan_topic import PlanRecords, PlanWriter, read_plans
 from topics.state import TopicSpec
 
 pytestmark = pytest.mark.pipeline
@@ -146,15 +146,15 @@ def test_a_plan_by_hand_that_another_writer_overtook_is_published_as_the_next_on
     ours, theirs = Plan(epoch=1, p=3, r=1), iter([Plan(epoch=2, p=2, r=1)])
     controller.write(ours)
     wait_until(lambda: read_plans(settings) == [ours])
-    real = plans._last_epoch
+    real = plans_by_hand._last_epoch
 
-    def overtaken(settings: Settings, reading: Plans) -> int:
+    def overtaken(settings: Settings, reading: PlanRecords) -> int:
         epoch = real(settings, reading)
         for plan in theirs:
             controller.write(plan)
         return epoch
 
-    monkeypatch.setattr(plans, "_last_epoch", overtaken)
+    monkeypatch.setattr(plans_by_hand, "_last_epoch", overtaken)
     published = publish(settings, workers=1)
     assert (published.epoch, published.p) == (3, 1)
     assert [plan.epoch for plan in read_plans(settings)] == [1, 2, 2, 3]

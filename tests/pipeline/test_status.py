@@ -19,7 +19,7 @@ from partitioner_service.begin.prepare import prepare
 from partitioner_service.kafka.committed_state import all_states
 from partitioner_service.kafka.sink import REASON
 from partitioner_service.plane.data_plane import DataPlane
-from partitioner_service.plans import publish
+from partitioner_service.plans_by_hand import publish
 from tests.hostile import BYTES
 from tests.pipeline.end_to_end import as_toml
 from tests.pipeline.planes import run, some_rows, start_thread, total, wait_until

@@ -159,7 +159,11 @@ PLACES = {
             "partitioner_service/reading",
             "workbench",
         ),
-        "of a block": ("partitioner_service/routing/framing.py", "partitioner_service/routing/router.py"),
+        "of a block": (
+            "partitioner_service/routing/framing.py",
+            "partitioner_service/routing/pieces.py",
+            "partitioner_service/routing/router.py",
+        ),
         "of a grid": ("evenflow/queries", "evenflow/sources", "producers/profiles.py"),
         "of a sweep": ("evenflow/commands/sweep.py", "evenflow/sweep"),
     },

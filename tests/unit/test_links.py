@@ -35,6 +35,27 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
     assert not broken
 
 
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_a_page_about_the_code_names_files_that_exist(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|toml|json|md|csv|sha256))`", text)
+    assert [path for path in named if not path.startswith("build/") and not (ROOT / path).exists()] == []
+
+
+def test_what_is_looked_for_is_where_the_table_says() -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    table = page.partition("## Where is it?")[2].partition("\n## ")[0]
+    # "`name` and `other` in `path/file.py`"
+    places = re.findall(r"((?:`\w+`(?: and )?)+) in `([\w/]+\.py)`", table)
+    assert len(places) >= 6
+    for names, path in places:
+        code = (ROOT / path).read_text(encoding="utf-8")
+        for name in re.findall(r"\w+", names.replace(" and ", " ")):
+            assert re.search(rf"^\s*(?:def |class )?{name}\b", code, flags=re.MULTILINE), (
+                f"{path} has no {name}"
+            )
+
+
 def test_the_index_names_every_page() -> None:
     index = (ROOT / "docs/README.md").read_text(encoding="utf-8")
     linked = {(ROOT / "docs" / link.partition("#")[0]).resolve() for link in LINK.findall(index)}

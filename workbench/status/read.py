@@ -27,7 +27,7 @@ from spark_consumers.checkpoints.results_note import begun_at
 from spark_consumers.sinks import sink_of
 from topics.admin import describe, topic_names
 from topics.certificates import ending_soon
-from topics.query.plans import plan_in
+from topics.query.plan_topic import plan_in
 from topics.query.record import read_beginning, with_lookup_content
 from topics.query.settled import missing_input
 from topics.reader import read_newest
@@ -181,7 +181,7 @@ def _windows(settings: Settings, partitions: tuple[PartitionFacts, ...]) -> Wind
     try:
         written = newest_written(settings) if looked else None
     except EvenflowError:
-        if settings.results.sink != "postgres":
+        if not settings.results.on_server:
             raise
         looked, written = False, None  # the server does not answer: `losses` says so
     return windows_of(settings.query, partitions, written, looked=looked)

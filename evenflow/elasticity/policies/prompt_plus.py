@@ -42,7 +42,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator, model_validator
 
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
-from evenflow.elasticity.policy import Cause, Count, Decision, InForce, Options, Policy, restored
+from evenflow.elasticity.policy import Cause, Count, Decision, Options, ParallelismAt, Policy, restored
 from evenflow.elasticity.recommended import whole_above
 
 OVERLOAD, STABLE, UNDER_USED = 3, 2, 1
@@ -116,7 +116,7 @@ class _PromptPlusMemory(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
-    last: InForce | None = None
+    last: ParallelismAt | None = None
     """What was in force at the newest observation."""
     batches: list[_Batch] = Field(default_factory=list, max_length=200)
     """Consecutive micro-batches, newest last, at most 2d."""
@@ -131,7 +131,7 @@ class _PromptPlusMemory(BaseModel):
 
     # In a snapshot, a policy that has seen nothing has an empty list for `last`.
     @field_serializer("last")
-    def _saved(self, last: InForce | None) -> list[int]:
+    def _saved(self, last: ParallelismAt | None) -> list[int]:
         return list(last or ())
 
     @field_validator("last", mode="before")
@@ -187,7 +187,7 @@ class PromptPlus(Policy):
         # A plan has taken effect, ours or one that someone else published. The grace period begins with it.
         if last and (last.p, last.r) != (observation.p, observation.r):
             self._acted(1 if observation.p + observation.r > last.p + last.r else -1)
-        memory.last = InForce.at(observation)
+        memory.last = ParallelismAt.of(observation)
         counts = not (observation.stale or observation.starting)
         rate, keys = (
             value if known(value) and counts else None for value in (observation.rate, observation.keys)

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from evenflow.elasticity.observation import Observation
-from evenflow.elasticity.policy import Decision, InForce, Options, Policy, restored
+from evenflow.elasticity.policy import Decision, Options, ParallelismAt, Policy, restored
 from evenflow.elasticity.recommended import Recommended, cause_of, steps_in, whole_above
 
 _MOST_KEPT = 1_000
@@ -70,7 +70,7 @@ class _ThresholdMemory(BaseModel):
     """What was recommended for p, so that a short lull scales nothing in."""
     r: Recommended = Field(default_factory=Recommended)
     """What was recommended for r."""
-    in_force: list[InForce] = Field(default_factory=list, max_length=_MOST_KEPT)
+    in_force: list[ParallelismAt] = Field(default_factory=list, max_length=_MOST_KEPT)
     """The numbers in force at each observation in the last `up_period_s`."""
 
 
@@ -131,7 +131,7 @@ class Threshold(Policy):
         since = observation.step - steps_in(self.options.up_period_s, observation)
         recent = [entry for entry in memory.in_force if since < entry.step < observation.step]
         # This observation is always in, so there is a least number even with a period of 0.
-        memory.in_force = [*recent, InForce.at(observation)][-_MOST_KEPT:]
+        memory.in_force = [*recent, ParallelismAt.of(observation)][-_MOST_KEPT:]
 
     def _state(self) -> dict[str, Any]:
         return self._memory.model_dump()

@@ -26,7 +26,7 @@ from papers.paper_000.batches.rates import (
 )
 from papers.paper_000.grid import SLIDES
 from papers.pictures.charts import Emphasis, curves, heights, ranges
-from papers.plan import Plan
+from papers.run_plan import RunPlan
 from papers.store import SectionFigures
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _DRAWN = ("hashing", "shuffle", "pkg", "cam", "cm", "prompt", "dalton-batch", "e
 _EMPHASIS = Emphasis("dalton-batch", ("hashing", "shuffle", "prompt", "evenflow"))
 
 
-def text(figures: SectionFigures, plan: Plan) -> list[str]:
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and the tables of figures 8 and 9b."""
     tweets = ", ".join(f"{name} ({keys:,} keys, Zipf {zipf:g})" for name, (keys, zipf) in TWEETS.items())
     lines = [
@@ -123,7 +123,7 @@ def text(figures: SectionFigures, plan: Plan) -> list[str]:
     ]
 
 
-def pictures(figures: SectionFigures, plan: Plan) -> dict[str, altair.TopLevelMixin]:
+def pictures(figures: SectionFigures, plan: RunPlan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     if not all(batch_cell(plan, *at) in figures for at in product(SCALED, PLACES, _DRAWN)):
         return {}

@@ -23,7 +23,7 @@ from papers.paper_000.batches.rates import (
     turns_cell,
 )
 from papers.paper_000.grid import CAM
-from papers.plan import Cell, Plan
+from papers.run_plan import Cell, RunPlan
 from papers.store import SectionFigures
 
 BEST_CAM = "cAM"
@@ -42,17 +42,17 @@ def _rates(
     return rates
 
 
-def _cells(plan: Plan, stream: str, places: int) -> dict[str, Cell]:
+def _cells(plan: RunPlan, stream: str, places: int) -> dict[str, Cell]:
     return {rule: batch_cell(plan, stream, places, rule) for rule in BATCH_RULES}
 
 
 def _at(
-    figures: SectionFigures, plan: Plan, stream: str, places: int, rules: Sequence[str]
+    figures: SectionFigures, plan: RunPlan, stream: str, places: int, rules: Sequence[str]
 ) -> dict[str, list[float]]:
     return _rates(figures, _cells(plan, stream, places), rules)
 
 
-def _turns(figures: SectionFigures, plan: Plan, rules: Sequence[str], name: str) -> dict[str, list[float]]:
+def _turns(figures: SectionFigures, plan: RunPlan, rules: Sequence[str], name: str) -> dict[str, list[float]]:
     return _rates(figures, {rule: turns_cell(plan, rule) for rule in BATCH_RULES}, rules, name)
 
 
@@ -64,7 +64,7 @@ def _listed(times: Mapping[str, float]) -> str:
     return ", ".join(f"{rule} {factor:.2f}" for rule, factor in times.items())
 
 
-def _scales(figures: SectionFigures, plan: Plan) -> Outcome:
+def _scales(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in SCALED:
         few, many = (median(_at(figures, plan, stream, n, (OURS,))[OURS]) for n in (min(PLACES), MOST))
@@ -73,7 +73,7 @@ def _scales(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"rate with 64 places over rate with 8: {', '.join(phrases)}", tuple(checks))
 
 
-def _like_hashing(figures: SectionFigures, plan: Plan) -> Outcome:
+def _like_hashing(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for places in PLACES:
         at = _at(figures, plan, FLAT, places, (OURS, "hashing"))
@@ -82,7 +82,7 @@ def _like_hashing(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"times hashing's rate: {', '.join(phrases)}", tuple(checks))
 
 
-def _ahead(figures: SectionFigures, plan: Plan, factor: float | None = None) -> Outcome:
+def _ahead(figures: SectionFigures, plan: RunPlan, factor: float | None = None) -> Outcome:
     checks, phrases = [], []
     for places in PLACES:
         at = _at(figures, plan, SKEWED, places, (OURS, *OTHERS))
@@ -95,11 +95,11 @@ def _ahead(figures: SectionFigures, plan: Plan, factor: float | None = None) -> 
     return Outcome(f"{SKEWED}, times the rate of: {'; '.join(phrases)}", tuple(checks))
 
 
-def _ahead_by(figures: SectionFigures, plan: Plan) -> Outcome:
+def _ahead_by(figures: SectionFigures, plan: RunPlan) -> Outcome:
     return _ahead(figures, plan, 1.6)
 
 
-def _whole_keys_do_not_scale(figures: SectionFigures, plan: Plan) -> Outcome:
+def _whole_keys_do_not_scale(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for rule in ("hashing", BEST_CAM):
         few, many = (median(_at(figures, plan, SKEWED, n, (rule,))[rule]) for n in (min(PLACES), MOST))
@@ -108,7 +108,7 @@ def _whole_keys_do_not_scale(figures: SectionFigures, plan: Plan) -> Outcome:
     return Outcome(f"{SKEWED}, rate with 64 places over rate with 8: {', '.join(phrases)}", tuple(checks))
 
 
-def _skewed_turns(figures: SectionFigures, plan: Plan, factor: float | None = None) -> Outcome:
+def _skewed_turns(figures: SectionFigures, plan: RunPlan, factor: float | None = None) -> Outcome:
     at = _turns(figures, plan, (OURS, *OTHERS), "skewed")
     ours = at.pop(OURS)
     times = _times(ours, at)
@@ -116,23 +116,23 @@ def _skewed_turns(figures: SectionFigures, plan: Plan, factor: float | None = No
     return Outcome(f"times the rate of: {_listed(times)}", tuple(checks))
 
 
-def _skewed_turns_by(figures: SectionFigures, plan: Plan) -> Outcome:
+def _skewed_turns_by(figures: SectionFigures, plan: RunPlan) -> Outcome:
     return _skewed_turns(figures, plan, 1.1)
 
 
-def _flat_turns(figures: SectionFigures, plan: Plan) -> Outcome:
+def _flat_turns(figures: SectionFigures, plan: RunPlan) -> Outcome:
     at = _turns(figures, plan, (OURS, "hashing"), "flat")
     shown = f"{number(median(at[OURS]))}, hashing {number(median(at['hashing']))}"
     return Outcome(f"million tuples/s: {shown}", (no_higher(at["hashing"], at[OURS]),))
 
 
-def _by_batch(figures: SectionFigures, plan: Plan) -> Outcome:
+def _by_batch(figures: SectionFigures, plan: RunPlan) -> Outcome:
     at = _turns(figures, plan, (OURS, BY_BATCH), "skewed")
     times = median(at[BY_BATCH]) / median(at[OURS])
     return Outcome(f"{times:.2f} times Dalton's rate", (lower(at[OURS], at[BY_BATCH]),))
 
 
-def _evenflow(figures: SectionFigures, plan: Plan) -> Outcome:
+def _evenflow(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     settings = [*product(SCALED, PLACES), *((name, MOST) for name in streams(plan) if name not in SCALED)]
     for stream, places in settings:

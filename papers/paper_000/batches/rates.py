@@ -21,8 +21,8 @@ from papers.drawn_streams import TPCH_PARTS, TURNS
 from papers.kept_costs import kept_costs
 from papers.paper_000.grid import CAM, NAME, SLIDES
 from papers.paper_000.replay import shortest_slide
-from papers.plan import LEAST_SEEDS, Cell, Opened, Plan, Stream
 from papers.routing import circling, renamed
+from papers.run_plan import LEAST_SEEDS, Cell, Opened, RunPlan, Stream
 from papers.store import Values
 
 PLACES = {8: 1, 16: 2, 32: 4, 64: 8}
@@ -58,12 +58,12 @@ BATCH_RULES = (
 )
 
 
-def batch_tuples(plan: Plan) -> int:
+def batch_tuples(plan: RunPlan) -> int:
     """Tuples of a batch."""
     return plan.pick(10_000, 100)
 
 
-def streams(plan: Plan) -> dict[str, Stream]:
+def streams(plan: RunPlan) -> dict[str, Stream]:
     """What is read in a circle, by name."""
     most, keys = plan.pick(1_000_000, 20_000), plan.pick(100_000, 2_000)
     return {
@@ -78,23 +78,23 @@ def streams(plan: Plan) -> dict[str, Stream]:
     }
 
 
-def batch_cell(plan: Plan, stream: str, places: int, rule: str) -> Cell:
+def batch_cell(plan: RunPlan, stream: str, places: int, rule: str) -> Cell:
     """Figure 8."""
     return Cell(NAME, f"micro-batches, costs {kept_costs().mark}", streams(plan)[stream], places, rule)
 
 
-def tasks_cell(plan: Plan, stream: str, rule: str) -> Cell:
+def tasks_cell(plan: RunPlan, stream: str, rule: str) -> Cell:
     """How even the tasks of figure 8 are, with the most places."""
     return Cell(NAME, f"tasks of micro-batches, costs {kept_costs().mark}", streams(plan)[stream], MOST, rule)
 
 
-def turns_cell(plan: Plan, rule: str) -> Cell:
+def turns_cell(plan: RunPlan, rule: str) -> Cell:
     """Figure 9b."""
     stream = Stream("by-turns", TURNS * PERIOD * batch_tuples(plan), plan.pick(100_000, 500))
     return Cell(NAME, f"micro-batches by turns, costs {kept_costs().mark}", stream, MOST, rule)
 
 
-def cells(plan: Plan) -> list[Cell]:
+def cells(plan: RunPlan) -> list[Cell]:
     """Figure 8 with all places, the other streams with 64, and figure 9b."""
     settings = [(name, places) for name, places in product(SCALED, PLACES)]
     settings += [(name, MOST) for name in streams(plan) if name not in SCALED]
@@ -105,7 +105,7 @@ def cells(plan: Plan) -> list[Cell]:
     ]
 
 
-def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
+def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     """One value per seed, in million tuples a second.
 
     rate: of all batches that count. combiners: the same if reducers took no time. skewed, flat: of figure 9b, the lowest
@@ -134,7 +134,7 @@ def measure(cell: Cell, opened: Opened, plan: Plan) -> Values:
     return values
 
 
-def _tasks(cell: Cell, opened: Opened, plan: Plan) -> Values:
+def _tasks(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     pool, size = opened.at(), batch_tuples(plan)
     values: Values = {"maps": [], "reduces": [], "took": []}
     for seed in plan.seeds:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from evenflow.grammar.column_types import ANY_VALUE
 from evenflow.numeric.arrays import Bools, Float64s, Int32s, Int64s, UInt8s
+from partitioner_service.reading.cells.faults import NO_VALUE, Faults
 from partitioner_service.reading.cells.payloads import Payloads
 
 ABSENT, NULL, VALUE, LONG, ESCAPED = range(5)
@@ -81,7 +82,7 @@ class Cells(NamedTuple):
 
 @dataclass
 class Block:
-    """Records one after the other.
+    """Records one after the other, and what is wrong with them so far.
 
     Each record has a line feed behind it, so a look at the byte behind a record is never past the end of the
     block.
@@ -93,12 +94,42 @@ class Block:
     """Record n is data[begins[n] : begins[n + 1] - 1]. Shape (n + 1,)."""
     missing: Bools | None
     """For each record, whether it has no value. None means that every record has one."""
+    faults: Faults
+    """The faults of the records. Whoever finds one notes it here."""
 
     @classmethod
     def of(cls, values: Sequence[bytes | None]) -> Block:
-        """The block of these records. A record without a value is empty in it."""
+        """The block of these records. A record without a value is empty in it, and a fault."""
         payloads = Payloads.of(values).compact()
-        return cls(payloads.data if len(payloads) else _NOTHING, payloads.begins, payloads.missing)
+        data = payloads.data if len(payloads) else _NOTHING
+        return cls(
+            data, payloads.begins, payloads.missing, _first_faults(payloads.missing, rows=len(payloads))
+        )
+
+    @classmethod
+    def laid_out(cls, data: UInt8s, begins: Int64s) -> Block:
+        """The block of records that stand in these bytes. data, begins: as of the fields."""
+        return cls(data, begins, None, Faults.none(len(begins) - 1))
+
+    @classmethod
+    def unread(cls, rows: int) -> Block:
+        """A block of so many records of which nothing is read: it has none of their bytes."""
+        return cls(_NOTHING, np.zeros(1, np.int64), None, Faults.none(rows))
+
+    @property
+    def rows(self) -> int:
+        """Number of records."""
+        return len(self.faults.codes)
+
+    def afresh(self) -> Block:
+        """The same records, with no other fault than that a value is missing. What is noted in one of the two is not in the
+        other.
+        """
+        return replace(self, faults=_first_faults(self.missing, rows=self.rows))
+
+    def copied(self) -> Block:
+        """The same records with the same faults. What is noted in one of the two is not in the other."""
+        return replace(self, faults=self.faults.copied())
 
     def append(self, text: UInt8s) -> int:
         """Put text behind the records, for cells whose text stands in no record.
@@ -115,3 +146,10 @@ class Block:
     def longest(self) -> int:
         """Number of bytes of the longest record."""
         return int(np.diff(self.begins).max(initial=1)) - 1
+
+
+def _first_faults(missing: Bools | None, *, rows: int) -> Faults:
+    faults = Faults.none(rows)
+    if missing is not None:
+        faults.note(missing, NO_VALUE)
+    return faults

@@ -30,7 +30,8 @@ from partitioner_service.reading.cells.characters import (
     is_digit,
     spells,
 )
-from partitioner_service.reading.cells.reasons import NOT_WHOLE, OTHER_TYPE_TEXT, TOO_LARGE, Faults
+from partitioner_service.reading.cells.faults import Faults
+from partitioner_service.reading.cells.reasons import NOT_WHOLE, OTHER_TYPE_TEXT, TOO_LARGE
 from partitioner_service.reading.cells.strings import CSV, PLAIN, hexadecimal, texts
 
 EXACT_FLOAT = 15

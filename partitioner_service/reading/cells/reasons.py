@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.grammar.column_types import ANY_VALUE, decimal_scale
 from evenflow.grammar.explosion import MOST_ELEMENTS
 from evenflow.limits import KEY_BYTES, REPEATED_BYTES, VALUE_BYTES
-from evenflow.numeric.arrays import Bools, Int64s, UInt8s
+from evenflow.numeric.arrays import Bools, Int64s
 from partitioner_service.reading.cells.cells import Block, Cells
+from partitioner_service.reading.cells.faults import NO_VALUE, Faults
 from partitioner_service.reading.cells.strings import shown
 
-NO_VALUE, NO_OBJECT, NO_JSON, CUT_OFF, HALF_PAIR, MORE_JSON, TWICE = range(1, 8)
+NO_OBJECT, NO_JSON, CUT_OFF, HALF_PAIR, MORE_JSON, TWICE = range(NO_VALUE + 1, 8)
 OTHER_TYPE_TEXT, OTHER_TYPE_NUMBER, OTHER_TYPE_TRUTH, OTHER_TYPE_NESTED, NOT_WHOLE, TOO_LARGE, NOT_FINITE = (
     range(8, 15)
 )
@@ -113,40 +112,6 @@ def reason_of(code: int) -> str:
     if code >= FIRST_LARGE:
         return LARGE
     return UNMATCHED if code >= NO_LOOKUP_KEY else UNREADABLE
-
-
-class Faults(NamedTuple):
-    """What is wrong with each record of a block.
-
-    The first fault of a record counts. All arrays have shape (n,).
-    """
-
-    codes: UInt8s
-    """0 for a record without a fault."""
-    columns: npt.NDArray[np.int16]
-    """The column of the faulty cell, or -1."""
-    at: Int64s
-    """A place in the record, or another number that the reason tells."""
-
-    @classmethod
-    def none(cls, rows: int) -> Faults:
-        """No faults yet, for so many records."""
-        return cls(np.zeros(rows, np.uint8), np.full(rows, -1, np.int16), np.zeros(rows, np.int64))
-
-    def copied(self) -> Faults:
-        """A copy. What is noted in one of the two is not in the other."""
-        return Faults(self.codes.copy(), self.columns.copy(), self.at.copy())
-
-    def note(self, wrong: Bools, code: int, *, column: int = -1, at: Int64s | None = None) -> None:
-        """Note a fault of these records. A record that already has a fault keeps it.
-
-        wrong: shape (n,). at: numbers that the reason tells, shape (n,).
-        """
-        rows = np.flatnonzero(wrong & (self.codes == 0))
-        self.codes[rows] = code
-        self.columns[rows] = column
-        if at is not None:
-            self.at[rows] = at[rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,15 +216,14 @@ class Explainer:
         self._most = {"most_key": f"{most[0]:,}", "most_values": f"{most[1]:,}"}
         self.places = {name: place for place, name in enumerate(types)}
 
-    def explain(
-        self, faults: Faults, block: Block, cells: Cells, *, notes: Mapping[int, str] = NO_NOTES
-    ) -> Bad:
+    def explain(self, block: Block, cells: Cells, *, notes: Mapping[int, str] = NO_NOTES) -> Bad:
         """The bad records of a block, with reasons in words.
 
-        notes: what the reason says of a number in `faults.at`, if it says more than the number.
+        notes: what the reason says of a number in `Faults.at`, if it says more than the number.
 
         Python's own work is per different reason. What is per record is vectorised.
         """
+        faults = block.faults
         rows = np.flatnonzero(faults.codes)
         if not len(rows):
             return Bad(rows, pa.array([], pa.binary()), rows, [], [])
@@ -268,7 +232,7 @@ class Explainer:
         groups, kinds = np.unique(codes << 16 | (columns + 1), return_inverse=True)
         templates = [self._template(int(group) >> 16, (int(group) & 0xFFFF) - 1) for group in groups]
         before, after = (pa.array([t[side] for t in templates], pa.binary()) for side in (0, 2))
-        parts = self._parts(templates, kinds, rows, faults, block, cells)
+        parts = self._parts(templates, kinds, rows, block, cells)
         parts = _with_notes(
             parts, np.array([part == b"note" for _, part, _ in templates])[kinds], rows, faults, notes
         )
@@ -293,15 +257,14 @@ class Explainer:
         templates: Sequence[tuple[bytes, bytes, bytes]],
         kinds: Int64s,
         rows: Int64s,
-        faults: Faults,
         block: Block,
         cells: Cells,
     ) -> pa.BinaryArray:
         """The part that differs from record to record, for each of these rows."""
         shows = np.array([part for _, part, _ in templates])[kinds]
-        parts = pa.array(faults.at[rows]).cast(pa.string()).cast(pa.binary())
+        parts = pa.array(block.faults.at[rows]).cast(pa.string()).cast(pa.binary())
         parts = pc.if_else(pa.array(shows == b"at"), parts, pa.scalar(b"", pa.binary()))
         is_text = shows == b"text"
         of_cells = rows[is_text]
-        texts = shown(block.data, cells, faults.columns[of_cells], of_cells)
+        texts = shown(block.data, cells, block.faults.columns[of_cells], of_cells)
         return pc.replace_with_mask(parts, pa.array(is_text), texts)

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.numeric.arrays import Int64s
-from partitioner_service.reading.cells.reasons import LARGE_KEY, LARGE_VALUES, Faults
+from partitioner_service.reading.cells.faults import Faults
+from partitioner_service.reading.cells.reasons import LARGE_KEY, LARGE_VALUES
 
 
 def byte_lengths(column: pa.Array) -> Int64s:

@@ -7,7 +7,6 @@ from typing import Protocol
 import numpy as np
 
 from partitioner_service.reading.cells.cells import ABSENT, Block, Cells
-from partitioner_service.reading.cells.reasons import Faults
 
 _ASIDE = 255
 """A code that no reason has: of records that are not to be read again."""
@@ -18,8 +17,8 @@ class Reader(Protocol):
 
     written: int
 
-    def read(self, block: Block, faults: Faults) -> Cells:
-        """Cells of the records without a fault. Notes the faults that are found."""
+    def read(self, block: Block) -> Cells:
+        """Cells of the records without a fault. Notes what is wrong with a record in `block.faults`."""
 
 
 class ReaderBeside:
@@ -33,16 +32,18 @@ class ReaderBeside:
         self._strict, self._both, self._first = strict, both, first
         self.written = strict.written
 
-    def read(self, block: Block, faults: Faults) -> Cells:
+    def read(self, block: Block) -> Cells:
         """As of `Reader`."""
-        tried = faults.copied()
-        cells = self._both.read(block, tried)
+        # One block for both readers, because a reader may put text behind its records.
+        faults, block.faults = block.faults, block.faults.copied()
+        cells = self._both.read(block)
+        tried, block.faults = block.faults, faults
         again = (tried.codes != 0) & (faults.codes == 0)
         if not again.any():
             return cells
         aside = (faults.codes == 0) & ~again
         faults.codes[aside] = _ASIDE
-        strict = self._strict.read(block, faults)
+        strict = self._strict.read(block)
         faults.codes[aside] = 0
         rows, first = np.flatnonzero(again), self._first
         cells.states[:first, rows] = strict.states[:, rows]

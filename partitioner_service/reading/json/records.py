@@ -9,7 +9,6 @@ import numpy as np
 from evenflow.numeric.arrays import Int64s, records
 from partitioner_service.reading.cells.cells import Block, Cells
 from partitioner_service.reading.cells.numbers import convert_long
-from partitioner_service.reading.cells.reasons import Faults
 from partitioner_service.reading.cells.strings import JSON
 from partitioner_service.reading.json.scan import FIELD, Columns, Reading, scan
 
@@ -25,10 +24,10 @@ class JsonReader:
     def __init__(self, paths: Sequence[tuple[str, ...]], kinds: Int64s) -> None:
         self._columns = columns_of(paths, kinds)
 
-    def read(self, block: Block, faults: Faults) -> Cells:
-        """Cells of the records without a fault. Notes the faults that are found."""
+    def read(self, block: Block) -> Cells:
+        """Cells of the records without a fault. Notes what is wrong with a record in `block.faults`."""
         columns = self._columns
-        cells = Cells.of(columns.kinds, len(faults.codes))
+        cells = Cells.of(columns.kinds, block.rows)
         objects = len(columns.tree)
         reading = Reading(
             data=block.data,
@@ -38,7 +37,7 @@ class JsonReader:
             last_rows=np.full(objects, -1, np.int64),
             around=np.empty(objects, np.int64),
         )
-        scan(reading, block.begins, faults)
+        scan(reading, block.begins, block.faults)
         convert_long(block.data, cells, columns.kinds)
         return cells
 

@@ -41,6 +41,7 @@ from partitioner_service.reading.cells.characters import (
     SMALL_N,
     SMALL_T,
 )
+from partitioner_service.reading.cells.faults import Faults
 from partitioner_service.reading.cells.numbers import EXACT_FLOAT, POWERS
 from partitioner_service.reading.cells.reasons import (
     CUT_OFF,
@@ -57,7 +58,6 @@ from partitioner_service.reading.cells.reasons import (
     OTHER_TYPE_TRUTH,
     TOO_LARGE,
     TWICE,
-    Faults,
 )
 from partitioner_service.reading.cells.strings import is_utf8, unescape
 from partitioner_service.reading.json.grammar import (

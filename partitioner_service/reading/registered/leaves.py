@@ -38,7 +38,6 @@ from partitioner_service.reading.cells.reasons import (
     OTHER_FORM,
     TIME_OUT,
     TOO_LARGE,
-    Faults,
 )
 from partitioner_service.reading.cells.strings import check_utf8
 from partitioner_service.reading.cells.times import MAX_TIME, far, from_seconds
@@ -113,8 +112,8 @@ class Filler:
     It notes a fault for a value that does not become such a cell.
     """
 
-    def __init__(self, block: Block, raw: Raw, cells: Cells, faults: Faults) -> None:
-        self._block, self._raw, self._cells, self._faults = block, raw, cells, faults
+    def __init__(self, block: Block, raw: Raw, cells: Cells) -> None:
+        self._block, self._raw, self._cells = block, raw, cells
 
     def fill(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
         """Fill the cells of a column in these rows, which must all come from this leaf.
@@ -198,9 +197,9 @@ class Filler:
             return
         if leaf is not None:
             self._write(column, rows, pa.array(self._numbers(column, leaf, rows), pa.string()))
-        wrong = np.zeros(len(self._faults.codes), np.bool_)
+        wrong = np.zeros(self._block.rows, np.bool_)
         wrong[rows] = True
-        self._faults.note(wrong, code, column=column.place, at=schemas)
+        self._block.faults.note(wrong, code, column=column.place, at=schemas)
         self._cells.states[column.place, rows] = 0
 
     def _numbers(self, column: Column, leaf: Leaf, rows: Int64s) -> list[str]:
@@ -238,7 +237,7 @@ class Filler:
 
     def check_text(self, column: Column) -> None:
         """Note a fault for every text of a column that is not UTF-8."""
-        self._faults.note(
+        self._block.faults.note(
             check_utf8(self._block.data, self._cells, column.place), NOT_UTF8, column=column.place
         )
 

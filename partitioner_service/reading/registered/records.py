@@ -14,13 +14,13 @@ import numpy as np
 from evenflow.numeric.arrays import Bools, Int64s, UInt8s
 from evenflow.settings import Settings
 from partitioner_service.reading.cells.cells import ANY, TEXT, Block, Cells
+from partitioner_service.reading.cells.faults import Faults
 from partitioner_service.reading.cells.reasons import (
     NO_MAGIC,
     NO_SCHEMA,
     NOT_DECODED,
     UNFIT_SCHEMA,
     WITHHELD,
-    Faults,
 )
 from partitioner_service.reading.cells.strings import PLAIN
 from partitioner_service.reading.registered import avro_scan, avro_schema, protobuf_scan, protobuf_schema
@@ -62,36 +62,36 @@ class RegisteredReader:
         self.withheld: dict[int, str] = {}
         self._programs: dict[tuple[int, tuple[int, ...]], Program | None] = {}
 
-    def read(self, block: Block, faults: Faults) -> Cells:
-        """Cells of the records without a fault. Notes the faults that are found.
+    def read(self, block: Block) -> Cells:
+        """Cells of the records without a fault. Notes what is wrong with a record in `block.faults`.
 
         Raises what `Schemas.of` raises, before any cell was read.
         """
         cells, raw = (
-            Cells.of(self._kinds, len(faults.codes)),
-            Raw.of(len(self._columns), len(faults.codes)),
+            Cells.of(self._kinds, block.rows),
+            Raw.of(len(self._columns), block.rows),
         )
         # `Cells.of` leaves these empty, and numbers set no text. A reason that shows a cell must not read
         # random memory.
         cells.begins[:], cells.lengths[:] = 0, 0
-        ids = self._ids(block, faults)
-        rows = np.flatnonzero(faults.codes == 0)
+        ids = self._ids(block)
+        rows = np.flatnonzero(block.faults.codes == 0)
         answers = self._schemas.of(np.unique(ids[rows]).tolist())
         self.withheld = {
             n: f"{n}: {answer.why}" for n, answer in answers.items() if isinstance(answer, Withheld)
         }
-        if _note_absent(faults, ids, answers):
-            rows = np.flatnonzero(faults.codes == 0)
+        if _note_absent(block.faults, ids, answers):
+            rows = np.flatnonzero(block.faults.codes == 0)
         starts = block.begins[:-1] + _PREFIX
-        filler = Filler(block, raw, cells, faults)
-        for (number, path), group in self._groups(block, ids, rows, starts, faults):
+        filler = Filler(block, raw, cells)
+        for (number, path), group in self._groups(block, ids, rows, starts):
             program = self._program(answers[number], number, path)
             if program is None:
-                _note(faults, group, UNFIT_SCHEMA, ids)
+                _note(block.faults, group, UNFIT_SCHEMA, ids)
                 continue
             failed = self._scan(block, group, starts, program, raw)
             if failed.any():
-                _note(faults, group[failed], NOT_DECODED, ids)
+                _note(block.faults, group[failed], NOT_DECODED, ids)
                 group = group[~failed]
             for column in self._columns:
                 leaves = raw.leaves[column.place, group]
@@ -102,19 +102,19 @@ class RegisteredReader:
                 filler.check_text(column)
         return cells
 
-    def _ids(self, block: Block, faults: Faults) -> Int64s:
+    def _ids(self, block: Block) -> Int64s:
         """The schema id of each record. A record without one is a fault."""
         begins, lengths = block.begins[:-1], np.diff(block.begins) - 1
         # Padded, so that the ids of short records at the end can be read before these records are refused.
         data = np.concatenate([block.data, np.zeros(_PREFIX, np.uint8)])
-        ids = np.zeros(len(faults.codes), np.int64)
+        ids = np.zeros(block.rows, np.int64)
         for place in range(1, _PREFIX):
             ids = ids << 8 | data[begins + place]
-        faults.note((lengths < _PREFIX) | (data[begins] != 0), NO_MAGIC)
+        block.faults.note((lengths < _PREFIX) | (data[begins] != 0), NO_MAGIC)
         return ids
 
     def _groups(
-        self, block: Block, ids: Int64s, rows: Int64s, starts: Int64s, faults: Faults
+        self, block: Block, ids: Int64s, rows: Int64s, starts: Int64s
     ) -> Sequence[tuple[tuple[int, tuple[int, ...]], Int64s]]:
         """Rows by schema and, for Protobuf, by message. `starts` moves behind the path of the message.
 
@@ -142,7 +142,7 @@ class RegisteredReader:
                 if path:
                     groups.append(((number, path), some))
                 else:
-                    _note(faults, some, NOT_DECODED, ids)
+                    _note(block.faults, some, NOT_DECODED, ids)
         return groups
 
     def _program(self, schema: Answer, number: int, path: tuple[int, ...]) -> Program | None:

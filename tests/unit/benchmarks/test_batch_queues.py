@@ -19,8 +19,8 @@ from papers.paper_000 import clustering
 from papers.paper_000.batches import rates as batch_rates
 from papers.paper_000.grid import CAM
 from papers.paper_001 import queue_grid, queue_rates
-from papers.plan import Stream, quick_plan
 from papers.routing import circling, renamed
+from papers.run_plan import Stream, quick_plan
 
 KEYS, MAPS, REDUCES = 6, 3, 2
 TASKS = Tasks(MAPS, REDUCES)

@@ -18,7 +18,7 @@ from papers import group_ahead
 from papers.group_ahead import grid, measuring
 from papers.group_ahead.loads import LOADS, SPIKE, SPIKES, drawn
 from papers.group_ahead.queue import WAYS, Course, Scheduling, Way, play, throughput
-from papers.plan import Opened, quick_plan
+from papers.run_plan import Opened, quick_plan
 from tests.examples import examples
 
 PLAN = quick_plan(Path(), 1)

@@ -14,7 +14,7 @@ from evenflow.training.learner import Training
 from papers.kept_costs import kept_costs
 from papers.partly import grid, measuring
 from papers.partly.claims import _reached
-from papers.plan import Opened, full_plan, quick_plan
+from papers.run_plan import Opened, full_plan, quick_plan
 from tests.examples import examples
 
 PLAN = full_plan(Path(), 1)

@@ -15,7 +15,7 @@ from papers.paper_002.formulas import formulas
 from papers.paper_004 import page as page_004
 from papers.paper_004.grid import data_cell
 from papers.pictures import suite_pictures
-from papers.plan import full_plan
+from papers.run_plan import full_plan
 from papers.store import SectionFigures, Store
 
 PLAN = full_plan(Path(), 1)

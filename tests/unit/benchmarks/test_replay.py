@@ -28,7 +28,7 @@ from papers.paper_000.several import (
     tabled,
     whole_keys_imbalance,
 )
-from papers.plan import Stream
+from papers.run_plan import Stream
 from tests.examples import examples
 
 COMBINERS, REDUCERS, KEYS, SLIDES, SPAN = 3, 2, 6, 5, 2

@@ -27,7 +27,7 @@ from papers.paper_000.reducers import reduced
 from papers.paper_000.talking import talk
 from papers.paper_002.formulas import formula
 from papers.paper_004.claims import judged_streams
-from papers.plan import LEAST_SEEDS, Cell, Plan, Stream, full_plan, quick_plan
+from papers.run_plan import LEAST_SEEDS, Cell, RunPlan, Stream, full_plan, quick_plan
 from papers.sections import SECTIONS
 from papers.store import MissingError, SectionFigures, Store
 
@@ -95,7 +95,7 @@ def test_a_full_run_takes_ten_seeds_and_every_registered_name() -> None:
 
 @pytest.mark.parametrize("size", [full_plan, quick_plan])
 def test_every_cell_has_a_key_of_its_own(size: object) -> None:
-    plan: Plan = size(Path(), 1)  # type: ignore[operator]
+    plan: RunPlan = size(Path(), 1)  # type: ignore[operator]
     for section in SECTIONS.values():
         cells = section.cells(plan)
         assert len({cell.key for cell in cells}) == len(cells)

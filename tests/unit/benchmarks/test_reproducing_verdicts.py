@@ -19,7 +19,7 @@ from papers.paper_001.block_grid import NAME as BLOCKS
 from papers.paper_001.queue_claims import BEST_CAM, present, rates
 from papers.paper_001.queue_grid import INTERVALS, RIVALS
 from papers.paper_002.grid import LEAST_D_WORKERS, LEAST_D_ZIPFS, least_d_cell
-from papers.plan import full_plan
+from papers.run_plan import full_plan
 from papers.sections import SECTIONS
 from papers.store import Store
 

@@ -28,7 +28,7 @@ from evenflow.simulation.channel import Channel, Exchange
 from evenflow.telemetry import PartitionerRecord
 from partitioner_service.app import reachable
 from partitioner_service.reports.key_answer import key_answer
-from partitioner_service.routing.plan_in_force import InForce
+from partitioner_service.routing.planned_partitioner import PlannedPartitioner
 from partitioner_service.web.key_page import answered, as_json, question_of
 from workbench.alive import Part
 from workbench.asking import instances_of
@@ -74,7 +74,11 @@ def instance(name: str, partitioner: Partitioner, **query: Any) -> Iterator[str]
         done: Future[dict[str, Any]] = Future()
         done.set_result(
             key_answer(
-                settings, InForce(settings, partitioner), key, reached=4_000, hot_key_of=lambda _: None
+                settings,
+                PlannedPartitioner(settings, partitioner),
+                key,
+                reached=4_000,
+                hot_key_of=lambda _: None,
             )
         )
         return done

@@ -8,7 +8,7 @@ from typing import Any
 from controller.collect import Collector
 from controller.decide import Decider, Judgement, policy_of
 from controller.evaluate import Evaluation, Evaluator, Rounds
-from controller.plan_log import PlanLog
+from controller.plan_history import PlanHistory
 from evenflow.plans import Plan
 from evenflow.settings import Settings, load_settings
 from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartitionerRecord, PartWork, Record
@@ -111,7 +111,7 @@ class Pipeline:
         self.rounds = Rounds(self.settings, now=self.now)
         self.evaluator = Evaluator(self.settings)
         self.decider = Decider(self.settings, policy_of(self.settings))
-        self.log = PlanLog(self.settings)
+        self.log = PlanHistory(self.settings)
 
     def hear(self, *records: Record | bytes, fresh: bool = True) -> None:
         """These records now, and an observation after each of them if one is due."""

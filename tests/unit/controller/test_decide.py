@@ -1,7 +1,7 @@
 import pytest
 
 from controller.decide import ReplicaDecider, policy_of
-from controller.plan_log import PlanLog
+from controller.plan_history import PlanHistory
 from evenflow.errors import ConfigError
 from evenflow.plans import LAST_EPOCH, Plan
 from evenflow.settings import load_settings
@@ -136,7 +136,7 @@ def test_busy_partitioners_ask_for_more_replicas_up_to_the_input_partitions() ->
 
 
 def test_what_counts_is_repeated_under_the_next_epoch_while_there_is_one() -> None:
-    plans = PlanLog(settings_of())
+    plans = PlanHistory(settings_of())
     assert plans.repeated() is None
     plans.learn([Plan(epoch=3, p=2, r=1, group=1)], reached=None, now=0)
     reason = "as plan 3, of which there are two"

@@ -15,9 +15,10 @@ from evenflow.settings import Settings
 from evenflow.twostep import combine_task, reduce_windows
 from evenflow.twostep.tally import Tally
 from evenflow.wire.markers import EndOfStream
+from partitioner_service.block import Slice
 from partitioner_service.reading.parse import Parser
 from partitioner_service.reading.registered.schemas import Schemas
-from partitioner_service.routing.router import Router, Slice
+from partitioner_service.routing.router import Router
 from spark_consumers.layout import Layout
 from spark_consumers.sinks import SINKS
 from topics.schemas.registry import Lookup

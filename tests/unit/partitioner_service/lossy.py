@@ -14,7 +14,8 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from evenflow.twostep import combine_task, reduce
 from evenflow.wire.markers import EndOfStream
-from partitioner_service.routing.router import Router, Slice
+from partitioner_service.block import Slice
+from partitioner_service.routing.router import Router
 from partitioner_service.routing.session import Session, Stint, totals
 from spark_consumers.layout import Layout
 
@@ -152,7 +153,7 @@ class Run:
         self.totals = {i.session.number: totals(self.committed) for i in self.instances}
         for instance in self.instances:
             instance.inputs = len(self.committed)
-            instance.session.stint = Stint.DUE
+            instance.session.owe_stint()
 
     def restart(self) -> None:
         """All instances die, and a new one takes everything over and tells it."""

@@ -89,7 +89,7 @@ class Member:
         self.loop = QuietLoop(
             settings,
             parts,
-            plan_log=nothing,
+            plan_inbox=nothing,
             reports=nothing,
             questions=nothing,
             talk=nothing,

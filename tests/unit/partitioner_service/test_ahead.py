@@ -12,8 +12,10 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
 from evenflow.partitioners import create
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
+from partitioner_service.block import Slice
 from partitioner_service.routing.ahead import LiveClock
-from partitioner_service.routing.router import Routed, Router, Slice
+from partitioner_service.routing.pieces import Routed
+from partitioner_service.routing.router import Router
 
 NOW, HOUR = 1_780_000_000_000, 3_600_000
 

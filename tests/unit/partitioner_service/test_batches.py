@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -24,10 +24,12 @@ from evenflow.settings import Settings, load_settings
 from evenflow.wire import decode_frame
 from evenflow.wire.frame import Frame
 from evenflow.wire.markers import EndOfStream
+from partitioner_service.block import Slice
 from partitioner_service.kafka.learned_state import new_partitioner
 from partitioner_service.routing.batches import Batches, Heartbeat, batching, gate
 from partitioner_service.routing.gate import Straight
-from partitioner_service.routing.router import Routed, Router, Slice
+from partitioner_service.routing.pieces import Routed
+from partitioner_service.routing.router import Router
 
 Row = tuple[str, int]
 """Key and event time (ms)."""
@@ -72,7 +74,10 @@ class Plane:
         ]
         records = [record(first + number, value) for number, value in enumerate(values)]
         piece = Slice(partition, first, first + len(rows) - 1, values, records=records)
-        self.keep(self.gate.take([piece], self.states))
+        self.keep(self.gate.take([piece], self))
+
+    def move(self, states: Mapping[int, PartitionState]) -> None:
+        self.states |= states
 
     def pass_time(self, seconds: float) -> None:
         self.clock.now += seconds
@@ -290,7 +295,7 @@ def test_what_was_committed_signed_stays_signed_whether_it_is_held_or_not() -> N
     plane.read(*second(0), *second(1), partition=0)
     plane.read(*second(0), *second(1, "a"), partition=1)
     signed = plane.router.session.signed(plane.gate.released(plane.states))
-    plane.gate.committed(signed, plane.states)
+    plane.move(plane.gate.committed(signed))
     assert plane.gate.released(plane.states) == signed
     # The working states stand behind what is held.
     assert [state.offset for state in plane.states.values()] == [12, 7]

@@ -20,12 +20,14 @@ from evenflow.partitioners.costs import MAX_COST, weighed
 from evenflow.partitioners.simple.hashing import Hashing
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
+from partitioner_service.block import Slice
 from partitioner_service.kafka.learned_state import new_partitioner
 from partitioner_service.reading.parse import Parsed, Parser, taken_apart
 from partitioner_service.reading.registered.schemas import Schemas
 from partitioner_service.reports.rejected import Rejected
 from partitioner_service.reports.status import Work
-from partitioner_service.routing.router import Routed, Router, Slice
+from partitioner_service.routing.pieces import Routed
+from partitioner_service.routing.router import Router
 from tests.examples import examples
 from tests.unit.partitioner_service.reading.registered_records import URL, Kept, avro, record_of
 

@@ -8,7 +8,9 @@ from typing import Any
 from evenflow.partitioners import create
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from partitioner_service.routing.router import Routed, Router, Slice
+from partitioner_service.block import Slice
+from partitioner_service.routing.pieces import Routed
+from partitioner_service.routing.router import Router
 
 QUERY: dict[str, Any] = {
     "window": 10,

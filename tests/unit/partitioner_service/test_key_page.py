@@ -24,7 +24,7 @@ from evenflow.telemetry import HotKey
 from partitioner_service.plane.questions import Questions
 from partitioner_service.reports.hottest import Hottest
 from partitioner_service.reports.key_answer import key_answer
-from partitioner_service.routing.plan_in_force import InForce
+from partitioner_service.routing.planned_partitioner import PlannedPartitioner
 from partitioner_service.web.key_page import HEADERS, Page, Question, answered, as_html, as_json, question_of
 from tests.examples import examples
 
@@ -37,7 +37,7 @@ def asked(question: Question, ask: Callable[[bytes], Future[dict[str, Any]]], pa
 
 
 def answer_of(key: bytes, name: str = "evenflow", of: Settings = RAW, tuples: int = 4_000) -> dict[str, Any]:
-    plans = InForce(of, create(name, workers=4))
+    plans = PlannedPartitioner(of, create(name, workers=4))
     keys = pa.array([key if row % 10 < 6 else b"%d" % row for row in range(tuples)], pa.binary())
     hashes, times, hottest = hash_keys(keys), np.arange(tuples, dtype=np.int64), Hottest()
     hottest.note(keys, hashes, plans.partitioner.assign(hashes, times))
@@ -96,7 +96,11 @@ def test_an_answer_says_rule_home_holders_share_and_where_the_next_tuples_go() -
 
 def test_a_key_that_never_came_has_an_answer_too_also_before_the_first_tuple() -> None:
     answer = key_answer(
-        RAW, InForce(RAW, create("evenflow", workers=4)), b"x", reached=None, hot_key_of=lambda _: None
+        RAW,
+        PlannedPartitioner(RAW, create("evenflow", workers=4)),
+        b"x",
+        reached=None,
+        hot_key_of=lambda _: None,
     )
     assert (answer["recent"], answer["next_tuples"]) == (None, None)
     assert "no tuple" in answer["next_tuples_note"]
@@ -106,7 +110,7 @@ def test_a_key_that_never_came_has_an_answer_too_also_before_the_first_tuple() -
 def test_a_large_state_is_not_copied_and_that_is_said() -> None:
     p = create("evenflow", workers=4, cells=1 << 22)
     assert preview(p, 5, 0) is None
-    answer = key_answer(RAW, InForce(RAW, p), b"x", reached=0, hot_key_of=lambda _: None)
+    answer = key_answer(RAW, PlannedPartitioner(RAW, p), b"x", reached=0, hot_key_of=lambda _: None)
     assert answer["next_tuples"] is None
     assert "8,000,000" in answer["next_tuples_note"]
 

@@ -22,6 +22,7 @@ from evenflow.settings import Query, Settings
 from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.live.feed import Feed
 from partitioner_service import app
+from partitioner_service.block import Slice
 from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.fetch.ways import Messages
 from partitioner_service.kafka import slices, source
@@ -30,7 +31,6 @@ from partitioner_service.kafka.sink import CommitAborted
 from partitioner_service.kafka.source import Source
 from partitioner_service.plane.aborts import Aborts
 from partitioner_service.plane.data_plane import DataPlane
-from partitioner_service.routing.router import Slice
 from partitioner_service.web.listening import listening
 from tests.columns_way import Columns
 
@@ -257,7 +257,7 @@ def test_records_of_partitions_that_are_not_owned_never_enter_a_block(consumer: 
 def test_after_an_abort_position_and_state_go_back_together(consumer: Consumer) -> None:
     before = state(5, max_time=10, run=(1, 90, 90), read=5, routed=5)
     reader = reading(lambda commit: None)
-    reader.committed = {0: before}
+    reader.note_committed({0: before})
     reader.rewind({0: state(9, max_time=99, read=9, routed=8, rejected=1)})
     Aborts(reader).note(CommitAborted("x"))
     assert (reader.states, consumer.assigned) == ({0: before}, [(0, 5)])

@@ -25,9 +25,11 @@ from evenflow.twostep import Layout, combine_task, reduce
 from evenflow.wire import decode_frame
 from evenflow.wire.frame import Frame
 from evenflow.wire.markers import EndOfStream
-from partitioner_service.plans import publish
-from partitioner_service.routing.plan_in_force import furthest
-from partitioner_service.routing.router import Routed, Router, Slice
+from partitioner_service.block import Slice
+from partitioner_service.plans_by_hand import publish
+from partitioner_service.routing.pieces import Routed
+from partitioner_service.routing.planned_partitioner import furthest
+from partitioner_service.routing.router import Router
 from tests.examples import examples
 from tests.unit.twostep.pipe import Dict
 

@@ -18,8 +18,9 @@ from evenflow.settings import Settings, load_settings
 from evenflow.wire.markers import EndOfStream
 from partitioner_service.begin.rebuild import Fold
 from partitioner_service.begin.traces import Ruling
+from partitioner_service.block import Slice
 from partitioner_service.routing.ahead import LiveClock
-from partitioner_service.routing.router import Router, Slice
+from partitioner_service.routing.router import Router
 
 NOW = 1_000_000
 

@@ -10,8 +10,8 @@ import pytest
 
 from evenflow.reporting import Concerns
 from evenflow.settings import load_settings
+from partitioner_service.block import Rejections
 from partitioner_service.reports.rejected import Rejected
-from partitioner_service.routing.router import Rejections
 from tests.unit.talking.clock import Clock
 
 SETTINGS = load_settings(

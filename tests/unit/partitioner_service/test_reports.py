@@ -18,7 +18,8 @@ from partitioner_service.kafka.unfetchable import UnfetchableBatches
 from partitioner_service.reports.rejected import Rejected
 from partitioner_service.reports.status import Work
 from partitioner_service.reports.telemetry import Periods, Reports
-from partitioner_service.routing.router import Router, Sent
+from partitioner_service.routing.pieces import Sent
+from partitioner_service.routing.router import Router
 from partitioner_service.routing.window_loads import block_loads
 
 

@@ -15,7 +15,8 @@ from evenflow.settings import Settings, load_settings
 from evenflow.windows import END_MARK, NO_MARK, panes_closed_by
 from evenflow.wire import decode_frame
 from evenflow.wire.markers import EndOfStream
-from partitioner_service.routing.router import Router, Slice
+from partitioner_service.block import Slice
+from partitioner_service.routing.router import Router
 from tests.examples import examples
 
 WORKERS = 5

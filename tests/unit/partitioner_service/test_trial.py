@@ -19,8 +19,9 @@ from evenflow.settings import Settings, load_settings
 from evenflow.settings.sections.input import InputSettings
 from partitioner_service.begin import trial
 from partitioner_service.begin.trial import refuse_mostly_rejected, tried
+from partitioner_service.block import Slice
 from partitioner_service.routing.ahead import LiveClock
-from partitioner_service.routing.router import Router, Slice
+from partitioner_service.routing.router import Router
 from tests.examples import examples
 from tests.unit.partitioner_service import kafka
 from tests.unit.topics.test_bombs import built

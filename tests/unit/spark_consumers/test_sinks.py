@@ -67,6 +67,11 @@ def test_a_sink_is_a_file_of_its_own_and_its_name_is_a_value_of_the_setting() ->
     assert all(sink.name == name for name, sink in SINKS.items())
 
 
+def test_the_settings_ask_for_the_path_that_a_sink_needs() -> None:
+    with_a_path = {name for name, form in BUILT_IN_SINKS.items() if form.path is not None}
+    assert {name for name, sink in SINKS.items() if "path" in sink.needs} == with_a_path
+
+
 @EVERY_SINK
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 def test_a_sink_keeps_the_law(sink: ResultSink, law: Law, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from evenflow.plans import Plan
 from evenflow.settings import Settings, load_settings
-from topics.query.plans import Plans
+from topics.query.plan_topic import PlanRecords
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def settings() -> Settings:
 def test_a_plan_for_more_workers_than_partitions_is_none_for_any_reader_and_said_once(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    reading = Plans(settings)
+    reading = PlanRecords(settings)
     garbage = json.dumps({"epoch": 2, "p": 7, "r": 1, "effective_from": None}).encode()
     assert [reading.of_value(garbage, 4) for _ in range(3)] == [None] * 3
     assert reading.ignored == 1

@@ -12,7 +12,7 @@ from workbench.verify.report import Findings, Lost, missed, wrong
 from workbench.verify.sql import stream
 
 
-class _InForce:
+class _JumpLimits:
     """Which `max_jump` (ms) holds at which offset of an input partition."""
 
     def __init__(self, query: Query, state: Committed) -> None:
@@ -37,7 +37,7 @@ def check_jumps(
     that are too far ahead lie within `max_jump` of each other. If tuples were lost, nothing is checked until progress is
     known again, that is until an accepted tuple is no earlier than any lost tuple.
     """
-    partition, in_force = state.partition, _InForce(query, state)
+    partition, in_force = state.partition, _JumpLimits(query, state)
     if in_force.always_off:
         for (offset,) in stream(
             db, "SELECT \"offset\" FROM readable WHERE reason = 'jump' AND partition = ?", [partition]

@@ -13,8 +13,9 @@ from evenflow.plans import Plan
 from evenflow.progress import PartitionState
 from evenflow.wire import decode_frame
 from evenflow.wire.sync import SyncRecord, encode_sync
-from partitioner_service.routing.plan_in_force import furthest
-from partitioner_service.routing.router import Router, Slice
+from partitioner_service.block import Slice
+from partitioner_service.routing.planned_partitioner import furthest
+from partitioner_service.routing.router import Router
 from tests.examples import examples
 from tests.hostile import BYTES
 from tests.unit.partitioner_service.exchange.telling import Instance, Topic, settings_of, telling

@@ -20,7 +20,8 @@ from evenflow.twostep import combine_task, merge_leaders, reduce_leaders, reduce
 from evenflow.wire import decode_frame
 from evenflow.wire.frame import encode_frame
 from evenflow.wire.markers import EndOfStream
-from partitioner_service.routing.router import Router, Slice
+from partitioner_service.block import Slice
+from partitioner_service.routing.router import Router
 from spark_consumers.layout import Layout
 from spark_consumers.sinks import sink_of
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed

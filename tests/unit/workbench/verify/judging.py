@@ -11,7 +11,8 @@ import pyarrow as pa
 from evenflow import partitioners
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from partitioner_service.routing.router import Router, Slice
+from partitioner_service.block import Slice
+from partitioner_service.routing.router import Router
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed, Report, check
 
 

@@ -14,8 +14,8 @@ from evenflow.reporting.words import moment, printable, span
 from evenflow.settings import Settings
 from evenflow.telemetry import DecisionRecord, PartitionerRecord
 from evenflow.windows import NO_MARK
-from partitioner_service.plans import publish
-from topics.query.plans import read_plans
+from partitioner_service.plans_by_hand import publish
+from topics.query.plan_topic import read_plans
 from topics.query.settled import admitted
 from workbench.alive import Part, look
 from workbench.status.words import count
@@ -31,7 +31,7 @@ CLEARED = "published by hand: the workers of the settings"
 
 
 @dataclass(frozen=True)
-class InForce:
+class AppliedPlans:
     """The plans of a query as its parts apply them."""
 
     current: Plan | None
@@ -69,7 +69,7 @@ class InForce:
         }
 
 
-def in_force(settings: Settings) -> InForce:
+def applied_plans(settings: Settings) -> AppliedPlans:
     """Ask the broker once. Makes nothing.
 
     Raises ConfigError without an input topic, IncompatibleStateError for a query that began with other settings, and
@@ -88,7 +88,7 @@ def in_force(settings: Settings) -> InForce:
     schedule = Schedule(settings.query.slide_ms)
     schedule.start(read_plans(settings), reached=reached)
     current = schedule.current
-    return InForce(
+    return AppliedPlans(
         current=None if current is None else _applied(current, settings),
         upcoming=tuple(replace(entry, plan=_applied(entry.plan, settings)) for entry in schedule.upcoming),
         workers=settings.partitioner.workers,
@@ -101,7 +101,7 @@ def clear(settings: Settings, *, because: str = "") -> Plan:
 
     because: why, for the audit log.
 
-    Raises what `partitioner_service.plans.publish` raises.
+    Raises what `partitioner_service.plans_by_hand.publish` raises.
     """
     return publish(
         settings,

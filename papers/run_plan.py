@@ -57,7 +57,7 @@ class Stream:
 class Opened:
     """A stream that is made when it is asked for. Only the latest one is kept, so that memory holds one stream."""
 
-    def __init__(self, stream: Stream, plan: Plan) -> None:
+    def __init__(self, stream: Stream, plan: RunPlan) -> None:
         self._stream, self._data = stream, plan.data
         self._latest: tuple[int, KeyedStream] | None = None
 
@@ -92,7 +92,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """How large a run is."""
 
     size: Literal["full", "quick"]
@@ -114,11 +114,11 @@ class Plan:
         return quick if self.quick else full
 
 
-def full_plan(data: Path, processes: int) -> Plan:
+def full_plan(data: Path, processes: int) -> RunPlan:
     """The run that docs/reproducing.md is made from."""
-    return Plan("full", tuple(range(1, LEAST_SEEDS + 1)), data, processes)
+    return RunPlan("full", tuple(range(1, LEAST_SEEDS + 1)), data, processes)
 
 
-def quick_plan(data: Path, processes: int) -> Plan:
+def quick_plan(data: Path, processes: int) -> RunPlan:
     """A small run: small streams and two seeds."""
-    return Plan("quick", (1, 2), data, processes)
+    return RunPlan("quick", (1, 2), data, processes)

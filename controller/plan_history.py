@@ -24,7 +24,7 @@ class Pair:
     """Reduce buckets at once."""
 
 
-class PlanLog:
+class PlanHistory:
     """The plans that count.
 
     Like any other reader of the topic, it must get every plan in the order of the log.
@@ -109,26 +109,28 @@ class PlanLog:
 
 
 def unrealised(
-    log: PlanLog, settings: Settings, partitioners: Iterable[PartitionerRecord], known: Collected
+    history: PlanHistory, settings: Settings, partitioners: Iterable[PartitionerRecord], known: Collected
 ) -> list[str]:
     """In words: which parts do not follow the newest plan yet.
 
     A part whose p and r are those of the plan follows it.
     """
-    if log.newest is None:
+    if history.newest is None:
         return []
-    plan = log.meaning(log.newest)
+    plan = history.meaning(history.newest)
     return [
         *(
             f"partitioner {record.instance} routes to {_workers(record.workers)}"
             for record in partitioners
             if record.workers != plan.p
         ),
-        *_stages(log, settings, plan, known.stages),
+        *_stages(history, settings, plan, known.stages),
     ]
 
 
-def _stages(log: PlanLog, settings: Settings, plan: Pair, stages: Mapping[Stage, StageWords]) -> list[str]:
+def _stages(
+    history: PlanHistory, settings: Settings, plan: Pair, stages: Mapping[Stage, StageWords]
+) -> list[str]:
     laggards = []
     for stage in stages_of(settings):
         word = stages[stage].word.record if stage in stages else None
@@ -136,7 +138,7 @@ def _stages(log: PlanLog, settings: Settings, plan: Pair, stages: Mapping[Stage,
             continue  # without a cluster manager a plan changes p only
         own = demand.executors(settings, parts_of(stage), p=plan.p, r=plan.r)
         both = demand.executors(settings, PARTS, p=plan.p, r=plan.r)
-        followed = log.of_epoch(word.epoch)
+        followed = history.of_epoch(word.epoch)
         if word.executors not in (own, both):  # the split stages may share one application
             laggards.append(f"the {stage} stage has {word.executors} executors of the {own} it needs")
         elif followed is None or _differ(stage, followed, plan):

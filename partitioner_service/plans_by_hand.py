@@ -1,4 +1,4 @@
-"""Publishing plans by hand. The plan agent follows them (`app`, `in_force`)."""
+"""Publishing plans by hand. The plan agent follows them (`app`, `routing.plan_inbox`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from partitioner_service.begin.prepare import OWN_TOPICS
 from topics import admin
 from topics.clients import seconds
 from topics.query.audit import ROLE
-from topics.query.plans import Fenced, Plans, PlanWriter, entry_of, read_plans
+from topics.query.plan_topic import Fenced, PlanRecords, PlanWriter, entry_of, read_plans
 from topics.query.settled import admitted
 
 IDENTITY = "plan-by-hand"
@@ -69,7 +69,7 @@ def _published(settings: Settings, draft: Plan, because: str) -> Plan:
     Another writer may publish the same epoch at the same moment. The first plan in the log counts, so this
     tries again with the next epoch if its own plan is not that one.
     """
-    reading = Plans(settings)
+    reading = PlanRecords(settings)
     try:
         writer = PlanWriter(settings, identity=IDENTITY)
         for _ in range(_TRIES):
@@ -96,7 +96,7 @@ def in_order(plans: list[Plan]) -> list[Plan]:
     return counting
 
 
-def _last_epoch(settings: Settings, reading: Plans) -> int:
+def _last_epoch(settings: Settings, reading: PlanRecords) -> int:
     """The largest epoch in the log, 0 if the log is empty. Raises ConfigError if no epoch can follow it."""
     last = max((plan.epoch for plan in read_plans(settings, reading)), default=0)
     if last >= LAST_EPOCH:
@@ -107,7 +107,7 @@ def _last_epoch(settings: Settings, reading: Plans) -> int:
     return last
 
 
-def _once_visible(settings: Settings, reading: Plans, epoch: int) -> list[Plan]:
+def _once_visible(settings: Settings, reading: PlanRecords, epoch: int) -> list[Plan]:
     """The log, read again until it holds a plan of this epoch or a later one.
 
     A committed plan can only be read a moment after its commit. Raises ServiceError if that takes too long.

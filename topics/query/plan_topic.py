@@ -46,7 +46,7 @@ def plan_in(value: bytes | None, settings: Settings) -> Plan:
     return plan
 
 
-class Plans:
+class PlanRecords:
     """Turns records of the plan topic into plans.
 
     A record that is no plan is logged once, counted, and ignored.
@@ -81,15 +81,15 @@ class Plans:
             return None
 
 
-def read_plans(settings: Settings, reading: Plans | None = None) -> list[Plan]:
+def read_plans(settings: Settings, reading: PlanRecords | None = None) -> list[Plan]:
     """Every plan that is published now, in the order of the log. Empty if there is no plan topic.
 
     reading: turns the records into plans. Pass it to read on behind these records later.
     """
-    return list(_published(settings, Plans(settings) if reading is None else reading))
+    return list(_published(settings, PlanRecords(settings) if reading is None else reading))
 
 
-def _published(settings: Settings, reading: Plans) -> Iterator[Plan]:
+def _published(settings: Settings, reading: PlanRecords) -> Iterator[Plan]:
     topic = settings.topic("plan")
     state = describe(settings.kafka, [topic]).get(topic)
     if state is None:
@@ -106,7 +106,7 @@ class PlanFollower:
 
     def __init__(self, settings: Settings) -> None:
         """Raises ServiceError if the broker does not answer or there is no plan topic."""
-        self._reading = Plans(settings)
+        self._reading = PlanRecords(settings)
         self._follower = Follower(settings, "plan")
 
     @property

@@ -1,13 +1,10 @@
-"""Which plan this instance follows: records of the plan topic go in, the number of workers comes out.
-
-Everything here is called from the data plane's thread, except `PlanLog.offer`.
-"""
+"""The partitioner and the plan that it follows: plans go in, the number of workers and the epoch come out."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from queue import SimpleQueue
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,62 +16,33 @@ from evenflow.reporting import on_every_line
 from evenflow.reporting.words import moment
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK
-from topics.query.plans import Plans, read_plans
 
 log = logging.getLogger(__name__)
 
 
-class PlanLog:
-    """The plan topic as this instance reads it: all of it at the start, then the plan agent's records.
+class PlanStretch(NamedTuple):
+    """Tuples of a block that one plan assigns, and what to assign them with."""
 
-    The agent may begin at the start of the topic as well. A record that it hands over is passed over if it
-    was read at the start, so each record counts once.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._reading = Plans(settings)
-        self._arrived: SimpleQueue[tuple[int, bytes | None]] = SimpleQueue()
-
-    @property
-    def ignored(self) -> int:
-        """Number of records so far that were no plan of this query."""
-        return self._reading.ignored
-
-    def offer(self, offset: int, value: bytes | None) -> None:
-        """Take a committed record of the plan topic. May be called from any thread."""
-        self._arrived.put((offset, value))
-
-    def published(self) -> list[Plan]:
-        """Every plan that is committed now, in the order of the log.
-
-        The plan topic is compacted, so the list is short.
-        """
-        return read_plans(self._settings, self._reading)
-
-    def arrived(self) -> list[Plan]:
-        """The plans that were offered since the last call, in the order of the log."""
-        plans = []
-        while not self._arrived.empty():
-            offset, value = self._arrived.get()
-            # The agent may begin at the start of the topic: what lies below `next_offset` was read by `published`.
-            plan = self._reading.of_value(value, offset) if offset >= self._reading.next_offset else None
-            if plan is not None:
-                plans.append(plan)
-        return plans
+    tuples: slice
+    """Which tuples, in order of event time."""
+    partitioner: Partitioner
+    """The partitioner, scaled as the plan says until the next stretch is asked for."""
+    epoch: int
+    """Epoch of the plan, 0 before the first plan."""
 
 
-class InForce:
+class PlannedPartitioner:
     """The partitioner under the plan in force.
 
-    epoch: the epoch of that plan, 0 before the first plan. The epoch never goes back. Tuples that an aborted
-    transaction routed under a plan are routed under that plan or a later one again, and so are those after a
-    restart.
+    The epoch never goes back. Tuples that an aborted transaction routed under a plan are routed under that plan or a later
+    one again, and so are those after a restart.
     """
 
     def __init__(self, settings: Settings, partitioner: Partitioner, *, epoch: int = 0) -> None:
         self.partitioner = partitioner
+        """The partitioner, with as many workers as the plan in force says."""
         self.epoch = epoch
+        """Epoch of the plan in force. 0 before the first plan."""
         on_every_line(epoch=epoch)
         self._topic = settings.topic("plan")
         self._schedule = Schedule(slide_ms=settings.query.slide_ms, newest=epoch)
@@ -112,18 +80,17 @@ class InForce:
         if reached is not None:
             self.pass_to(reached)
 
-    def stretches(self, times: Int64s) -> Iterator[slice]:
+    def stretches(self, times: Int64s) -> Iterator[PlanStretch]:
         """Cut tuples where a plan takes over. times: their event times (ms), ascending, shape (n,).
 
-        While the caller holds a stretch, `partitioner` and `epoch` are those of the stretch's plan. So a
-        stretch must be assigned before the next one is asked for.
+        A partitioner is rescaled in place, so a stretch must be assigned before the next one is asked for.
         """
         start = 0
         while start < len(times):
             self.pass_to(int(times[start]))
             begins = self._schedule.next_begins()
             stop = len(times) if begins is None else int(np.searchsorted(times, begins))
-            yield slice(start, stop)  # the caller assigns these before the next plan takes over
+            yield PlanStretch(slice(start, stop), self.partitioner, self.epoch)
             start = stop
 
     def pass_to(self, time: int) -> None:
