@@ -43,7 +43,9 @@ def test_every_package_of_a_lock_has_a_sha256(lock: str) -> None:
 
 def test_the_set_up_and_the_images_install_nothing_without_its_hash() -> None:
     makefile, install = (ROOT / "Makefile").read_text(), (ROOT / "docker/install.sh").read_text()
-    setup = "".join(makefile.partition(f"\n$({name}): ")[2].partition("\n\n")[0] for name in ("STAMP", "SITE"))
+    setup = "".join(
+        makefile.partition(f"\n$({name}): ")[2].partition("\n\n")[0] for name in ("STAMP", "SITE")
+    )
     lines = [
         line
         for line in (setup + install).splitlines()
