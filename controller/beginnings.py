@@ -34,30 +34,28 @@ _FELL = 0.9
 
 @dataclass(frozen=True)
 class Beginning:
-    """What is too young at an observation, in words.
-
-    starting: which stages have not started up yet. Nothing is decided while there are any. no_scale_in: why a scale-in
-    would come too early, empty if it would not.
-    """
+    """What is too young at an observation, in words."""
 
     starting: tuple[str, ...] = ()
+    """Which stages have not started up yet. Nothing is decided while there are any."""
     no_scale_in: str = ""
+    """Why a scale-in would come too early. Empty if it would not."""
 
 
 @dataclass
 class _Stage:
-    """What is remembered of a stage.
-
-    finished: of its newest record. since: when (s) this driver was first heard. batch:
-    its newest micro-batch. before: W of the micro-batch before it. mark: how many it had finished when the newest change
-    of p or r was realised.
-    """
+    """What is remembered of a stage."""
 
     finished: int
+    """Micro-batches that the stage had finished, by its newest record."""
     since: float
+    """When (s) this driver was first heard."""
     batch: Arrival[BatchRecord] | None = None
+    """The newest micro-batch of the stage."""
     before: float | None = None
+    """W of the micro-batch before it."""
     mark: int | None = None
+    """How many it had finished when the newest change of p or r was realised."""
 
     def take(self, words: StageWords) -> None:
         """Take in the newest micro-batch."""
@@ -80,6 +78,7 @@ class Beginnings:
     """
 
     settings: Settings
+    """Settings of the query that is controlled."""
     _stages: dict[Stage, _Stage] = field(default_factory=dict)
     _pair: Pair | None = None
     _changing: bool = False

@@ -42,14 +42,14 @@ Kind = TypeVar("Kind", bound=Record)
 
 @dataclass(frozen=True)
 class Arrival(Generic[Kind]):
-    """A record and when it came, by the controller's clocks.
-
-    at: s of the monotonic clock, None if the record is not fresh. wall_ms: ms since 1970.
-    """
+    """A record and when it came, by the controller's clocks."""
 
     record: Kind
+    """The record as its part wrote it."""
     at: float | None
+    """Seconds of the monotonic clock. None if the record is not fresh."""
     wall_ms: int = 0
+    """The same moment in ms since 1970."""
 
     def age(self, now: float) -> float:
         """Seconds since the record came. Infinite if it is not fresh."""
@@ -58,25 +58,24 @@ class Arrival(Generic[Kind]):
 
 @dataclass
 class StageWords:
-    """The newest records of a Spark stage.
-
-    word: of either kind. batch: of a finished micro-batch. closing: of a micro-batch that closed windows.
-    """
+    """The newest records of a Spark stage."""
 
     word: Arrival[BatchRecord] | Arrival[HeartbeatRecord]
+    """The newest record of either kind, a finished micro-batch or a heartbeat."""
     batch: Arrival[BatchRecord] | None = None
+    """The newest record of a finished micro-batch. None before the first."""
     closing: Arrival[BatchRecord] | None = None
+    """The newest record of a micro-batch that closed windows. None before the first."""
 
 
 @dataclass
 class Collected:
-    """What is known of each part.
-
-    partitioners: instance -> newest record, in the order in which the records came.
-    """
+    """What is known of each part."""
 
     partitioners: dict[str, Arrival[PartitionerRecord]] = field(default_factory=dict)
+    """Instance -> newest record, in the order in which the records came."""
     stages: dict[Stage, StageWords] = field(default_factory=dict)
+    """Stage -> its newest records. A stage that was never heard is absent."""
 
 
 class Collector:

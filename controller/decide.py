@@ -45,11 +45,14 @@ def bounds_of(settings: Settings) -> Bounds:
 
 @dataclass(frozen=True)
 class Judgement:
-    """An observation, the policy's decision on it, and the plan to publish, None if none is needed."""
+    """An observation and the policy's decision on it."""
 
     evaluation: Evaluation
+    """The observation, with what the controller needs besides."""
     decision: Decision
+    """p and r that the policy asks for, and why."""
     plan: Plan | None = None
+    """The plan to publish. None if none is needed."""
 
     def record(
         self, settings: Settings, policy: str, *, time_ms: int, dry_run: bool = False

@@ -76,20 +76,21 @@ class Rounds:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """An observation, and what the controller needs besides but a policy does not.
-
-    reached: largest event time (ms) that a partitioner has seen, None before the first tuple. batch_ms: ms of
-    event time that go by in a batch interval, None if the speed of event time is not known. overdue: in
-    words, which parts do not follow the newest plan although there was time enough. instances: partitioner
-    instances that count. no_scale_in: why a scale-in would come too early, empty if it would not.
-    """
+    """An observation, and what the controller needs besides but a policy does not."""
 
     observation: Observation
+    """What the policy sees."""
     reached: int | None = None
+    """Largest event time (ms) that a partitioner has seen. None before the first tuple."""
     batch_ms: float | None = None
+    """Milliseconds of event time that go by in a batch interval. None if the speed of event time is not
+    known."""
     overdue: tuple[str, ...] = ()
+    """In words, which parts do not follow the newest plan although there was time enough."""
     instances: int = 0
+    """How many partitioner instances count."""
     no_scale_in: str = ""
+    """Why a scale-in would come too early. Empty if it would not."""
 
 
 @dataclass
@@ -97,7 +98,9 @@ class Evaluator:
     """Makes observations. Remembers how fast event time advances, what has begun lately, and how many there were."""
 
     settings: Settings
+    """Settings of the query that is controlled."""
     step: int = 0
+    """Number of the newest observation, 0 before the first."""
     _times: deque[tuple[float, int]] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
@@ -162,13 +165,18 @@ def _between(earlier: tuple[float, int], later: tuple[float, int]) -> float:
 
 @dataclass(frozen=True)
 class _Sight:
-    """Everything that an observation is made of, at one moment. now: s. speed: as `Evaluator` measures it."""
+    """Everything that an observation is made of, at one moment."""
 
     settings: Settings
+    """Settings of the query that is controlled."""
     known: Collected
+    """The newest records of each part."""
     partitioners: list[PartitionerRecord]
+    """The newest records of the instances that count."""
     now: float
+    """The moment, in seconds of the monotonic clock."""
     speed: float | None
+    """Milliseconds of event time per ms of the controller's clock. None if it is not known."""
 
     def observation(self, *, step: int, log: PlanLog, settling: bool, young: Beginning) -> Observation:
         working = measures.working(self.partitioners)

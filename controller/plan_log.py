@@ -16,10 +16,12 @@ from evenflow.telemetry import PartitionerRecord, Stage, parts_of
 
 @dataclass(frozen=True)
 class Pair:
-    """p workers, and r reduce buckets at once."""
+    """The two numbers that a plan sets."""
 
     p: int
+    """Workers."""
     r: int
+    """Reduce buckets at once."""
 
 
 class PlanLog:

@@ -15,14 +15,14 @@ PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Checks:
-    """What is wrong with a part. alive: why it is dead. unhealthy: why it is unhealthy though alive.
-
-    None means that nothing is wrong. warnings: what a person should look at, in sentences, though the part is healthy.
-    """
+    """What is wrong with a part. None means that nothing is."""
 
     alive: str | None = None
+    """Why the part is dead, so that a restart may heal it."""
     unhealthy: str | None = None
+    """Why the part is unhealthy though alive."""
     warnings: tuple[str, ...] = ()
+    """What a person should look at, in sentences, though the part is healthy."""
 
     @property
     def healthy(self) -> str | None:

@@ -37,14 +37,18 @@ class Tasks(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BatchWork:
-    """Nanoseconds of every task of a micro-batch. maps: shape (map tasks,). reduces: shape (reduce tasks,)."""
+    """What every task of a micro-batch takes."""
 
     tuples: int
+    """Tuples of the micro-batch."""
     keys: int
+    """Distinct keys among them."""
     partials: int
     """Pairs of key and data block."""
     maps: Float64s
+    """Nanoseconds of each map task, shape (map tasks,)."""
     reduces: Float64s
+    """Nanoseconds of each reduce task, shape (reduce tasks,)."""
 
     @property
     def stages(self) -> float:

@@ -66,7 +66,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of a paper. `judge` gives our figures and which parts of the criterion hold."""
+    """A claim of a paper."""
 
     source: str
     """Paper and place."""
@@ -75,6 +75,7 @@ class Claim:
     criterion: str
     """When a part counts as reproduced."""
     judge: Callable[[SectionFigures, Plan], Outcome]
+    """Gives our figures, and which parts of the criterion hold."""
     measure: Measure
     """What was measured."""
     reason: Reason | None = None
@@ -98,11 +99,15 @@ class Judged:
     """A claim with its verdict."""
 
     claim: Claim
+    """What the paper says."""
     level: Level
+    """The verdict."""
     parts: str
     """How many parts of the criterion hold, as "3 of 10". A dash if nothing was measured."""
     ours: str
+    """Our figures, in words. A dash if one is missing."""
     why: str
+    """Why the verdict is no better, and the claim's note."""
     reason: Reason | None = None
     """The claim's reason, if the claim was measured and is not fully reproduced."""
 

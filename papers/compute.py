@@ -25,9 +25,14 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class _Job:
+    """Cells that one process measures."""
+
     section: str
+    """The section to which all cells belong."""
     cells: tuple[Cell, ...]
+    """Cells in the order in which they are measured."""
     plan: Plan
+    """How large the run is."""
 
 
 def missing(

@@ -37,10 +37,13 @@ class DataSet:
     """Where a data set comes from, and its window."""
 
     title: str
+    """Name of the data set on the page."""
     window_ms: int
+    """The window that is measured, in ms of event time."""
     file: str | None
     """Name in the data folder. None: the data comes with a package."""
     read: Callable[[Path], _Columns]
+    """Gives the keys of a file, and its event times in ms (None if it has none)."""
 
 
 def _debs(columns: tuple[str, ...]) -> Callable[[Path], _Columns]:

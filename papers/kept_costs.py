@@ -27,26 +27,38 @@ class _KeptCosts:
 
 @dataclass(frozen=True)
 class Costs(_KeptCosts):
-    """Nanoseconds of CPU of one of each. `benchmarks.cores.stage_costs.COSTS` says what of."""
+    """Nanoseconds of CPU. `benchmarks.cores.stage_costs.COSTS` says more of each."""
 
     tuple: float
+    """A combiner folds a tuple into the partial results of its slide."""
     make: float
+    """A combiner makes the partial result of a key in a slide."""
     send: float
+    """A combiner hashes, places and encodes a partial result."""
     receive: float
+    """A reducer decodes a partial result and merges it with that of another combiner."""
     hold: float
+    """A partial result is added to the state of a window, and the window moves on."""
     emit: float
+    """A row of results is made, as JSON."""
     hear: float
+    """A combiner takes in an announced key, and looks for it in a window."""
 
 
 @dataclass(frozen=True)
 class Planning(_KeptCosts):
-    """Nanoseconds of CPU. `benchmarks.partitioners.prompt_plan.COSTS` says what of."""
+    """Nanoseconds of CPU. `benchmarks.partitioners.prompt_plan.COSTS` says more of each."""
 
     buffer: float
+    """A tuple is counted while the batch fills."""
     renew: float
+    """A tuple is counted, and its key's place in the quasi-sorted list is renewed now and then (Alg. 1)."""
     sort: float
+    """A key is listed when the batch has ended, by sorting."""
     read: float
+    """A key is listed when the batch has ended, by reading the quasi-sorted list."""
     plan: float
+    """A key is placed on data blocks (Alg. 2)."""
 
 
 @cache

@@ -16,16 +16,20 @@ LEAST_SEEDS = 10
 
 @dataclass(frozen=True, order=True)
 class Stream:
-    """A generated stream, or a data set that `kind` names.
+    """A generated stream, or a data set.
 
-    Of a data set `tuples` is the most that are read (0: all), and the other fields mean nothing. For an elastic operator
-    (sections `bandits` and `group-ahead`) `kind` is the load and `tuples` the number of steps.
+    For an elastic operator (sections `bandits` and `group-ahead`) `kind` is the load and `tuples` the number
+    of steps.
     """
 
     kind: str
+    """Law of a generated stream, or name of the data set."""
     tuples: int = 0
+    """How many there are. Of a data set the most that are read, 0 for all."""
     keys: int = 0
+    """Distinct keys of a generated stream."""
     zipf: float = 0.0
+    """Exponent of a generated stream. 0 for a law that has none."""
 
     @property
     def is_data(self) -> bool:
@@ -70,10 +74,15 @@ class Cell:
     """One setting of one section. It is measured with every seed."""
 
     section: str
+    """Name of the section of the page."""
     experiment: str
+    """Name of the experiment within it."""
     stream: Stream
+    """What is routed."""
     workers: int
+    """n. In the section `group-ahead` the most workers."""
     partitioner: str = ""
+    """The partitioner with its options. Empty if the experiment has none."""
 
     @property
     def key(self) -> str:
@@ -87,9 +96,13 @@ class Plan:
     """How large a run is."""
 
     size: Literal["full", "quick"]
+    """A quick run shows that everything works, not what the papers say."""
     seeds: tuple[int, ...]
+    """Seeds of streams and hashes. Figures are medians over them."""
     data: Path = field(compare=False)
+    """Folder of the data sets."""
     processes: int = 1
+    """How many processes measure cells at once."""
 
     @property
     def quick(self) -> bool:

@@ -41,12 +41,13 @@ class FullSpeed(Profile):
 
 @dataclass(frozen=True)
 class Recorded(Profile):
-    """`speed` times as fast as the events were recorded.
+    """As fast as the events were recorded, or faster or slower by a factor.
 
     A tuple that is out of order is due before the tuple in front of it, so a replay sends it at once.
     """
 
     speed: float
+    """The factor: seconds of event time in a second of the replay."""
 
     def send_times(self, first: int, event_times: np.ndarray, origin: int) -> np.ndarray:
         return np.maximum((event_times - origin) / (1000.0 * self.speed), 0.0)
@@ -69,9 +70,10 @@ class Curve(Profile):
 
 @dataclass(frozen=True)
 class FixedRate(Curve):
-    """`rate` tuples per second."""
+    """The same rate all the time."""
 
     rate: float
+    """Tuples per second."""
 
     def due(self, elapsed: np.ndarray) -> np.ndarray:
         return np.asarray(elapsed) * self.rate
@@ -82,13 +84,12 @@ class FixedRate(Curve):
 
 @dataclass(frozen=True)
 class Steps(Curve):
-    """Constant rates (tuples/s): `rates[i]` from second `starts[i]` on.
-
-    The last rate stays. starts[0] must be 0.
-    """
+    """Constant rates, one after the other. The last rate stays."""
 
     starts: tuple[float, ...]
+    """Second from which on each rate holds. The first must be 0."""
     rates: tuple[float, ...]
+    """Tuples per second, one for each start."""
 
     def due(self, elapsed: np.ndarray) -> np.ndarray:
         elapsed = np.asarray(elapsed, np.float64)
@@ -109,14 +110,14 @@ class Steps(Curve):
 
 @dataclass(frozen=True)
 class Sine(Curve):
-    """rate(t) = base + amplitude * sin(2 pi t / period), in tuples/s. period: s.
-
-    The amplitude is at most the base.
-    """
+    """rate(t) = base + amplitude * sin(2 pi t / period)."""
 
     base: float
+    """Mean rate, in tuples/s."""
     amplitude: float
+    """Largest deviation from the base, in tuples/s. It is at most the base."""
     period: float
+    """Seconds from one peak to the next."""
 
     def due(self, elapsed: np.ndarray) -> np.ndarray:
         elapsed = np.asarray(elapsed, np.float64)
@@ -148,6 +149,7 @@ class Arrivals(Profile):
     gaps: Callable[[np.ndarray], np.ndarray]
     """Turns uniform draws in [0, 1) into gaps (s)."""
     seed: int
+    """Seed of the uniform draws."""
     _sums: list[float] = field(default_factory=lambda: [0.0], compare=False, repr=False)
 
     def send_times(self, first: int, event_times: np.ndarray, origin: int) -> np.ndarray:

@@ -48,22 +48,22 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass(frozen=True, kw_only=True)
 class ReplaySummary:
-    """What a replay did.
-
-    `unsent` tuples were never handed over. `failed` tuples were handed over but not delivered.
-    """
+    """What a replay did."""
 
     tuples: int
     """Delivered tuples."""
     per_partition: tuple[int, ...]
     """Delivered tuples of each input partition."""
     failed: int
+    """Tuples that were handed over but not delivered."""
     unsent: int | None
     """None: the source is endless."""
     seconds: float
+    """Wall time from the start of sending to the end of the last flush."""
     ended: bool
     """Whether every partition got its end-of-stream marker."""
     interrupted: bool
+    """Whether `stop` ended the replay before the source's end."""
 
     @property
     def tuples_per_second(self) -> float:
@@ -365,12 +365,16 @@ class Replay:
 
 @dataclass(frozen=True)
 class _Records:
-    """Tuples as `Delivery.send` takes them. partitions: int32. times: int64, ms since 1970."""
+    """Tuples as `Delivery.send` takes them."""
 
     values: list[bytes]
+    """Value of each record, as it is sent."""
     keys: list[bytes | None]
+    """Key of each record. None: a record without a key."""
     partitions: np.ndarray
+    """The input partition of each record, int32, shape (n,)."""
     times: np.ndarray
+    """Event time of each record in ms since 1970, int64, shape (n,)."""
 
     def __getitem__(self, part: slice) -> _Records:
         return _Records(self.values[part], self.keys[part], self.partitions[part], self.times[part])

@@ -128,11 +128,14 @@ def _wait_of(wait_us: Waits, partition: int) -> float:
 
 
 class _Row(NamedTuple):
-    """A record of the routed topic. partition: of that topic."""
+    """A record of the routed topic."""
 
     partition: int
+    """Partition of the routed topic."""
     offset: int
+    """Offset of the record in this partition."""
     frame: pa.Buffer
+    """Value of the record: the tuples of one worker."""
 
 
 class _Rows:

@@ -35,10 +35,12 @@ _FIRST_LOOK = 32  # records per partition: the end marks are nearly always among
 
 
 class _Span(NamedTuple):
-    """The records of a partition with begin <= offset < end."""
+    """A stretch of a partition."""
 
     begin: int
+    """First offset."""
     end: int
+    """Offset behind the last."""
 
 
 class EndOfTopic:

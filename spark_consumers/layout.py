@@ -20,16 +20,19 @@ from evenflow.twostep import SummaryPlan
 class Layout(twostep.Layout):
     """The shape of a running query and, as JSON, the query itself.
 
-    It is pickled with every task, so it is small. query: the query that routes, as JSON. view: name of the
-    view or summary of that query, None for the query itself. any_columns: `Query.any_columns`, which the JSON does not tell.
-    part: whether this is a part of a summary, which emits all rows. parts: of a summary, the layouts of its parts.
+    It is pickled with every task, so it is small.
     """
 
     query: str
+    """The query that routes, as JSON."""
     view: str | None = None
+    """Name of the view or summary of that query. None for the query itself."""
     any_columns: tuple[str, ...] = ()
+    """`Query.any_columns`, which the JSON does not tell."""
     part: bool = False
+    """Whether this is a part of a summary, which emits all rows."""
     parts: tuple[Layout, ...] = ()
+    """Layouts of the parts of a summary. Empty for anything else."""
 
     @classmethod
     def from_settings(cls, settings: Settings, topic_id: str) -> Layout:

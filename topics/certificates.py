@@ -19,11 +19,15 @@ _MOST_BYTES = 4_000_000
 
 @dataclass(frozen=True)
 class CertificateEnd:
-    """The earliest end of the certificates in a file. setting: names the file. end: seconds since 1970."""
+    """When the certificates in a file end."""
 
     setting: str
+    """Name of the setting that names the file, such as "kafka.ssl_ca"."""
     file: Path
+    """The file as the setting names it."""
     end: float
+    """Seconds since 1970. Of several certificates the earliest end counts, of several authorities the
+    latest."""
 
     def left(self, now: float) -> str:
         """How long it still counts, in words. now: seconds since 1970."""

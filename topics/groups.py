@@ -30,11 +30,14 @@ _LOOK_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Member:
-    """One client in a consumer group, and the numbers of the partitions that it owns."""
+    """One client in a consumer group."""
 
     client_id: str
+    """Name that the client gives itself."""
     host: str
+    """Address from which the client is connected to the broker."""
     partitions: tuple[int, ...]
+    """Numbers of the partitions that the client owns, in ascending order."""
 
 
 def group_names(kafka: KafkaSettings) -> list[str]:

@@ -26,10 +26,12 @@ _NEWEST = 5_000
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """The newest telemetry of a part of the pipeline. at: time of the record, ms since 1970 by the broker."""
+    """The newest telemetry of a part of the pipeline."""
 
     at: int
+    """Time of the record by the broker, in ms since 1970."""
     telemetry: Telemetry
+    """The record itself. It names the part and the query."""
 
     @property
     def name(self) -> str:
@@ -68,17 +70,17 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Alive:
-    """Who works on a query.
-
-    members: those of the data plane's group. parts: in the order of their names, as far back as the newest telemetry
-    reaches. ignored: how many of the newest records are no telemetry of this query. unfit: how many result values are null
-    because they did not fit, as far back as the newest telemetry reaches.
-    """
+    """Who works on a query."""
 
     members: tuple[Member, ...]
+    """Members of the consumer group of the data plane."""
     parts: tuple[Part, ...]
+    """Parts of the pipeline in the order of their names, as far back as the newest telemetry reaches."""
     ignored: int = 0
+    """How many of the newest records are no telemetry of this query."""
     unfit: int = 0
+    """How many result values are null because they did not fit, as far back as the newest telemetry
+    reaches."""
 
     @property
     def owners(self) -> list[str]:

@@ -50,6 +50,7 @@ class _Holder(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
     worker: _Number
+    """A worker that has the key, as far as the partitioner knows."""
 
 
 class KeyAnswer(BaseModel):
@@ -58,28 +59,38 @@ class KeyAnswer(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
 
     query: str
+    """The query for which the instance routes. An answer of another query is refused."""
     instance: str
+    """The name that the answering instance gives itself."""
     rule: str
+    """The partitioner's rule for the key, in words."""
     home: _Number | None
+    """The worker that the key has while it is not split. None if there is none, or the partitioner does not
+    know it."""
     share: float | None
+    """Share of the key in the recent stream, from 0 to 1. None if the partitioner does not count this key."""
     next_workers: list[_Number] | None = None
+    """Workers to which the next tuple of the key may go. None: any worker."""
     holders: list[_Holder] = []
+    """Workers that have the key, or else its candidates."""
     recent: dict[str, Any] | None = None
+    """What the instance's sample of the last period has of the key. None if it has nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What came of asking one instance.
-
-    address: `host:port` of its pages, None if it has told none. answer, fields: what it said, read and as it came.
-    trouble: why there is no answer, empty if there is one.
-    """
+    """What came of asking one instance."""
 
     instance: str
+    """Name of the instance by telemetry, or the address that the user named."""
     address: str | None
+    """`host:port` of the instance's pages. None if its telemetry names none."""
     answer: KeyAnswer | None = None
+    """The answer, read and checked. None if there is none."""
     fields: dict[str, Any] | None = None
+    """The same answer as plain JSON."""
     trouble: str = ""
+    """Why there is no answer. Empty if there is one."""
 
     def as_json(self) -> dict[str, Any]:
         """The reply as JSON can hold it."""

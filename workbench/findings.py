@@ -18,16 +18,18 @@ Changes = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of a report.
-
-    what: what was found. do: what to do about it, empty if nothing. settings: the settings that would mend it.
-    """
+    """One line of a report."""
 
     name: str
+    """What was looked at, such as "input topic"."""
     status: Status
+    """Whether it is fine, needs attention or stops the pipeline."""
     what: str
+    """What was found, in words."""
     do: str = ""
+    """What to do about it. Empty if nothing."""
     settings: Changes = field(default_factory=dict)
+    """The settings that would mend it."""
 
 
 def unforeseen(error: Exception) -> str:

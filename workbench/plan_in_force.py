@@ -32,15 +32,16 @@ CLEARED = "published by hand: the workers of the settings"
 
 @dataclass(frozen=True)
 class InForce:
-    """The plans of a query as its parts apply them.
-
-    current: in force, None if the settings hold. upcoming: in force later. workers, reducers: those of the settings.
-    """
+    """The plans of a query as its parts apply them."""
 
     current: Plan | None
+    """The plan that is in force. None if the settings hold."""
     upcoming: tuple[Upcoming, ...]
+    """Plans that come into force later, in that order."""
     workers: int
+    """p of the settings."""
     reducers: int
+    """r of the settings."""
 
     def lines(self) -> Iterator[str]:
         """The same for people, one line for each plan."""

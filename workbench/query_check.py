@@ -48,39 +48,42 @@ _MANY_ROWS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class StateSizes:
-    """What the sampled tuples would keep in state.
-
-    panes: how many panes have a tuple. pairs: how many pairs (pane, key) have one. pane_keys: keys of a pane (median,
-    most). window_keys, window_tuples: keys and tuples of the fullest window. entry_bytes: mean size of a key in a pane.
-    state_bytes: upper bound of the state of the fullest window, in all buckets together. whole: whether the sample is all
-    that the topic holds.
-    """
+    """What the sampled tuples would keep in state."""
 
     tuples: int
+    """Tuples of the sample that the query keeps."""
     panes: int
+    """How many panes have a tuple."""
     pairs: int
+    """How many pairs (pane, key) have a tuple."""
     pane_keys: tuple[int, int]
+    """Keys of a pane: median and most."""
     window_keys: int
+    """Keys of the fullest window."""
     window_tuples: int
+    """Tuples of the fullest window."""
     entry_bytes: float
+    """Mean size of a key in a pane."""
     state_bytes: int
+    """Upper bound of the state of the fullest window, in all buckets together."""
     whole: bool
+    """Whether the sample is all that the topic holds."""
     views: Mapping[str, StateSizes] = field(default_factory=dict)
     """Name of a view -> the same for the view."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """The answer.
-
-    sections: heading -> lines, each a pair (name, words). findings: what is wrong. state_sizes: None if the sample has no
-    tuple. look: None if there was no sample.
-    """
+    """The answer."""
 
     sections: Mapping[str, tuple[tuple[str, str], ...]]
+    """Heading -> lines, each a pair (name, words)."""
     findings: tuple[Finding, ...] = ()
+    """What the look has found, and what verify could not recompute."""
     state_sizes: StateSizes | None = None
+    """What the sample would keep in state. None if it has no tuple."""
     look: Look | None = field(default=None)
+    """The look at the sample. None if there was no sample."""
 
     @property
     def problems(self) -> bool:

@@ -37,16 +37,17 @@ _YEAR_1970 = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Held(NamedTuple):
-    """One value of a record.
-
-    holds: its kind, which is bool, int, float, text, bytes, enum, stamp (ms since 1970) or nested (a list, map or object,
-    with no value here). logical: Avro's logical type, empty if there is none that fits. scale: that of a decimal.
-    """
+    """One value of a record."""
 
     holds: str
+    """Kind of the value: bool, int, float, text, bytes, enum, stamp (ms since 1970) or nested (a list, map or
+    object)."""
     value: Any
+    """The value as Python has it. None if the kind is nested."""
     logical: str = ""
+    """Avro's logical type. Empty if none fits."""
     scale: int = 0
+    """Digits behind the point, if the value is a decimal."""
 
 
 class RegisteredRecords:

@@ -46,11 +46,14 @@ _WINDOWS_REMEMBERED = 1_000
 
 
 class Window(NamedTuple):
-    """A window of the results: [start, end) in ms, and how many rows it has."""
+    """A window of the results."""
 
     start: int
+    """Event time (ms) at which the window begins."""
     end: int
+    """Event time (ms) before which it ends."""
     rows: int
+    """How many result rows it has."""
 
     def __str__(self) -> str:
         return f"{clock(self.start)} to {clock(self.end)} UTC"
@@ -58,14 +61,14 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """Rows of one window, the largest first.
-
-    window: None if there are no results. table: columns of `readable_schema`. windows: how many windows have results.
-    """
+    """Rows of one window, the largest first."""
 
     window: Window | None
+    """The window whose rows these are. None if there are no results."""
     table: pa.Table
+    """The rows, with the columns of `readable_schema`."""
     windows: int
+    """How many windows have results."""
 
 
 class ResultRows:

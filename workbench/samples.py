@@ -33,10 +33,12 @@ from workbench.look.strays import strays_by_cause
 
 @dataclass(frozen=True)
 class TopicSample:
-    """A sample, and how many partitions its topic has."""
+    """A sample of a topic."""
 
     sample: Sample
+    """The records as partitioners read them."""
     partitions: int
+    """How many partitions the topic has."""
 
 
 def topic_sample(

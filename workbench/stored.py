@@ -22,8 +22,11 @@ class Stored:
     """A folder, which need not exist. Every method raises ServiceError if the folder cannot be read or removed."""
 
     place: str
+    """The folder as the settings name it, a path or a URI."""
     system: fs.FileSystem
+    """File system that holds the folder."""
     path: str
+    """The folder's path within that file system."""
 
     def exists(self) -> bool:
         """Whether the folder exists."""

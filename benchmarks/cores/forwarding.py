@@ -50,15 +50,22 @@ ENTRANTS: dict[str, tuple[str, dict[str, str]]] = {
 
 @dataclass(frozen=True, eq=False)
 class RoutedStream:
-    """The tuples of a case. keys: one for each rank. The arrays have shape (tuples,)."""
+    """The tuples of a case. Arrays of numbers have shape (tuples,)."""
 
     keys: pa.Array
+    """The key of each rank, as binary, shape (keys,)."""
     hashes: UInt64s
+    """Hash of each tuple's key."""
     ranks: Int64s
+    """Rank of each tuple's key in the law."""
     panes: Int64s
+    """Number of each tuple's pane."""
     workers: Int32s
+    """The worker to which each tuple was routed."""
     home: Int32s
+    """F_1 of each tuple's key."""
     source: Int32s
+    """The partitioner instance that routed each tuple."""
 
 
 def run(*, smoke: bool) -> dict[str, object]:

@@ -25,23 +25,30 @@ LARGEST_BLOB = 900_000
 
 @dataclass(frozen=True, kw_only=True)
 class ForwardingCase:
-    """One stream, one partitioner. warm, measured: panes. tuples: of a pane. blocks: of each pane, each one micro-batch.
-
-    total: the aggregate of the query besides a count. sources: instances that route the stream by turns. states: so many
-    states share the homes of all workers.
-    """
+    """One stream, one partitioner."""
 
     law: str
+    """Name of the stream in `STREAMS`."""
     keys: int
+    """Distinct keys of the law."""
     entrant: str
+    """Name of the partitioner in `ENTRANTS`."""
     workers: int
+    """Workers to which the tuples are routed."""
     sources: int = 1
+    """Instances that route the stream by turns."""
     tuples: int = 250_000
+    """Tuples of a pane."""
     blocks: int = 4
+    """Blocks of each pane. Each is one micro-batch."""
     warm: int = SPAN
+    """Panes before the first that is measured."""
     measured: int = 3
+    """Panes whose windows are measured."""
     total: str = "sum(x)"
+    """The aggregate of the query besides a count."""
     states: int = 8
+    """So many states share the homes of all workers."""
 
     @property
     def panes(self) -> int:
@@ -92,15 +99,22 @@ class PaneState:
 
 @dataclass
 class Way:
-    """cpu: seconds by part. partials, sent: to reducers, rows and bytes. rows: results. offset: of the next blob."""
+    """One way in which partial results become windows, and what it costs."""
 
     plan: AggregatePlan
+    """The aggregates of the query."""
     case: ForwardingCase
+    """What is routed."""
     cpu: dict[str, float] = field(default_factory=dict)
+    """Part of the way -> CPU seconds."""
     partials: int = 0
+    """Rows that were sent to reducers."""
     sent: int = 0
+    """Bytes that were sent to reducers."""
     rows: int = 0
+    """Result rows."""
     offset: int = 0
+    """Offset of the next blob."""
 
     def __post_init__(self) -> None:
         self.buckets = [PaneState(self.plan) for _ in range(BUCKETS)]

@@ -41,21 +41,28 @@ class Memory(dict[str, bytes]):
 
 @dataclass(kw_only=True)
 class Pipeline:
-    """A query from frames to result rows, without any service: count and a total over windows of `panes` panes of a second.
-
-    routed, inputs: partitions of the routed topic and of the input topic. pane: the pane that is open. block: number of
-    blocks so far. emit, total: the query's `emit` and its second aggregate.
+    """A query from frames to result rows, without any service: count and a total over windows of `panes`
+    panes of a second.
     """
 
     routed: int = 8
+    """Partitions of the routed topic."""
     inputs: int = 4
+    """Partitions of the input topic."""
     buckets: int = 2
+    """Reduce buckets."""
     panes: int = 60
+    """Panes of a window."""
     seed: int = SEED
+    """Seed of the keys that are drawn."""
     pane: int = 1_000_000
+    """The pane that is open."""
     block: int = 0
+    """Number of blocks so far."""
     emit: str = "all"
+    """The query's setting of this name."""
     total: str = "sum(x)"
+    """The query's second aggregate."""
 
     def __post_init__(self) -> None:
         aggregates = {"n": "count", "total": self.total}

@@ -56,15 +56,22 @@ def run(*, smoke: bool) -> dict[str, Any]:
 
 @dataclass
 class _ReduceWay:
-    """Combiner, reduce tasks if there are any, and buckets, each with its CPU seconds by micro-batch and task."""
+    """Combiner, reduce tasks if there are any, and buckets, with what each micro-batch took."""
 
     name: str
+    """"hash" or "prompt". Only "prompt" has reduce tasks."""
     results: int = 0
+    """Tuples that the result rows count."""
     combine: list[float] = field(default_factory=list)
+    """CPU seconds of the combiner in each micro-batch."""
     tasks: list[list[float]] = field(default_factory=list)
+    """CPU seconds of each reduce task in each micro-batch. 0 without reduce tasks."""
     clusters: list[list[int]] = field(default_factory=list)
+    """Partial rows of each bucket in each micro-batch."""
     sizes: list[list[int]] = field(default_factory=list)
+    """Tuples in those rows."""
     buckets: list[list[float]] = field(default_factory=list)
+    """CPU seconds of each bucket in each micro-batch."""
 
     def __post_init__(self) -> None:
         query = Query(

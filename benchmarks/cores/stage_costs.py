@@ -54,11 +54,14 @@ _STAGES = {
 
 @dataclass(frozen=True)
 class StageSize:
-    """Keys of a window and tuples of a slide. The other end of a slope has twice as many."""
+    """How much is measured. Costs are slopes, whose other end has twice as many keys or tuples."""
 
     keys: int
+    """Keys of a window."""
     tuples: int
+    """Tuples of a slide."""
     repetitions: int
+    """How often each stage is timed. The least time counts."""
 
 
 def run(*, smoke: bool) -> dict[str, Any]:

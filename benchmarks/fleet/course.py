@@ -19,16 +19,16 @@ SEED = 1
 
 
 class Phase(NamedTuple):
-    """What happens before the first slide of a phase.
-
-    event: in words. runs: the instances that run from then on. kills: instances that are killed first. shifted: whether
-    other keys are the frequent ones from then on.
-    """
+    """What happens before the first slide of a phase."""
 
     event: str
+    """What happens, in words."""
     runs: tuple[int, ...]
+    """Numbers of the instances that run from then on."""
     kills: tuple[int, ...] = ()
+    """Numbers of the instances that are killed first."""
     shifted: bool = False
+    """Whether other keys are the frequent ones from then on."""
 
 
 def course(fleet: Fleet, phases: Sequence[Phase], *, smoke: bool) -> dict[str, Any]:

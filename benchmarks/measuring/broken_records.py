@@ -24,12 +24,16 @@ _ISO = '"2024-01-02T03:04:{second:02}.{ms:03}Z"'
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of bad record: templates of a good and of a bad record, and the query's time unit and input."""
+    """A kind of bad record."""
 
     good: str
+    """Template of a good record, for `str.format`."""
     bad: str
+    """Template of a bad record."""
     time_unit: str = "ms"
+    """The query's setting of this name."""
     input: tuple[tuple[str, Any], ...] = tuple(_JSON.items())
+    """The input settings, as pairs."""
 
     def settings(self, **parts: Any) -> Settings:
         """Settings of the query: count and an integer sum over windows of 60 s that slide by 1 s."""

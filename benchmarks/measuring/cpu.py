@@ -30,9 +30,13 @@ class _Labels:
     """The labels of the processes of one tree."""
 
     root: int
+    """Process id of the tree's root."""
     itself: str
+    """Label of the root."""
     below: str
+    """Label of the processes below it."""
     java: str | None
+    """Label of a process named java. None: as the others."""
 
     def label(self, process: Process) -> str:
         if self.java is not None and process.name == "java":

@@ -47,8 +47,11 @@ class Running:
     """The processes of one query. `end` ends each of them by its process id."""
 
     settings: Settings
+    """Settings with which the processes run."""
     folder: Path
+    """Folder in which the processes keep their files."""
     meter: CpuMeter
+    """Counts the CPU seconds of the processes."""
     _children: list[ChildProcess] = field(default_factory=list)
     _lasting: list[ChildProcess] = field(default_factory=list)
 

@@ -20,7 +20,9 @@ class Process:
     """One process at one moment. Two are the same process only if `pid` and `started` are equal."""
 
     pid: int
+    """Process id. The kernel may give it to another process later."""
     parent: int
+    """Process id of the parent."""
     started: int
     """Ticks since boot."""
     name: str

@@ -13,12 +13,16 @@ LENGTHS = (2_000_000, 8_000_000)
 
 @dataclass(frozen=True)
 class Length:
-    """A stream of a given length, and what it took: seconds, CPU seconds by process, result rows (None: not counted)."""
+    """A stream of a given length, and what it took."""
 
     tuples: int
+    """Tuples of the whole stream."""
     seconds: float
+    """Wall time from start to end."""
     used: Used
+    """CPU seconds by process."""
     rows: int | None = None
+    """Result rows. None: not counted."""
 
 
 def slope(short: Length, long: Length) -> dict[str, object]:

@@ -31,11 +31,14 @@ def in_turns(
 
 @dataclass(frozen=True)
 class Speed:
-    """A speed in tuples per second, and the CPU seconds by process that `tuples` tuples took."""
+    """How fast tuples went through."""
 
     tuples_per_second: float
+    """The speed over all of `tuples`."""
     tuples: int
+    """How many were measured."""
     used: Used
+    """CPU seconds by process that these tuples took."""
 
     @property
     def cpu(self) -> float:

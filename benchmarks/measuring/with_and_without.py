@@ -18,12 +18,16 @@ GOAL = 0.98
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of work, and what it took: seconds, and CPU seconds by process. having: whether it was done with it."""
+    """A piece of work, and what it took."""
 
     having: bool
+    """Whether it was done with the thing whose cost is measured."""
     tuples: int
+    """Tuples of the piece."""
     seconds: float
+    """Wall time from start to end."""
     used: Used
+    """CPU seconds by process."""
 
     @property
     def cpu(self) -> float:

@@ -23,14 +23,17 @@ class Size(NamedTuple):
     """How much is measured. A stream has one tuple per ms. Figures are of the slides from the first full window on."""
 
     keys: int
+    """Distinct keys of a stream."""
     slide: int
     """Tuples in a slide."""
     slides: int
+    """Slides of a whole stream."""
     window: int
     """Slides in a window."""
     change: int
     """Slide at which the stream `shift` changes."""
     seeds: tuple[int, ...]
+    """Seeds of streams and hashes. Figures are medians over them."""
     plot: Path
     """Where the price curve is drawn."""
 
@@ -57,10 +60,12 @@ QUICK = Size(500, 200, 24, 6, 12, (1,), Path(".evenflow/own_grid/price.svg"))
 
 
 class Figures(NamedTuple):
-    """Imbalance and KSR of the window that ends with each slide. Shapes (slides,)."""
+    """Figures of the window that ends with each slide. Shapes (slides,)."""
 
     imbalance: Float64s
+    """(max load - mean load) / tuples."""
     ksr: Float64s
+    """Replicas of keys over distinct keys."""
 
 
 @lru_cache(maxsize=12)

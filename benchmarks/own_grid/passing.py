@@ -37,12 +37,17 @@ class Cell(NamedTuple):
     """One routing: what to route through whom."""
 
     stream: str
+    """A law of `evenflow simulate` with its options."""
     zipf: float
+    """Exponent of the law."""
     period: int
     """Slides."""
     sources: int
+    """Instances that route the stream."""
     name: str
+    """The partitioner with its options."""
     seed: int
+    """Seed of the stream and the hashes."""
 
 
 def passing(size: Size) -> Iterator[str]:

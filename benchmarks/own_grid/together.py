@@ -48,9 +48,10 @@ Stream = tuple[str, float, int]
 
 
 class Ideal(NamedTuple):
-    """Ideal sources: how many, and what they are worse or better at."""
+    """Ideal sources, and what they are worse or better at."""
 
     sources: int
+    """How many there are."""
     first: int = 0
     """Tuples of a hot key that a source sends to the key's home before it knows that the key is hot."""
     parts: int = 1

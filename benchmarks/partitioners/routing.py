@@ -30,11 +30,14 @@ _PER_MS, _BATCH = 10, 10_000
 
 @dataclass(frozen=True)
 class RoutingSize:
-    """How much is run. warm: tuples before the first figure. block: tuples a figure. repetitions: figures."""
+    """How much is run."""
 
     warm: int
+    """Tuples before the first figure."""
     block: int
+    """Tuples for each figure."""
     repetitions: int
+    """Number of figures."""
 
 
 def size(*, smoke: bool) -> RoutingSize:

@@ -98,11 +98,17 @@ class _Streams:
     """One stage, which works off the whole topic as often as it is asked to."""
 
     spark: SparkSession
+    """Session in which the streams run, one after the other."""
     settings: Settings
+    """Settings of the query."""
     stage: Stage
+    """"combine", "reduce" or "fused"."""
     folder: Path
+    """Folder in which the streams keep their checkpoints."""
     meter: CpuMeter
+    """Counts the CPU seconds of Spark and its Python."""
     tuples: int
+    """Tuples of the whole topic."""
     listened: float = 0.0
     """CPU seconds that the listener has taken in Python, by its thread's own clock."""
 

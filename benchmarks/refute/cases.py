@@ -30,7 +30,9 @@ class Case:
     mixed: float = 0.0
     """Share of the tuples that follow `other`."""
     keys: int = 100_000
+    """Distinct keys of the stream."""
     zipf: float = 1.0
+    """Exponent of the law."""
     slide: int = 5_000
     """Tuples in a slide."""
     slides: int = 20
@@ -38,12 +40,15 @@ class Case:
     period: float = 1.0
     """Slides in a period of the law."""
     workers: int = 64
+    """Workers to which the tuples are routed."""
     sources: int = 1
+    """Instances that route the stream."""
     disorder: float = 0.0
     """By how many slides a tuple's time may lie behind that of tuples before it."""
     costs: str = ""
     """A law of what tuples cost (`own_grid.costs`). Empty: each costs 1."""
     seed: int = 1
+    """Seed of the stream and the hashes."""
 
     def stream(self, tuples: int) -> KeyedStream:
         """The tuples in arrival order."""

@@ -23,10 +23,12 @@ MOST_TIMES, MOST_REPLICAS = 3.0, 1.3
 
 @dataclass(frozen=True)
 class Verdict:
-    """Imbalance and KSR of each partitioner, as means over the windows that are full."""
+    """How level each partitioner routes a case, and with how many replicas."""
 
     case: Case
+    """The stream that was routed."""
     pairs: dict[str, tuple[float, float]]
+    """Partitioner -> imbalance and KSR, as means over the windows that are full."""
 
     def nearest(self, replicas: float = float("inf")) -> str:
         """The most level of the others with at most so many times our replicas."""

@@ -26,11 +26,14 @@ _FRAME = bytes(2_000)
 
 @dataclass(frozen=True)
 class Transactions:
-    """`count` transactions, each with `rounds` frames to each partition. Every frame is a record batch of its own."""
+    """Transactions of one shape. Every frame is a record batch of its own."""
 
     partitions: int
+    """Partitions to which each transaction writes."""
     rounds: int
+    """Frames that a transaction writes to each partition."""
     count: int
+    """How many transactions there are."""
 
 
 FULL = (
@@ -44,11 +47,14 @@ SMOKE = (Transactions(2, 1, 3), Transactions(16, 1, 3), Transactions(16, 3, 3), 
 
 @dataclass(frozen=True)
 class Spent:
-    """What one transaction takes: seconds, and CPU seconds of broker and client."""
+    """What one transaction takes."""
 
     seconds: float
+    """Wall time."""
     broker: float
+    """CPU seconds of the broker."""
     client: float
+    """CPU seconds of the client."""
 
 
 def broker_costs(*, smoke: bool, turns: int = 3) -> tuple[dict[str, float], list[dict[str, float]]]:

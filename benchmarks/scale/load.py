@@ -38,12 +38,16 @@ def stream_of(law: ZipfLaw, slide_tuples: int) -> KeyedStream:
 
 @dataclass(frozen=True)
 class RoutingFigures:
-    """How a partitioner routes a slide of a law. imbalance: fullest worker over the mean, less 1. ns: per tuple."""
+    """How a partitioner routes a slide of a law."""
 
     ksr: float
+    """Mean number of workers that hold a key."""
     imbalance: float
+    """Fullest worker over the mean, less 1."""
     most_holders: float
+    """Workers that hold the most widely split key."""
     ns: float
+    """Nanoseconds per tuple."""
 
 
 def groups_skew(law: ZipfLaw, groups: int, *, seeds: int = 20) -> float:

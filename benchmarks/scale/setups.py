@@ -12,11 +12,14 @@ from evenflow.settings.sections.rhythm import rhythm
 
 @dataclass(frozen=True)
 class Setup:
-    """`queries` pipelines of one shape. `words` says what the setup is."""
+    """Pipelines of one shape."""
 
     shape: Shape
+    """The size of each pipeline."""
     queries: int
+    """How many pipelines there are."""
     words: str
+    """What the setup is."""
 
 
 AS_SET = Shape()

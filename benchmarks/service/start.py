@@ -67,10 +67,12 @@ def run(*, smoke: bool) -> dict[str, object]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Start:
-    """One query whose input waits in its topic. `folder` is for the query's processes."""
+    """One query whose input waits in its topic."""
 
     settings: Settings
+    """Settings of the query."""
     folder: Path
+    """Folder for the query's processes."""
 
     @classmethod
     def prepare(cls, broker: EmbeddedBroker, folder: Path, *, tuples: int) -> _Start:

@@ -44,11 +44,14 @@ _ROOM = 1.02
 
 @dataclass(frozen=True)
 class Turn:
-    """The topic worked off once. triggers: how many had rows. seconds: theirs, together. cpu: CPU seconds of the turn."""
+    """The topic worked off once."""
 
     triggers: int
+    """How many micro-batches had rows."""
     seconds: float
+    """Seconds that these took together."""
     cpu: float
+    """CPU seconds of the turn."""
 
 
 def routed_batches(

@@ -16,17 +16,18 @@ Kind = Literal["counter", "gauge", "histogram"]
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """A metric. Making one does not register it: use `_counter`, `_gauge` or `_histogram`.
-
-    name: without `_total`, which counters get. help: the meaning, as Prometheus and docs/metrics.md show it.
-    labels: besides `query`. bounds: upper bounds of a histogram's ranges.
-    """
+    """A metric. Making one does not register it: use `_counter`, `_gauge` or `_histogram`."""
 
     name: str
+    """Without `_total`, which counters get."""
     kind: Kind
+    """Type of the metric in Prometheus."""
     help: str
+    """The meaning, as Prometheus and docs/metrics.md show it."""
     labels: tuple[str, ...] = ()
+    """Names of the labels besides `query`, which every metric has."""
     bounds: tuple[float, ...] = ()
+    """Upper bounds of a histogram's ranges. Empty for other kinds."""
 
     @property
     def series(self) -> tuple[str, ...]:

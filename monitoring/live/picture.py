@@ -53,11 +53,16 @@ _FORGOTTEN = 600.0  # s of silence after which an instance is forgotten
 
 @dataclass(frozen=True)
 class _Instance:
+    """A partitioner instance by its two newest records."""
+
     record: PartitionerRecord
+    """The newest record."""
     at: float
+    """When it came, in seconds of the monotonic clock."""
     loads: list[float] = field(default_factory=list)
     """Load per second by worker, between the two newest records. Empty if these two cannot be compared."""
     rejected: float | None = None
+    """Rejected records/s. None if the two newest records cannot be compared."""
     read: float | None = None
     """Records/s, likewise. None if the two newest records cannot be compared."""
 

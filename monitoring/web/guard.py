@@ -26,11 +26,14 @@ _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s,:\[\]]+))(?::\d{1,5})?")
 
 @dataclass(frozen=True)
 class Refusal:
-    """An answer in place of a page. status: of HTTP. text: what is wrong and what to do. headers: besides the usual ones."""
+    """An answer in place of a page."""
 
     status: int
+    """HTTP status code."""
     text: str
+    """What is wrong and what to do."""
     headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers besides the usual ones."""
 
 
 class Guard:

@@ -33,12 +33,16 @@ SPIKE_BATCHES = 80
 
 @dataclass(frozen=True)
 class Setting:
-    """A load, the way in which its batches are scheduled, and the options of the policy."""
+    """One point of the grid."""
 
     experiment: str
+    """"spike" (figure 3.6) or "late" (figure 3.7b)."""
     load: str
+    """Name of the load that comes."""
     scheduling: Scheduling
+    """How batches are scheduled."""
     options: str = FAST
+    """Name of the policy's options in `POLICIES`."""
 
     def cell(self, plan: Plan) -> Cell:
         """The cell of this setting."""

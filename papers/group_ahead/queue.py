@@ -40,11 +40,14 @@ def throughput(cost: float, group: int) -> float:
 
 @dataclass(frozen=True)
 class Scheduling:
-    """How batches are scheduled. group: batches of a group. cost: of scheduling one batch or one group, in intervals."""
+    """How batches are scheduled."""
 
     way: Way
+    """One at a time, in groups, or in groups that a decision may amend."""
     group: int
+    """Batches of a group."""
     cost: float
+    """Time that scheduling one batch or one group takes, in batch intervals."""
 
     @property
     def share(self) -> float:
@@ -69,15 +72,14 @@ class Scheduling:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """The batches. Arrays of shape (batches,).
-
-    loads: W, processing time over the interval. delays: from a batch's completion to the end of its work, in intervals.
-    p: workers.
-    """
+    """The batches. Arrays of shape (batches,)."""
 
     loads: Float64s
+    """W, processing time over the interval."""
     delays: Float64s
+    """Time from a batch's completion to the end of its work, in intervals."""
     p: Int64s
+    """Workers of each batch."""
 
 
 def play(data: Float64s, scheduling: Scheduling, policy: Policy, *, p: int) -> Course:

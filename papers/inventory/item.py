@@ -15,6 +15,7 @@ class Item:
     """One line of the list. It has a place on the page, or says why the item does not exist here, or both."""
 
     kind: Kind
+    """What the paper calls it."""
     number: str
     """As the paper counts, in Arabic numerals: 7, 2.6."""
     shows: str

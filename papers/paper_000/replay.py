@@ -34,51 +34,59 @@ BEHIND = 1
 
 @dataclass(frozen=True, eq=False)
 class Routing:
-    """A routed stream. workers, codes, panes, sources: of each tuple, shape (m,). Panes are slides and do not decrease.
-
-    homes, reducers: F_1 and the reducer of each key, shape (keys,).
-    """
+    """A routed stream."""
 
     workers: Int32s
+    """The combiner of each tuple, shape (m,)."""
     codes: Int32s
+    """The key number of each tuple, shape (m,)."""
     panes: Int64s
+    """The slide of each tuple, shape (m,). It does not decrease."""
     sources: Int32s
+    """The partitioner that routed each tuple, shape (m,)."""
     homes: Int32s
+    """F_1 of each key, shape (keys,)."""
     reducers: Int32s
+    """The reducer of each key, shape (keys,)."""
     combiners: int
+    """How many there are."""
     reducer_count: int
+    """How many reducers there are."""
 
 
 class Share(NamedTuple):
-    """What one way leaves to whom in each slide. Of combiners shape (slides, combiners), of reducers (slides, reducers).
-
-    held_keys, finished, sent: keys in windows of a combiner, those of them that it finishes, and partial results that it
-    sends. received, rows: partial results that a reducer gets, and the keys of its windows.
-    """
+    """What one way leaves to whom in each slide."""
 
     held_keys: Int64s
+    """Keys in windows of a combiner, shape (slides, combiners)."""
     finished: Int64s
+    """Keys of `held_keys` that the combiner finishes, same shape."""
     sent: Int64s
+    """Partial results that the combiner sends, same shape."""
     received: Int64s
+    """Partial results that a reducer gets, shape (slides, reducers)."""
     rows: Int64s
+    """Keys of a reducer's windows, same shape."""
 
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """What there is to do in each slide, and what the window is like that ends with it.
-
-    tuples, partials, announcements, load: of each combiner, shape (slides, combiners). partials: partial results, one for
-    each key of the slide. announcements: announced keys. load: tuples in the window. gamma, distinct: pairs of key and
-    combiner in the window, and its keys, shape (slides,).
-    """
+    """What there is to do in each slide, and what the window is like that ends with it."""
 
     tuples: Int64s
+    """Tuples of the slide at each combiner, shape (slides, combiners)."""
     partials: Int64s
+    """Partial results, one for each key of the slide, same shape."""
     announcements: Int64s
+    """Announced keys, same shape."""
     load: Int64s
+    """Tuples in the window, same shape."""
     gamma: Int64s
+    """Pairs of key and combiner in the window, shape (slides,)."""
     distinct: Int64s
+    """Keys in the window, shape (slides,)."""
     shares: Mapping[Way, Share]
+    """Way -> what it leaves to combiners and reducers."""
 
     @property
     def imbalance(self) -> float:
@@ -120,12 +128,16 @@ def counted(routing: Routing, *, span: int, first: int) -> Counts:
 
 
 class _Slide(NamedTuple):
-    """Rows of a slide and of the window that ends with it, and who holds which key there, shapes (keys, combiners)."""
+    """A slide and the window that ends with it."""
 
     rows: slice
+    """Tuples of the slide, a part of the routed stream."""
     window_rows: slice
+    """Tuples of the window."""
     presence: Bools
+    """Which combiner has which key in the slide, shape (keys, combiners)."""
     window_presence: Bools
+    """Which combiner has which key in the window, shape (keys, combiners)."""
 
 
 def _slides(routing: Routing, *, span: int, first: int) -> Iterator[_Slide]:

@@ -62,16 +62,18 @@ def combiners(rule: str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A routed stream. workers: of each tuple, shape (m,). tabled: whether a common table came, shape (slides,).
-
-    messages, told_bytes: see `Talk`.
-    """
+    """A stream that several partitioners routed."""
 
     workers: Int32s
+    """The combiner of each tuple, shape (m,)."""
     tabled: Bools
+    """Whether a common table came in a slide, shape (slides,)."""
     scenario: Scenario
+    """Number of combiners and partitioners, and the window."""
     messages: int = 0
+    """Messages to the reducer, as in `Talk`."""
     told_bytes: int = 0
+    """Bytes of messages and tables, as in `Talk`."""
 
 
 def run(

@@ -19,9 +19,10 @@ from evenflow.simulation import KeyedStream
 
 @dataclass
 class Talk:
-    """How the stream was routed, and what was said meanwhile. `workers` has shape (m,)."""
+    """How the stream was routed, and what the partitioners exchanged meanwhile."""
 
     workers: Int32s
+    """The worker of each tuple, shape (m,)."""
     messages: int = 0
     """Messages to the reducer, also those that were told again because the table was late."""
     told_bytes: int = 0

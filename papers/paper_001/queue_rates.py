@@ -101,6 +101,7 @@ class Queue:
     pool: KeyedStream
     """Is read in a circle."""
     rule: str
+    """The partitioner with its options."""
     interval: int
     """Seconds."""
     seed: int

@@ -25,12 +25,15 @@ class Formula:
     """What the paper's formulas give for one distribution and n."""
 
     zipf: float
+    """Exponent of the distribution."""
     workers: int
+    """n."""
     head: int
     """Keys with p >= 1/(5n)."""
     short_head: int
     """Keys with p >= 2/n."""
     d: int
+    """Choices for each key of the head, by the paper's optimisation."""
     over_pkg: dict[str, float]
     """Memory of d-choices and w-choices / memory of PKG."""
     over_shuffle: dict[str, float]

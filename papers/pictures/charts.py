@@ -19,10 +19,12 @@ FLOOR = 1e-7
 
 
 class Emphasis(NamedTuple):
-    """What stands out in a picture: one strong mark and a few names."""
+    """What stands out in a picture."""
 
     hero: str
+    """Name of the one strong mark."""
     named: tuple[str, ...] = ()
+    """Further names that are written beside their marks."""
 
 
 def scatter(

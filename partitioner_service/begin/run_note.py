@@ -29,14 +29,14 @@ _MOST_NAMED = 20
 
 @dataclass(frozen=True)
 class Note:
-    """What a note says. runs: unfinished ones in a row, the noted one included. at: committed offset by partition.
-
-    look: partitions to look through before they are fetched, wherever they stand.
-    """
+    """What a note says."""
 
     runs: int
+    """Unfinished runs in a row, the noted one included."""
     at: Mapping[int, int]
+    """Partition -> committed offset."""
     look: Mapping[int, int]
+    """Partition to look through before it is fetched, wherever it stands -> an offset of it."""
 
     def encode(self) -> bytes:
         """The note as a record's value."""

@@ -33,16 +33,16 @@ _EXPIRED = (
 
 
 class Ruling(NamedTuple):
-    """Why an input record was rejected.
-
-    mark, clock (ms): what it was held against, None if the record names none. through: the last offset that was skipped
-    by an order that began here, None for any other reason.
-    """
+    """Why an input record was rejected."""
 
     reason: str
+    """One of the reasons of the rejected topic."""
     mark: int | None
+    """The mark (ms) that the record was held against. None if the rejection names none."""
     clock: int | None
+    """The processing time (ms) that the record was held against. None if the rejection names none."""
     through: int | None = None
+    """The last offset that was skipped by an order that began here. None for any other reason."""
 
 
 class Traces:

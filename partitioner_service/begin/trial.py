@@ -47,11 +47,14 @@ _LEAST = 100
 
 @dataclass
 class Trial:
-    """What becomes of the first records. by_reason: reason -> rejected records. examples: reason -> one, in words."""
+    """What becomes of the first records."""
 
     records: int = 0
+    """How many were judged."""
     by_reason: Counter[str] = field(default_factory=Counter)
+    """Reason -> rejected records."""
     examples: dict[str, str] = field(default_factory=dict)
+    """Reason -> one such record, in words."""
 
     def note(self, reason: str, count: int, example: str) -> None:
         """Count records that are rejected for a reason."""

@@ -31,9 +31,14 @@ _TWINS = 3
 
 
 class _Heard(NamedTuple):
+    """The newest table."""
+
     table: Table
+    """The table as its maker sent it."""
     at: float
+    """When it was heard, in seconds of the monotonic clock."""
     wall: float
+    """When it was heard, in seconds since 1970."""
 
 
 class Figures:

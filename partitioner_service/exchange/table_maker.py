@@ -17,8 +17,12 @@ from evenflow.partitioners.rounds import Rounds
 
 
 class _Mandate(NamedTuple):
+    """What tables an elected instance makes."""
+
     merger: Merger
+    """Makes a table of the messages of a round."""
     workers: int
+    """p of the partitioner that the tables must fit."""
 
 
 class TableMaker:

@@ -22,23 +22,29 @@ _ERROR, _PARTITION, _OFFSET, _KEY, _VALUE = map(
 
 @dataclass(frozen=True, eq=False)
 class Fetched:
-    """n records, those of a partition together and in the order in which they came, and the events among them.
-
-    partitions: ascending. offsets, arrival: where each record came among all records of the fetch. All three have shape
-    (n,). values, records: n entries. keys, stamps (ms, -1 for none): n entries, None if they have to be asked of the
-    records. events: errors and ends of logs, each with the number of records that came before it. astray: records that came
-    another way than they should, and are not among the others. If there are any, reading has to go back to them.
+    """n records, those of a partition together and in the order in which they came, and the events among
+    them.
     """
 
     partitions: Int64s
+    """Input partition of each record, ascending, shape (n,)."""
     offsets: Int64s
+    """Offset of each record in its partition, shape (n,)."""
     arrival: Int64s
+    """Where each record came among all records of the fetch, shape (n,)."""
     values: Payloads
+    """Value of each record, n entries."""
     records: Sequence[Record]
+    """The records themselves, n entries, for what is seldom asked of them."""
     keys: Payloads | None = None
+    """Key of each record, n entries. None if they have to be asked of `records`."""
     stamps: Int64s | None = None
+    """Timestamp of each record in ms, -1 for none, shape (n,). None if they have to be asked of `records`."""
     events: Sequence[tuple[int, Record]] = ()
+    """Errors and ends of logs, each with the number of records that came before it."""
     astray: Sequence[Record] = ()
+    """Records that came another way than they should, and are not among the others. If there are any, reading
+    has to go back to them."""
 
     @classmethod
     def of_messages(cls, messages: Sequence[Record]) -> Fetched:

@@ -32,28 +32,38 @@ class Functions(NamedTuple):
     """Addresses of librdkafka's functions."""
 
     timestamp: np.uint64
+    """Address of `rd_kafka_message_timestamp`."""
     headers: np.uint64
+    """Address of `rd_kafka_message_headers`."""
     header: np.uint64
+    """Address of `rd_kafka_header_get_all`."""
     destroy: np.uint64
+    """Address of `rd_kafka_message_destroy`."""
 
 
 class Measures(NamedTuple):
-    """What the first pass finds out about n messages. Each array has shape (n,).
-
-    errors: codes, 0 for a record. value_sizes, key_sizes: bytes, -1 for none. kinds: of the timestamps. header_counts,
-    name_bytes, held_bytes: number of headers, and bytes of their names and values.
-    """
+    """What the first pass finds out about n messages. Each array has shape (n,)."""
 
     errors: Int32s
+    """Kafka's error codes, 0 for a record."""
     partitions: Int64s
+    """Partition of each message."""
     offsets: Int64s
+    """Offset of each message in its partition."""
     stamps: Int64s
+    """Timestamp of each message, in ms."""
     kinds: Int32s
+    """Kind of each timestamp, as librdkafka numbers them."""
     value_sizes: Int64s
+    """Bytes of each value, -1 for none."""
     key_sizes: Int64s
+    """Bytes of each key, -1 for none."""
     header_counts: Int64s
+    """Number of headers of each message."""
     name_bytes: Int64s
+    """Bytes of the names of these headers."""
     held_bytes: Int64s
+    """Bytes of the values of these headers."""
 
     @classmethod
     def room(cls, count: int) -> Measures:
@@ -67,11 +77,14 @@ class Measures(NamedTuple):
 
 
 class Strings(NamedTuple):
-    """Room for byte strings: as of `Payloads`, but with an array `missing` in any case."""
+    """Room for byte strings, as of `Payloads`."""
 
     data: UInt8s
+    """All strings, one after the other."""
     begins: Int64s
+    """Where each string begins in `data`, and where the last one ends."""
     missing: UInt8s
+    """Which strings are none. `Payloads` has None if all are there, this array is there in any case."""
 
 
 def _for_kernels(typer: Callable[..., _Codegen]) -> Callable[..., Any]:

@@ -20,11 +20,14 @@ Headers = list[tuple[str, bytes | str | None]]
 
 @dataclass(frozen=True, eq=False)
 class KeptHeaders:
-    """The headers of n records. Record i has the headers begins[i] .. begins[i + 1] - 1. begins: shape (n + 1,)."""
+    """The headers of n records."""
 
     begins: Int64s
+    """Record i has the headers begins[i] .. begins[i + 1] - 1. Shape (n + 1,)."""
     names: Payloads
+    """Names of all headers, one record after the other."""
     values: Payloads
+    """Values of the same headers."""
 
     def of(self, row: int) -> Headers | None:
         """The headers of this record, None if it has none."""
@@ -39,17 +42,20 @@ class KeptHeaders:
 
 @dataclass(frozen=True)
 class KeptRecord:
-    """A record with confluent-kafka's interface (`topics.records.Record`).
-
-    stamp: kind of the timestamp, and ms. failure: what Kafka says instead of a record, None for a record.
-    """
+    """A record with confluent-kafka's interface (`topics.records.Record`)."""
 
     place: tuple[str, int, int]
+    """Topic, partition and offset."""
     stamp: tuple[int, int]
+    """Kind of the timestamp, and ms."""
     raw_key: bytes | None
+    """Bytes of the key. None if the record has none."""
     raw_value: bytes | None
+    """Bytes of the value. None if the record has none."""
     beside: Headers | None = None
+    """The headers. None if there are none."""
     failure: KafkaError | None = None
+    """What Kafka says instead of a record. None for a record."""
 
     @classmethod
     def of(cls, raw: RawRecord, topic: str, partition: int) -> KeptRecord:
@@ -94,21 +100,26 @@ class KeptRecord:
 
 @dataclass(frozen=True, eq=False)
 class KeptRecords(Sequence[KeptRecord]):
-    """n records of one topic. A slice is a view.
-
-    partitions, offsets, stamps (ms), kinds (of the timestamps, as confluent-kafka numbers them): shape (n,). headers: None
-    if no record has any. first: the record of `headers` at which these begin.
-    """
+    """n records of one topic. A slice is a view. Arrays have shape (n,)."""
 
     topic: str
+    """The one topic of all records."""
     partitions: Int64s
+    """Partition of each record."""
     offsets: Int64s
+    """Offset of each record in its partition."""
     stamps: Int64s
+    """Timestamp of each record, in ms."""
     kinds: Int32s
+    """Kind of each timestamp, as confluent-kafka numbers them."""
     keys: Payloads
+    """Key of each record, None for a record without one."""
     values: Payloads
+    """Value of each record, None for a record without one."""
     headers: KeptHeaders | None = None
+    """Headers of the records. None if no record has any."""
     first: int = 0
+    """The record of `headers` at which these begin."""
 
     def append_times(self) -> Int64s:
         """When the broker appended each record, ms by its clock. -1 where the producer's timestamps are kept. Shape (n,)."""

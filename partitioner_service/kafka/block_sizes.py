@@ -27,15 +27,14 @@ _MOST_OF_A_RECORD = 1 << 40
 
 @dataclass(frozen=True)
 class Widths:
-    """How large a column of texts can become that is made of a block.
-
-    growth: of the column that grows most. exploded: whether records are taken apart. repeats: whether their
-    elements repeat texts of the record.
-    """
+    """How large a column of texts can become that is made of a block."""
 
     growth: Growth = Growth()  # noqa: RUF009 - a Growth is immutable
+    """Growth of the column that grows most."""
     exploded: bool = False
+    """Whether records are taken apart."""
     repeats: bool = False
+    """Whether elements of a record repeat texts of the record."""
 
     @classmethod
     def of(cls, settings: Settings) -> Widths:

@@ -51,8 +51,11 @@ class TopicIds(NamedTuple):
     """Kafka's ids of the topics that committed state belongs to. A topic that is made anew has another id."""
 
     input: str
+    """Id of the input topic."""
     routed: str
+    """Id of the topic of frames."""
     rejected: str
+    """Id of the topic of rejected records."""
 
 
 class Stopping(EvenflowError):

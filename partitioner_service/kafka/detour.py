@@ -177,10 +177,12 @@ class Detour:
 
 @dataclass(frozen=True)
 class _OpenBatch:
-    """A batch that is handed over. records: those that are not yet."""
+    """A batch that is handed over."""
 
     batch: RawBatch
+    """The batch as it stands in the log."""
     records: Iterator[RawRecord]
+    """Records of the batch that are not handed over yet."""
 
 
 class _Connection:
@@ -203,5 +205,8 @@ class _Request(NamedTuple):
     """One fetch that is on its way."""
 
     partition: int
+    """Partition of the input topic."""
     offset: int
+    """Offset from which on records are asked for."""
     answer: Future[RawFetch | None]
+    """What the fetch will bring. It is None if the offset is gone."""

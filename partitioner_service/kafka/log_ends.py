@@ -17,8 +17,12 @@ Ask = Callable[[Collection[int]], dict[int, int]]
 
 @dataclass(frozen=True)
 class _End:
+    """Where a log was seen to end."""
+
     offset: int
+    """The offset behind its last record."""
     since: float
+    """When the end was seen first without another record since, in seconds of the clock."""
 
 
 class LogEnds:

@@ -31,11 +31,14 @@ _EPOCH_DIGITS = re.compile(rb"[0-9]{1,%d}" % len(str(LAST_EPOCH)))
 
 
 class Saved(NamedTuple):
-    """A snapshot, the epoch of its plan, and whether this instance made it."""
+    """A snapshot as it was read back."""
 
     snapshot: bytes
+    """State of a partitioner, in its own encoding."""
     epoch: int
+    """Epoch of the plan that was in force."""
     own: bool
+    """Whether this instance made the snapshot."""
 
 
 class SideRecords:

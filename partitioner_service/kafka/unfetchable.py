@@ -26,11 +26,14 @@ deletes."""
 
 @dataclass(frozen=True)
 class Unfetchable:
-    """A batch that cannot be fetched. offset: its first offset that is not read yet. why: what librdkafka says."""
+    """A batch that cannot be fetched."""
 
     partition: int
+    """Partition of the input topic that holds the batch."""
     offset: int
+    """The batch's first offset that is not read yet."""
     why: str
+    """What librdkafka says."""
 
 
 class UnfetchableBatches:

@@ -30,17 +30,16 @@ _MARK = tuple(b"\xef\xbb\xbf")
 
 
 class Lines(NamedTuple):
-    """Lines that are read, and what is found in them.
-
-    data: the bytes of the block.
-    delimiter: the byte between two fields.
-    places: the column of each field, -1 for a field that is not needed.
-    """
+    """Lines that are read, and what is found in them."""
 
     data: UInt8s
+    """The bytes of the block."""
     delimiter: int
+    """The byte between two fields."""
     places: Int64s
+    """The column of each field, -1 for a field that is not needed."""
     cells: Cells
+    """Take what is found."""
 
 
 @inlined

@@ -27,16 +27,16 @@ _ADDED = len(_OPENING) + len(_CLOSING)
 
 
 class Elements(NamedTuple):
-    """The n elements of a block's records, one behind the other.
-
-    parents: the record that each element comes from, ascending, shape (n,). block, cells, faults: as for n
-    records.
-    """
+    """The n elements of a block's records, one behind the other."""
 
     parents: Int64s
+    """The record that each element comes from, ascending, shape (n,)."""
     block: Block
+    """The elements, as for n records."""
     cells: Cells
+    """Cells of the elements' own columns."""
     faults: Faults
+    """What is wrong with each element."""
 
     def first_wrong(self) -> Faults | None:
         """These faults, but only the first one of each record. None if no element has a fault.

@@ -59,23 +59,24 @@ from partitioner_service.reading.registered.schemas import Schemas, schemas_of
 
 @dataclass(frozen=True)
 class Parsed:
-    """The m readable records of a block, and their n tuples.
-
-    rows: positions of the readable records in the block, ascending, shape (m,). times: event times (ms) of
-    these records, shape (m,). bad: the reason of every other row. counts: number of tuples of each readable
-    record, shape (m,). It is 0 where `query.where` keeps nothing, and above 1 where `query.explode` takes a
-    record apart. None means that each record is one tuple. keys: keys of the tuples in order, shape (n,).
-    values: the aggregated columns of the tuples, n rows. costs: what `partitioner.cost` computes for the tuples, not yet
-    whole or within the range, shape (n,). NaN where it is no number. None if each tuple costs 1.
-    """
+    """The m readable records of a block, and their n tuples."""
 
     rows: Int64s
+    """Positions of the readable records in the block, ascending, shape (m,)."""
     times: Int64s
+    """Event times (ms) of these records, shape (m,)."""
     keys: pa.BinaryArray
+    """Keys of the tuples in order, shape (n,)."""
     values: pa.RecordBatch
+    """The aggregated columns of the tuples, n rows."""
     bad: Bad
+    """The reason of every other row."""
     counts: Int64s | None = None
+    """Number of tuples of each readable record, shape (m,). It is 0 where `query.where` keeps nothing, and
+    above 1 where `query.explode` takes a record apart. None means that each record is one tuple."""
     costs: Float64s | None = None
+    """What `partitioner.cost` computes for the tuples, not yet whole or within the range, shape (n,). NaN
+    where it is no number. None if each tuple costs 1."""
 
     @property
     def tuple_times(self) -> Int64s:
@@ -543,15 +544,15 @@ class Parser:
 
 
 class _Once(NamedTuple):
-    """What was computed once a record. raw: record keys, or None if the query has other keys.
-
-    chosen: for which records the part of `query.where` that reads the record alone is true. None if there is no
-    such part. cut: from which records the texts were taken out.
-    """
+    """What was computed once a record."""
 
     chosen: Bools | None
+    """For which records the part of `query.where` that reads the record alone is true. None if there is no
+    such part."""
     raw: pa.BinaryArray | None
+    """Record keys. None if the query has other keys."""
     cut: Bools
+    """From which records the texts were taken out."""
 
 
 class _Tuples(dict[str, pa.Array]):

@@ -30,19 +30,24 @@ _MOST_SHOWN = 64
 
 @dataclass(frozen=True)
 class Question:
-    """A question as it came over HTTP. typed: the key, None if the page was opened without one."""
+    """A question as it came over HTTP."""
 
     typed: bytes | None
+    """The key. None if the page was opened without one."""
     wants_json: bool
+    """Whether the answer is to be JSON and no page."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """An answer over HTTP. answer: of a key that was asked for. trouble: in its place, what is wrong, and a hint."""
+    """An answer over HTTP."""
 
     status: int
+    """HTTP status code."""
     answer: Mapping[str, Any] | None = None
+    """The answer for the key that was asked for. None if there is none."""
     trouble: tuple[str, str] | None = None
+    """What is wrong, and a hint, in place of an answer. None if nothing is."""
 
 
 def question_of(raw_path: str, accept: str) -> Question:

@@ -44,10 +44,12 @@ _LOOK_SECONDS = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Holder:
-    """The driver that holds an epoch. who: its machine and process, for people."""
+    """The driver that holds an epoch."""
 
     epoch: int
+    """Grows with each driver of the stage."""
     who: str
+    """The driver's machine and process, for people."""
 
     def encode(self) -> bytes:
         """The holder as a record."""

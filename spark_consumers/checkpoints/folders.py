@@ -20,7 +20,9 @@ class Folder:
     """
 
     spark: SparkSession
+    """Session whose Hadoop file systems reach the folder."""
     location: str
+    """Path or URI of the folder."""
 
     def names(self, folder: str = "") -> list[str]:
         """Names of the files and folders in this folder, or in its subfolder `folder`.

@@ -39,15 +39,16 @@ _LOG = logging.getLogger("evenflow.spark")
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """The checkpoint of one run of a stage.
-
-    within: folder of the run, relative to that of the stage.
-    """
+    """The checkpoint of one run of a stage."""
 
     spark: SparkSession
+    """Session whose Hadoop file systems reach the checkpoint."""
     settings: Settings
+    """Settings of the query."""
     stage: Stage
+    """The stage whose checkpoint it is."""
     within: str = ""
+    """Folder of the run, relative to that of the stage. Empty: the folder of the stage itself."""
 
     @classmethod
     def newest(cls, spark: SparkSession, settings: Settings, stage: Stage) -> Checkpoint:
@@ -324,14 +325,12 @@ def resume_offsets(settings: Settings, routed: TopicState, partials: TopicState)
 
 @dataclass
 class _Lane:
-    """What one bucket got of one routed partition.
-
-    last: last offset of the newest segment that is complete. unfinished: by last offset, how many rows have
-    come of each newer segment.
-    """
+    """What one bucket got of one routed partition."""
 
     last: int = -1
+    """Last offset of the newest segment that is complete. -1 before the first."""
     unfinished: dict[int, int] = field(default_factory=dict)
+    """Last offset of each newer segment -> how many of its rows have come."""
 
     def add(self, segment: Segment) -> None:
         if segment.last <= self.last:

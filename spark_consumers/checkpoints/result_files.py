@@ -53,11 +53,14 @@ _OPTIONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Owner:
-    """Whose results a folder or a table holds. run: random word that each checkpoint gets and keeps."""
+    """Whose results a folder or a table holds."""
 
     query: str
+    """Name of the query."""
     fingerprint: str
+    """Fingerprint of the query's settings."""
     run: str
+    """Random word that each checkpoint gets and keeps."""
 
     def text(self) -> str:
         """The owner as the text of a marker file."""
@@ -152,14 +155,14 @@ def visible(names: Iterable[str]) -> list[str]:
 
 @dataclass
 class ResultFiles:
-    """Writes a folder of results. Only the application that has the query's checkpoint may do so.
-
-    epoch: of the driver, which decides where its tasks write.
-    """
+    """Writes a folder of results. Only the application that has the query's checkpoint may do so."""
 
     folder: Folder
+    """Where the results are."""
     owner: Owner
+    """What the marker of the folder says."""
     epoch: int
+    """Epoch of the driver. It decides where the driver's tasks write."""
     _batches: int = field(default=0, init=False)
 
     def prepare(self) -> None:

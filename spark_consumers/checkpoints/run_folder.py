@@ -50,6 +50,7 @@ class LocalFiles:
     """A stage's folder on a disk of this machine, or on one that is mounted here."""
 
     stage: Path
+    """The stage's folder."""
 
     def listed(self, folder: str) -> list[str]:
         """See `Files`."""
@@ -88,6 +89,7 @@ class StoredFiles:
     """A stage's folder in a place that Hadoop reaches."""
 
     stage: Folder
+    """The stage's folder."""
 
     def listed(self, folder: str) -> list[str]:
         """See `Files`."""

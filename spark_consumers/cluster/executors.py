@@ -54,17 +54,16 @@ class Follower(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """How many tasks and executors an application has at the moment, and by which plan.
-
-    slots: tasks that can run at once, None if not known. executors: how many are registered, None without a
-    cluster manager. epoch: number of the plan in force, 0 if there is none. reducers: r of that plan, or of
-    the settings without a plan. None before the first look.
-    """
+    """How many tasks and executors an application has at the moment, and by which plan."""
 
     slots: int | None = None
+    """Tasks that can run at once. None if not known."""
     executors: int | None = None
+    """How many are registered. None without a cluster manager."""
     epoch: int = 0
+    """Number of the plan in force, 0 if there is none."""
     reducers: int | None = None
+    """r of that plan, or of the settings without a plan. None before the first look."""
 
 
 class _Patience:

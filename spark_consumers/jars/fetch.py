@@ -51,11 +51,14 @@ _ATTEMPT_SECONDS = 600
 
 @dataclass(frozen=True)
 class Coordinate:
-    """A Maven coordinate."""
+    """A Maven coordinate, written `group:artifact:version`."""
 
     group: str
+    """Publisher of the artifact, such as "org.apache.spark"."""
     artifact: str
+    """Name of the artifact within the group."""
     version: str
+    """Version of the artifact, such as "4.0.1"."""
 
     @classmethod
     def parse(cls, text: str) -> Coordinate:

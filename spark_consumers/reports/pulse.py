@@ -16,24 +16,21 @@ _JITTER = 1.5
 
 @dataclass(frozen=True)
 class Beat:
-    """What a stage says of itself.
-
-    batch: the last finished micro-batch, None before the first. running_ms: for how long the present
-    micro-batch has been running, None if the stage is idle.
-    """
+    """What a stage says of itself."""
 
     batch: int | None
+    """The last finished micro-batch. None before the first."""
     running_ms: int | None
+    """Milliseconds that the present micro-batch has been running. None if the stage is idle."""
 
 
 class Run(NamedTuple):
-    """How far a stage has come since its driver began.
-
-    finished: micro-batches with rows. warm_ms: ms since the first of them ended, None before.
-    """
+    """How far a stage has come since its driver began."""
 
     finished: int
+    """Micro-batches with rows."""
     warm_ms: int | None
+    """Milliseconds since the first of them ended. None before."""
 
 
 class Pulse:

@@ -46,32 +46,33 @@ _ROWS_AT_ONCE = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What a start finds.
-
-    names: lists a folder. text: reads a file. written: returns how many records a topic has ever got.
-    planned: number of the last micro-batch that the stage's checkpoint has begun, None before the first.
-    begun: the checkpoint with which this query began to write to this place before, None if it never has, or
-    if the present checkpoint has begun a micro-batch. run: as in `Start`, None if the checkpoint is new.
-    """
+    """What a start finds."""
 
     names: Names
+    """Lists a folder."""
     text: Text
+    """Reads a file."""
     written: Callable[[str], int]
+    """Returns how many records a topic has ever got."""
     planned: int | None
+    """Number of the last micro-batch that the stage's checkpoint has begun. None before the first."""
     begun: str | None
+    """The checkpoint with which this query began to write to this place before. None if it never has, or if
+    the present checkpoint has begun a micro-batch."""
     run: str | None
+    """Random word of the checkpoint, as in `Start`. None if the checkpoint is new."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """What a sink is given when the stream begins.
-
-    run: random word that was drawn when the checkpoint was made. epoch: of this driver.
-    """
+    """What a sink is given when the stream begins."""
 
     spark: SparkSession
+    """Session in which the stage runs."""
     run: str
+    """Random word that was drawn when the checkpoint was made."""
     epoch: int
+    """Epoch of this driver."""
 
 
 class ResultSink(ABC):

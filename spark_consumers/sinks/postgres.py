@@ -65,11 +65,17 @@ class Table:
     """Which table, of which server. Empty texts and None stand for what Postgres's client library takes by itself."""
 
     host: str
+    """Name or address of the server."""
     port: int | None
+    """Port of the server."""
     user: str | None
+    """User who connects. The password is no part of the address."""
     database: str
+    """Name of the database."""
     schema: str | None
+    """Schema of the table."""
     name: str
+    """The table itself."""
 
     def __str__(self) -> str:
         server = self.host if self.port is None else f"{self.host}:{self.port}"
@@ -185,13 +191,18 @@ class Postgres(TypedSink):
 
 @dataclass(frozen=True, kw_only=True)
 class Upsert:
-    """Writes micro-batches into a table. keys: columns of its primary key. run, epoch: as in `Start`."""
+    """Writes micro-batches into a table."""
 
     table: Table
+    """Into which the rows go."""
     schema: pa.Schema
+    """Columns of the results."""
     keys: Sequence[str]
+    """Columns of the table's primary key."""
     run: str
+    """Random word of the checkpoint, as in `Start`."""
     epoch: int
+    """Epoch of the driver, as in `Start`."""
 
     def commit(self, rows: pa.Table, batch: int) -> None:
         """Upsert the rows and note the micro-batch, unless it or a later one is noted.

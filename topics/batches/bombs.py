@@ -29,13 +29,18 @@ _AHEAD_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Bomb:
-    """A batch that grows into more than `most` bytes. first, last: its offsets."""
+    """A batch that grows into more than `most` bytes."""
 
     first: int
+    """First offset of the batch."""
     last: int
+    """Last offset of the batch."""
     codec: str
+    """Compression of the batch, such as "gzip"."""
     compressed: int
+    """Bytes of the batch as the broker holds it."""
     most: int
+    """Into how many bytes a batch may grow, `receive.message.max.bytes`."""
 
     @property
     def why(self) -> str:
@@ -110,10 +115,12 @@ def raw_records(
 
 @dataclass(frozen=True)
 class Look:
-    """What lies ahead. bombs: the first one of each partition. unfinished: partitions that were not looked through."""
+    """What lies ahead."""
 
     bombs: Mapping[int, Bomb]
+    """Partition -> the first bomb in it."""
     unfinished: Mapping[int, int]
+    """Partition -> the offset from which on nobody has looked. Empty if all were looked through."""
 
 
 def bombs_ahead(

@@ -29,11 +29,14 @@ _PASSING = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT})
 
 @dataclass(frozen=True)
 class BadBatch:
-    """A batch that cannot be fetched. first, last: its offsets as far as it was asked for. why: what Kafka's client says."""
+    """A batch that cannot be fetched."""
 
     first: int
+    """First offset of the batch, as Kafka's client reports it."""
     last: int
+    """Last offset of the batch, or of the partition's records if that is earlier."""
     why: str
+    """What Kafka's client says."""
 
 
 def bad_batch(kafka: KafkaSettings, topic: str, partition: int, offset: int, *, end: int) -> BadBatch | None:
@@ -75,8 +78,11 @@ def _probe(kafka: KafkaSettings, topic: str, partition: int) -> Iterator[_Probe]
 @dataclass(frozen=True)
 class _Report:
     first: int
+    """First offset of the batch that cannot be fetched."""
     code: int
+    """Kafka's error code."""
     why: str
+    """What Kafka's client says."""
 
 
 class _Probe:

@@ -49,22 +49,30 @@ class DamagedBatchError(Exception):
 
 
 class RawRecord(NamedTuple):
-    """A record of a batch. stamp: the kind of its timestamp as confluent-kafka numbers them, and ms."""
+    """A record of a batch."""
 
     offset: int
+    """The record's place in its partition."""
     stamp: tuple[int, int]
+    """The kind of its timestamp as confluent-kafka numbers them, and ms since 1970."""
     key: bytes | None
+    """Bytes of the key. None if the record has none."""
     value: bytes | None
+    """Bytes of the value. None if the record has none."""
     headers: list[tuple[str, bytes | str | None]]
+    """Pairs (name, value), in the order of the record."""
 
 
 @dataclass(frozen=True)
 class RawBatch:
-    """A batch. first, last: its offsets. data: all of it."""
+    """A batch as it lies in the broker's log."""
 
     first: int
+    """First offset of the batch."""
     last: int
+    """Last offset of the batch."""
     data: bytes
+    """All bytes of the batch, its header included."""
 
     @property
     def known(self) -> bool:
@@ -186,15 +194,14 @@ class _Fields:
 
 
 class RawFetch(NamedTuple):
-    """What one fetch brought.
-
-    aborted: (producer's id, first offset) of aborted transactions that reach into it. end: the offset behind the last record
-    of the partition.
-    """
+    """What one fetch brought."""
 
     batches: Sequence[RawBatch]
+    """Batches in the order of their offsets."""
     aborted: Sequence[tuple[int, int]]
+    """(producer's id, first offset) of aborted transactions that reach into the fetch."""
     end: int
+    """The offset behind the last record of the partition."""
 
 
 class RawReader:

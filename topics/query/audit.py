@@ -32,12 +32,16 @@ _MOST_BYTES = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class AuditEntry:
-    """What was done to a query. who: user and host. because: the reason, empty if none was given."""
+    """What was done to a query."""
 
     action: Action
+    """The command that did it."""
     what: str
+    """What was done, as a sentence."""
     who: str
+    """User and host."""
     because: str = ""
+    """The reason. Empty if none was given."""
 
     def encode(self) -> bytes:
         """Value of the entry's record."""
@@ -59,11 +63,14 @@ class AuditEntry:
 
 @dataclass(frozen=True)
 class Written:
-    """An entry as it stands in the topic. at: when the broker took it, in ms since 1970."""
+    """An entry as it stands in the topic."""
 
     at: int
+    """When the broker took the entry, in ms since 1970."""
     offset: int
+    """The entry's place in the topic."""
     entry: AuditEntry
+    """What was done."""
 
     def as_json(self) -> dict[str, Any]:
         """The same as plain JSON."""

@@ -28,14 +28,20 @@ _KEY = re.compile(rb"skip/([0-9]{1,9})/([0-9]{1,18})(/answer)?")
 
 @dataclass(frozen=True, kw_only=True)
 class SkipOrder:
-    """Skip the offsets from `offset` to `through`, both included. at: when the order was given (ms since 1970)."""
+    """An order to skip offsets of the input topic."""
 
     partition: int
+    """The input partition to which the offsets belong."""
     offset: int
+    """The first offset to skip."""
     through: int
+    """The last offset to skip."""
     because: str
+    """The reason, for the audit log and the report of verify."""
     who: str
+    """User and host that gave the order."""
     at: int
+    """When the order was given, in ms since 1970."""
 
     @property
     def key(self) -> bytes:
@@ -72,10 +78,12 @@ class SkipOrder:
 
 @dataclass(frozen=True)
 class SkipAnswer:
-    """What became of an order. done: whether it was obeyed. words: what was done, or why nothing was."""
+    """What became of an order."""
 
     done: bool
+    """Whether the order was obeyed."""
     words: str
+    """What was done, or why nothing was."""
 
     def encode(self) -> bytes:
         """Value of the answer's record."""

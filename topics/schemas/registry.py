@@ -57,17 +57,17 @@ class SchemaRefused(ConfigError):
 
 @dataclass(frozen=True)
 class RegisteredSchema:
-    """A schema of the registry. form: avro, protobuf or another type of the registry, in small letters.
-
-    texts: the schemas that this schema refers to, and last its own text. A text comes behind those that it
-    refers to itself. An Avro text is JSON, a Protobuf text is a FileDescriptorProto in base64. names: the
-    name by which each text is referred to. The last name is empty.
-    """
+    """A schema of the registry."""
 
     id: int
+    """Number by which records name the schema."""
     form: str
+    """"avro", "protobuf" or another type of the registry, in small letters."""
     texts: tuple[str, ...]
+    """The schemas that this schema refers to, and last its own text. A text comes behind those that it refers
+    to itself. An Avro text is JSON, a Protobuf text is a FileDescriptorProto in base64."""
     names: tuple[str, ...]
+    """The name by which each text is referred to. The last name is empty."""
 
 
 class Lookup(Protocol):

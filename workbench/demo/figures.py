@@ -19,26 +19,30 @@ COMPARED = ("hashing", "shuffle")
 
 @dataclass(frozen=True, kw_only=True)
 class Routing:
-    """How tuples were spread over the workers.
-
-    loads: tuples of each worker. imbalance: I(m) over all tuples. window_imbalance: mean over windows of
-    (max load - mean load) / tuples. ksr: mean over consecutive windows of the replication factor.
-    """
+    """How tuples were spread over the workers."""
 
     name: str
+    """Name of the partitioner."""
     loads: tuple[int, ...]
+    """Tuples of each worker."""
     imbalance: float
+    """I(m) over all tuples."""
     window_imbalance: float
+    """Mean over windows of (max load - mean load) / tuples."""
     ksr: float
+    """Mean over consecutive windows of the replication factor."""
 
 
 @dataclass(frozen=True)
 class RoutedTuples:
-    """Every routed tuple: key hash, pane and worker, in order of panes. Arrays of shape (m,)."""
+    """Every routed tuple, in order of panes. Arrays of shape (m,)."""
 
     keys: UInt64s
+    """Hash of the tuple's key."""
     panes: Int64s
+    """Number of the pane that holds the tuple."""
     workers: Int32s
+    """The worker to which the tuple was routed."""
 
 
 def read_tuples(settings: Settings) -> RoutedTuples:

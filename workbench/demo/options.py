@@ -37,21 +37,38 @@ class DemoOptions:
     input: str | None = None
     """The user's own data. With a query they take the place of the query's data."""
     key: str | None = None
+    """Key column of `input`."""
     time: str | None = None
+    """Column of `input` with the event time. None: the file has no times, and gets 1,000 tuples a second."""
     time_unit: TimeUnit | None = None
+    """Unit of the time column. None means ms."""
     value: str | None = None
+    """A column of numbers to sum, average and maximise."""
     format: FileFormat | None = None
+    """File format of `input`. None: its name or its content tells it."""
     delimiter: str | None = None
+    """Field delimiter of CSV. None: the first rows show it."""
     header: bool = True
+    """Whether the first line of a CSV file holds the names of its columns."""
     encoding: str = "utf-8"
+    """Character encoding of a CSV file."""
     partitioner: str = "evenflow"
+    """A registered name, or `module:Class` for one's own."""
     partitioner_options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of that partitioner, by name."""
     workers: int = 8
+    """Workers among which tuples are spread."""
     instances: int = 1
+    """Partitioner instances that share the input."""
     window: str | None = None
+    """Length of the windows, such as "60s"."""
     slide: str | None = None
+    """Distance between the starts of two windows, such as "10s". None with `window`: as long as the
+    window."""
     wiring: str = "fused"
+    """How the Spark stages are joined, "fused" or "split"."""
     limit: int | None = None
+    """At most so many tuples are replayed."""
 
 
 Opener = Callable[[str, SourceOptions], Source]

@@ -33,23 +33,32 @@ BUSIEST = 8
 
 @dataclass(frozen=True, kw_only=True)
 class DemoResult:
-    """The figures of one demo, as `--json` prints them. Latencies are None, because event times are not live.
-
-    windows, rows: those of the query. differences: those of the query, its views and its summaries together.
-    """
+    """The figures of one demo, as `--json` prints them."""
 
     tuples: int
+    """Tuples that the partitioner read."""
     routed: int
+    """Tuples that it sent to a worker."""
     rejected: int
+    """Tuples that it wrote to the rejected topic."""
     windows: int
+    """Windows of the query (not of its views) that were compared."""
     rows: int
+    """Result rows in those windows."""
     differences: int
+    """Differences of the query, its views and its summaries together."""
     window_imbalance: float
+    """Mean over windows of (max load - mean load) / tuples."""
     ksr: float
+    """Mean over consecutive windows of the replication factor."""
     seconds: float
+    """Wall time from the first tuple to the last window, the start of Spark included."""
     tuples_per_second: float
+    """`tuples` divided by `seconds`."""
     latency_p50_ms: float | None
+    """Always None, because the event times of a demo are not live."""
     latency_p99_ms: float | None
+    """Always None, for the same reason."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """What made the figures (`provenance_of_pipeline`)."""
 

@@ -20,18 +20,20 @@ _CANDIDATES = 5_000
 
 @dataclass(frozen=True, kw_only=True)
 class DemoWindow:
-    """A window of the results.
-
-    start, end: event times in ms. tuples: sum of the count aggregate, None if the query has none. keys: number of keys.
-    key: the key with the most tuples. values: the aggregates of that key.
-    """
+    """A window of the results."""
 
     start: int
+    """Event time (ms) at which the window begins."""
     end: int
+    """Event time (ms) at which it ends."""
     tuples: int | None
+    """Sum of the count aggregate. None if the query has none."""
     keys: int
+    """Number of keys in the window."""
     key: str
+    """The key with the most tuples, as text."""
     values: dict[str, Any]
+    """The aggregates of that key, by name."""
 
 
 def busiest(settings: Settings, most: int) -> list[DemoWindow]:

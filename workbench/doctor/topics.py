@@ -36,11 +36,14 @@ _OFFSETS = "__"
 
 @dataclass(frozen=True)
 class DoctorReport:
-    """What the doctor says. look: what it saw in the input topic. None if it did not look. toml: lines for evenflow.toml."""
+    """What the doctor says."""
 
     findings: Sequence[Finding]
+    """Findings in the order in which they are printed."""
     look: Look | None = None
+    """What the doctor saw in the input topic. None if it did not look."""
     toml: str = ""
+    """Lines for evenflow.toml that fit the sample. Empty if nothing needs to change."""
 
 
 def with_topics(findings: Sequence[Finding], settings: Settings, *, most: int) -> DoctorReport:

@@ -22,52 +22,66 @@ _LARGEST_ROW = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """A finished micro-batch.
-
-    at: when it ended, in seconds after the beginning. load: W. backlog: frames or blobs that still waited. slots: how many
-    tasks could run at once. epoch: that of the plan that the application followed.
-    """
+    """A finished micro-batch."""
 
     at: float
+    """When it ended, in seconds after the beginning."""
     stage: str
+    """The Spark stage that ran it."""
     load: float
+    """W, the processing time as a share of the batch interval."""
     tuples: int
+    """How many the micro-batch processed."""
     backlog: int
+    """Frames or blobs that still waited."""
     slots: int | None
+    """How many tasks could run at once. None if Spark did not say."""
     executors: int | None
+    """How many executors Spark had. None if it did not say."""
     epoch: int
+    """Epoch of the plan that the application followed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """A plan that a controller published. at: when, in seconds after the beginning. zone: what W said, None if unknown."""
+    """A plan that a controller published."""
 
     at: float
+    """When it was published, in seconds after the beginning."""
     p: int
+    """Workers that the plan wants."""
     r: int
+    """Reduce buckets at once that the plan wants."""
     epoch: int
+    """Number of the plan."""
     zone: int | None
+    """Zone of W (1 to 3) by which the policy decided. None if W was unknown."""
     reason: str
+    """The policy's reason, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Course:
-    """What happened between two moments. Every `at` is in seconds after the first.
-
-    interval: batch interval in seconds. p, r: what was in force at the beginning. batches, changes: in the order of time.
-    decisions: how many observations a controller has judged. rates: (at, tuples/s) as partitioners told it. latencies:
-    (at, ms) of result rows. most_executors: most that Spark told of, also within a micro-batch. None if it told of none.
-    """
+    """What happened between two moments. Every `at` is in seconds after the first."""
 
     interval: float
+    """Batch interval in seconds."""
     p: int
+    """Workers in force at the beginning."""
     r: int
+    """Reduce buckets at once in force at the beginning."""
     batches: tuple[Batch, ...]
+    """Finished micro-batches, in the order of time."""
     changes: tuple[Change, ...]
+    """Published plans, in the order of time."""
     decisions: int
+    """How many observations a controller has judged."""
     rates: tuple[tuple[float, float], ...]
+    """(at, tuples/s) as the partitioners reported it."""
     latencies: tuple[tuple[float, float], ...]
+    """(at, ms) of the last row of each window in each partition of the results."""
     most_executors: int | None = None
+    """The most executors that Spark reported, also within a micro-batch. None if it reported none."""
 
 
 def course_of(settings: Settings, *, began: float, until: float) -> Course:

@@ -15,29 +15,35 @@ THRESHOLD, STEP = 0.90, 0.10
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Figures of a course.
-
-    seconds: how long it was. out_of_zone_2: share of the time with W outside of ]0.80, 0.90]. overloaded, under_used: the
-    shares of the time above and below. mean_load: mean of W over time. slot_seconds: slots over time.
-    over_provisioned: the part of slot_seconds beyond the fewest slots that would have kept W at or below 0.90. It takes W
-    to be inversely proportional to the slots. As a micro-batch has a fixed cost, it is a lower bound. slo_ms: the objective
-    for the latency. slo_violations: share of windows that were later. It and the latencies are None if no window was due.
-    actions: number of plans that were published.
-    """
+    """Figures of a course."""
 
     seconds: float
+    """How long the course was, without the first micro-batch."""
     batches: int
+    """Finished micro-batches that count. The first does not."""
     out_of_zone_2: float
+    """Share of the time with W outside of ]0.80, 0.90]."""
     overloaded: float
+    """Share of the time with W above that zone."""
     under_used: float
+    """Share of the time with W below that zone."""
     mean_load: float
+    """Mean of W over time."""
     slot_seconds: float
+    """Slots, summed over time."""
     over_provisioned: float
+    """The part of `slot_seconds` beyond the fewest slots that would have kept W at or below 0.90. It takes W
+    to be inversely proportional to the slots. As a micro-batch has a fixed cost, it is a lower bound."""
     slo_ms: float
+    """The objective for the latency."""
     slo_violations: float | None
+    """Share of the course's latencies above that objective. None if no window was due."""
     latency_p50_ms: float | None
+    """Median of the course's latencies. None if no window was due."""
     latency_p99_ms: float | None
+    """99th percentile of the course's latencies. None if no window was due."""
     actions: int
+    """Number of plans that were published."""
 
 
 def judged(course: Course, *, slo_ms: float) -> Verdict:

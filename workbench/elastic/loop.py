@@ -47,28 +47,35 @@ _LONGEST_WARM_UP = 90.0
 
 @dataclass(frozen=True, kw_only=True)
 class LoopOptions:
-    """What to run.
-
-    policy: name of the policy, None for no controller. policy_options: its options. workers, most_workers: p at the
-    beginning, and at most. partitions_per_slot: how many workers share a core. batch_interval: ms. wait: microseconds that
-    the combiner waits for each tuple, as if computing it were costly. ports: those of the parts' web servers. slo_ms:
-    objective for the latency. partitioner: name of the partitioner. partitioner_options: its options. One that decides on
-    whole micro-batches cuts them by processing time, one for each of Spark's.
-    """
+    """What to run."""
 
     shape: Shape
+    """The stream and how its rate changes."""
     policy: str | None = "prompt-plus"
+    """Name of the policy. None: no controller."""
     policy_options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the policy, by name."""
     wiring: Literal["fused", "split"] = "fused"
+    """How the Spark stages are joined."""
     workers: int = 2
+    """p at the beginning."""
     most_workers: int = 6
+    """The most workers that the controller may ask for."""
     partitions_per_slot: int = 2
+    """How many workers share a core."""
     batch_interval: int = 5_000
+    """Batch interval of the Spark stages, in ms."""
     wait: float = 600.0
+    """Microseconds that the combiner waits for each tuple, as if computing it were costly."""
     ports: WebPorts = field(default_factory=WebPorts)
+    """Ports of the parts' web servers."""
     slo_ms: float = SLO_MS
+    """Objective for the latency."""
     partitioner: str = "evenflow"
+    """A registered name, or `module:Class`. One that decides on whole micro-batches cuts them by processing
+    time, one for each of Spark's."""
     partitioner_options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the partitioner, by name."""
 
     @property
     def batches(self) -> dict[str, Any]:
@@ -92,22 +99,25 @@ class LoopResult:
     """A course, how good it was, and whether every result was exact."""
 
     options: LoopOptions
+    """Options with which the loop ran."""
     course: Course
+    """What happened from the first tuple to the last window."""
     verdict: Verdict
+    """Figures of that course."""
     report: Report
+    """What verify says of the results."""
     provenance: Mapping[str, Any]
     """What made the figures (`provenance_of_pipeline`), with the policy's options."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Onlooker:
-    """Whom to tell what while a loop runs.
-
-    say: gets each step in words. replayed: gets the tuples sent, and how many there will be (None if unknown).
-    """
+    """Whom to tell what while a loop runs."""
 
     say: Callable[[str], None] = lambda text: None
+    """Gets each step in words."""
     replayed: Callable[[int, int | None], None] = lambda sent, total: None
+    """Gets the tuples sent, and how many there will be (None if unknown)."""
     page: Callable[[str], None] = lambda address: None
     """Gets the address at which there will be a live page in a moment. Called only if the ports are known."""
 

@@ -16,15 +16,16 @@ BASE = 1_000.0
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """A stream. profile: of its rate, as `evenflow replay --profile` takes it. source: a generator with its options.
-
-    seconds: how long it is replayed.
-    """
+    """A stream with a course of its own."""
 
     name: str
+    """The value of `evenflow demo --profile` that selects it."""
     profile: str
+    """Profile of the stream's rate, as `evenflow replay --profile` takes it."""
     source: str
+    """A generator with its options."""
     seconds: float
+    """How long the stream is replayed."""
 
     def rates(self) -> Curve:
         """When each tuple is due. Raises ConfigError for a profile without a rate curve."""

@@ -22,11 +22,14 @@ _SILENT_SECONDS = 15.0
 
 @dataclass(frozen=True, kw_only=True)
 class Folder:
-    """A folder, how many files it holds, and their bytes in all."""
+    """A folder and its size."""
 
     at: Stored
+    """Where the folder is."""
     files: int
+    """Files in it, at any depth."""
     bytes: int
+    """Bytes of these files together."""
 
     @classmethod
     def counted(cls, at: Stored) -> Folder:
@@ -37,12 +40,16 @@ class Folder:
 
 @dataclass(frozen=True, kw_only=True)
 class Remains:
-    """What is to be removed. stays: in words, what stays although it belongs to the query."""
+    """What is to be removed."""
 
     topics: tuple[TopicState, ...]
+    """Topics with their records."""
     groups: tuple[str, ...]
+    """Names of consumer groups."""
     folders: tuple[Folder, ...]
+    """Checkpoints and, if asked for, results."""
     stays: tuple[str, ...]
+    """What stays although it belongs to the query, in words."""
 
     @property
     def empty(self) -> bool:

@@ -40,12 +40,16 @@ _FIRST_HAVE: tuple[TopicRole, ...] = ("routed", "rejected")
 
 @dataclass(frozen=True, kw_only=True)
 class Renaming:
-    """A renaming that is possible. sources: role -> topic to copy. states: input partition -> its committed state."""
+    """A renaming that is possible."""
 
     before: Settings
+    """Settings of the query under its old name."""
     after: Settings
+    """The same settings with the new name."""
     sources: dict[TopicRole, TopicState]
+    """Role -> topic to copy."""
     states: dict[int, PartitionState]
+    """Input partition -> its committed state."""
 
     def lines(self) -> list[str]:
         """A line for each topic that is copied."""

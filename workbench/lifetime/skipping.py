@@ -30,11 +30,14 @@ _ANSWER_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of an order. done: None while nobody has obeyed or refused it. words: the same for people."""
+    """What became of an order."""
 
     order: SkipOrder
+    """The order: which offsets to skip, and who asked for it."""
     done: bool | None
+    """Whether the order was obeyed. None while nobody has obeyed or refused it."""
     words: str
+    """The outcome as a sentence."""
 
     def as_json(self) -> dict[str, Any]:
         """The outcome as plain JSON."""

@@ -18,14 +18,17 @@ _NEVER = 2**63 - 1
 
 @dataclass(frozen=True)
 class Certificates:
-    """PEM files: the authority that broker and clients trust, and one identity (key in PKCS#8) that both use.
+    """PEM files of a broker and its clients.
 
     The certificate must be for 127.0.0.1, because clients check that.
     """
 
     authority: Path
+    """The certificate authority that broker and clients trust."""
     certificate: Path
+    """The one certificate that both use."""
     key: Path
+    """Private key of the certificate, in PKCS#8."""
 
 
 def broker_properties(log_dir: Path, port: int, controller_port: int) -> dict[str, str]:

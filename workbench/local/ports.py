@@ -52,8 +52,11 @@ class WebPorts:
     """Ports at which the parts of a pipeline on this machine serve their pages. 0 means any free port."""
 
     partitioner: int = 0
+    """Port of the partitioner service."""
     spark: int = 0
+    """Port of the Spark application."""
     control: int = 0
+    """Port of the elasticity controller."""
 
     @classmethod
     def free(cls) -> WebPorts:

@@ -25,14 +25,16 @@ from workbench.registered import RegisteredRecords
 
 @dataclass(frozen=True)
 class Piece:
-    """Readable records of a partition that the sample holds without a gap, without the jumps that max_jump would reject.
-
-    times: event times (ms) in offset order, shape (n,). rows: where the records stand in `stretch`, shape (n,).
+    """Readable records of a partition that the sample holds without a gap, without the jumps that max_jump
+    would reject.
     """
 
     times: Int64s
+    """Event times (ms) in offset order, shape (n,)."""
     rows: Int64s
+    """Where the records stand in `stretch`, shape (n,)."""
     stretch: Stretch
+    """All sampled records of the partition."""
 
     def where(self, which: Bools) -> Piece:
         """The piece with only these records. which: shape (n,)."""
@@ -46,18 +48,20 @@ class Piece:
 
 @dataclass(frozen=True)
 class PartitionSample:
-    """One partition of the sample.
-
-    length: offsets that the partition holds. records: how many were sampled, without markers. ended: whether an
-    end-of-stream marker was among them. pieces: the readable records. jumps: how many tuples max_jump would reject.
-    """
+    """One partition of the sample."""
 
     partition: int
+    """Number of the partition in the input topic."""
     length: int
+    """Offsets that the partition holds."""
     records: int
+    """How many were sampled, without markers."""
     ended: bool
+    """Whether an end-of-stream marker was among them."""
     pieces: tuple[Piece, ...]
+    """The readable records."""
     jumps: int
+    """How many tuples max_jump would reject."""
 
     @cached_property
     def times(self) -> Int64s:
@@ -67,47 +71,57 @@ class PartitionSample:
 
 @dataclass(frozen=True)
 class UnreadableGroup:
-    """Records that the partitioner would reject for one reason.
-
-    count: how many. reason: in the partitioner's words, for the first of them. example: the value of that record.
-    """
+    """Records that the partitioner would reject for one reason."""
 
     count: int
+    """How many records these are."""
     reason: str
+    """Reason in the partitioner's words, for the first of these records."""
     example: bytes | None
+    """The value of that record."""
 
 
 @dataclass(frozen=True)
 class LookupFacts:
-    """The lookup file beside a sample. rows, bytes: of the file in memory. unmatched: readable records without a row."""
+    """The lookup file beside a sample."""
 
     rows: int
+    """Rows of the file."""
     bytes: int
+    """Size of the table in memory."""
     unmatched: int
+    """Readable records for which the file has no row."""
 
 
 @dataclass(frozen=True)
 class SampleFacts:
-    """A sample as the settings read it.
-
-    unreadable: one entry for each reason, the commonest first. keys: how many different keys there are. hottest: the
-    commonest key and its number of tuples. None if there is no tuple. keyless: records without a record key. filtered:
-    readable records of which no tuple is kept. kept: tuples that are kept. costs: theirs as `partitioner.cost` computes
-    them, not yet whole or within the range. None if each tuple costs 1. lookup: None without a lookup file.
-    """
+    """A sample as the settings read it."""
 
     topic: str
+    """The topic that was sampled."""
     records: int
+    """Records of the sample, without markers."""
     shape: RecordShape
+    """Columns of the records, whether the settings read them or not."""
     partitions: tuple[PartitionSample, ...]
+    """One entry for each partition of the topic."""
     unreadable: tuple[UnreadableGroup, ...]
+    """One entry for each reason, the commonest first."""
     keys: int
+    """How many different keys there are."""
     hottest: tuple[bytes, int] | None
+    """The commonest key and its number of tuples. None if there is no tuple."""
     keyless: int
+    """Records without a record key."""
     filtered: int
+    """Readable records of which no tuple is kept."""
     kept: int
+    """Tuples that the query's condition keeps."""
     costs: Float64s | None = None
+    """Costs of the kept tuples, as `partitioner.cost` computes them, not yet whole or within the range. None
+    if each tuple costs 1."""
     lookup: LookupFacts | None = None
+    """Facts of the lookup file. None without one."""
 
     @property
     def rejected(self) -> int:

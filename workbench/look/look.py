@@ -33,13 +33,18 @@ _ROUNDS = 5
 
 @dataclass(frozen=True)
 class Look:
-    """What a look at a sample has found at `now` (ms since 1970). proposal: all changes that make `settings` fit it."""
+    """What a look at a sample has found."""
 
     settings: Settings
+    """Settings as they were when the look began."""
     facts: SampleFacts
+    """The sample as these settings read it."""
     findings: tuple[Finding, ...]
+    """Findings in the order in which they are printed."""
     proposal: Changes
+    """All changes that make `settings` fit the sample."""
     now: int
+    """When the look was taken, in ms since 1970."""
 
     @property
     def problems(self) -> list[Finding]:

@@ -28,19 +28,25 @@ Bounds = tuple[Offsets, Offsets]
 class Stretch:
     """Records of one partition in offset order, without end-of-stream markers.
 
-    length: offsets that the partition holds. ended: whether a marker was among the records. values, keys, timestamps,
-    offsets: one entry for each record. A timestamp is in ms, and -1 if the record has none. gaps: positions of records
-    before which the sample leaves others out.
+    The lists have one entry for each record.
     """
 
     partition: int
+    """Number of the partition in its topic."""
     length: int
+    """Offsets that the partition holds."""
     ended: bool = False
+    """Whether a marker was among the records."""
     values: list[bytes | None] = field(default_factory=list)
+    """Values as they stand in the topic."""
     keys: list[bytes | None] = field(default_factory=list)
+    """Record keys."""
     timestamps: list[int] = field(default_factory=list)
+    """Timestamps in ms, -1 for a record without one."""
     offsets: list[int] = field(default_factory=list)
+    """Offsets in ascending order."""
     gaps: list[int] = field(default_factory=list)
+    """Positions of records before which the sample leaves others out."""
 
     def add(self, records: Iterable[Record]) -> None:
         """Add the next records of this partition, in offset order."""
@@ -61,10 +67,12 @@ class Stretch:
 
 @dataclass(frozen=True)
 class TopicRecords:
-    """A sample of a topic: one stretch for each partition, which is empty if the partition is."""
+    """A sample of a topic."""
 
     topic: str
+    """Name of the topic that was sampled."""
     stretches: tuple[Stretch, ...]
+    """One for each partition of the topic. It is empty if the partition is."""
 
     @property
     def records(self) -> int:

@@ -45,16 +45,16 @@ EARLIEST, LATEST = 631_152_000_000, 4_102_444_800_000
 
 @dataclass(frozen=True)
 class Column:
-    """What a column of the sample holds.
-
-    kinds: kind -> number of records that hold it. examples: some of the values that are not null, with numbers as numbers.
-    distinct: how many different texts and numbers there are.
-    """
+    """What a column of the sample holds."""
 
     name: str
+    """Name of the column. A field within an object is named by its path, such as "outer.inner"."""
     kinds: Mapping[Kind, int]
+    """Kind -> number of records that hold it."""
     examples: tuple[Any, ...]
+    """Some of the values that are not null, with numbers as numbers."""
     distinct: int
+    """How many different texts and numbers there are."""
 
     @property
     def present(self) -> int:
@@ -79,17 +79,16 @@ class Column:
 
 @dataclass(frozen=True)
 class RecordShape:
-    """Columns of the sampled records.
-
-    records: how many were looked at. rows: how many of these hold columns at all, or how many tuples they become. columns:
-    name -> column. Fields within objects are columns too, such as "outer.inner". fields: number of fields -> csv records
-    that have so many.
-    """
+    """Columns of the sampled records."""
 
     records: int
+    """How many records were looked at."""
     rows: int
+    """How many of these hold columns at all, or how many tuples they become."""
     columns: Mapping[str, Column]
+    """Name -> column. Fields within objects are columns too, such as "outer.inner"."""
     fields: Mapping[int, int]
+    """Number of fields -> CSV records that have so many."""
 
     def column(self, name: str) -> Column:
         """The column of this name. If there is none, an empty column."""

@@ -22,35 +22,41 @@ from workbench.look.shape import EARLIEST, LATEST, PER_MS, NumericUnit
 
 @dataclass(frozen=True)
 class Example:
-    """A record of the sample. value: as it stands in the topic."""
+    """A record of the sample."""
 
     partition: int
+    """The partition that holds the record."""
     offset: int
+    """The record's place in it."""
     value: bytes | None
+    """Value of the record as it stands in the topic."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Strays of one cause, in words such as "are in s". count: how many. example: the first of them."""
+    """Strays of one cause."""
 
     cause: str
+    """The cause in words, such as "are in s"."""
     count: int
+    """How many strays have this cause."""
     example: Example
+    """The first of them."""
 
 
 @dataclass(frozen=True)
 class Strays:
-    """The strays of a sample.
-
-    groups: the largest first. body: the facts with only the times that belong together. onward: the facts with these and
-    what lies ahead of them. rest: the facts with these and with all that lies in order, such as the day before a quiet
-    night, or ahead.
-    """
+    """The strays of a sample."""
 
     groups: tuple[Group, ...]
+    """One for each cause, the largest first."""
     body: SampleFacts
+    """The facts with only the times that belong together."""
     onward: SampleFacts
+    """The facts with these and what lies ahead of them."""
     rest: SampleFacts
+    """The facts with these and with all that lies in order, such as the day before a quiet night, or
+    ahead."""
 
     @property
     def count(self) -> int:
@@ -157,21 +163,28 @@ def _ahead(query: Query, times: Int64s, now: int) -> Bools:
 
 
 class _Cause(NamedTuple):
-    """Why times are strays. kind: one word for it. words: the same for a person. which: the strays, shape (n,)."""
+    """Why times are strays."""
 
     kind: str
+    """One word for the cause."""
     words: str
+    """The cause for a person, such as "are in s, not ms"."""
     which: Bools
+    """The strays, shape (n,)."""
 
 
 @dataclass(frozen=True)
 class _Places:
-    """Where the times of a piece lie. Each mask has shape (n,), and means what `Strays` says."""
+    """Where the times of a piece lie. Each mask has shape (n,)."""
 
     causes: list[_Cause]
+    """One for each way in which times can stray. A mask may be all False."""
     body: Bools
+    """Times that belong together."""
     onward: Bools
+    """These and what lies ahead of them."""
     rest: Bools
+    """These and all that lies in order, before or ahead."""
 
 
 def _places(query: Query, times: Int64s, *, far: int, now: int, today: bool) -> _Places:

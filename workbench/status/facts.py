@@ -16,24 +16,29 @@ from workbench.alive import Part
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionFacts:
-    """One input partition: what its log holds, and the state that partitioners have committed for it.
-
-    log_begin, log_end: offsets. state: None before the query has begun. watermark: None before the first tuple. mark: None
-    before the first tuple, and after the end of the partition. max_jump: by how much (ms) a tuple may be ahead that is read
-    next, None: off. max_jump_from: the offset from which on this holds, None before the query has begun.
-    out_of_orderness, out_of_orderness_from: likewise, in ms.
-    """
+    """One input partition: what its log holds, and the state that partitioners have committed for it."""
 
     partition: int
+    """Number of the partition in the input topic."""
     log_begin: int
+    """First offset that the broker still has."""
     log_end: int
+    """Offset behind the newest record."""
     state: PartitionState | None
+    """State that partitioners have committed. None before the query has begun."""
     watermark: int | None
+    """Event time (ms) that the partition has reached. None before the first tuple."""
     mark: int | None
+    """Event time (ms) up to which the partition has closed windows. None before the first tuple and after the
+    end."""
     max_jump: int | None = None
+    """By how much (ms) a tuple may be ahead that is read next. None: the rule is off."""
     max_jump_from: int | None = None
+    """The offset from which on this `max_jump` holds. None before the query has begun."""
     out_of_orderness: int = 0
+    """By how much (ms) a tuple may be behind that is read next."""
     out_of_orderness_from: int | None = None
+    """The offset from which on this `out_of_orderness` holds. None before the query has begun."""
 
     @classmethod
     def of(
@@ -72,103 +77,129 @@ class PartitionFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class WindowFacts:
-    """Which windows are due, written and next. A window is named by its end.
-
-    due: the newest window that all partitions have closed, with `late = "update"` the newest that must have come out.
-    written: the newest window among the results. written_at: when it was written (processing time in ms), None where nothing
-    says it. looked: whether the results could be looked at. If not, none of them is missing. missing: at most how many
-    windows are due and not written. next: the window that is due next. needs: the event time that every partition must have
-    reached for that. sparse: whether a window that is due may have no row, for example because a filter keeps nothing or
-    because nothing has changed.
-    """
+    """Which windows are due, written and next. A window is named by its end, an event time in ms."""
 
     due: int | None
+    """The newest window that all partitions have closed, with `late = "update"` the newest that must have
+    come out."""
     written: int | None
+    """The newest window among the results."""
     written_at: int | None
+    """When it was written (processing time in ms). None where nothing says it."""
     missing: int
+    """At most how many windows are due and not written."""
     next: int | None
+    """The window that is due next."""
     needs: int | None
+    """The event time that every partition must have reached for `next` to be due."""
     sparse: bool = False
+    """Whether a window that is due may have no row, for example because a filter keeps nothing or because
+    nothing has changed."""
     looked: bool = True
+    """Whether the results could be looked at. If not, none of them is missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rejected:
-    """Reason -> number of records, among the newest of the rejected topic. whole: whether these are all its records."""
+    """What the rejected topic holds."""
 
     by_reason: Mapping[str, int]
+    """Reason -> number of records, among the newest of the topic."""
     whole: bool
+    """Whether these are all records of the topic."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanFacts:
-    """The newest published plan. effective_from: event time from which on it holds. None: from the next slide on."""
+    """The newest published plan."""
 
     epoch: int
+    """Number of the plan."""
     workers: int
+    """p that the plan wants."""
     reducers: int
+    """r that the plan wants."""
     effective_from: int | None
+    """Event time (ms) from which on the plan holds. None: from the next slide on."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageFacts:
-    """A Spark stage by its checkpoint.
-
-    batches: how many micro-batches are done. last_at: when the last one was done (ms of processing time).
-    """
+    """A Spark stage by its checkpoint."""
 
     stage: str
+    """Name of the stage in the checkpoint and in telemetry."""
     batches: int
+    """How many micro-batches are done."""
     last_at: int | None
+    """When the last one was done (ms of processing time)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ViewFacts:
-    """A view of the query. name: that of the view in the query."""
+    """A view of the query."""
 
     name: str
+    """Name of the view in the query."""
     windows: WindowFacts
+    """Windows of the view's own results."""
     stages: tuple[StageFacts, ...]
+    """Spark stages that work for the view alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """All that one look has found.
-
-    now: processing time in ms. recorded: whether Kafka holds the record with which a query begins. changed: what differs
-    from the settings of that record, in words. workers: those of the settings, in use until a plan says otherwise.
-    ignored: how many of the newest telemetry records are not of this query. troubles: in words, what could not be read
-    and why. idle_timeout: of the settings, ms. leap: in words, that idle partitions do not follow the one with new tuples.
-    gone: topics that the query had and that are there no more. losses: results that are gone from elsewhere.
-    unfit: how many result values are null because they did not fit, as far back as the newest telemetry reaches.
-    added: partitions that the topic has besides, and that the query has not taken in. delays: of the query's windows.
-    ending: certificates of the settings, as files of this machine, that end soon or have ended, in words.
-    """
+    """All that one look has found."""
 
     query: str
+    """Name of the query."""
     topic: str
+    """The input topic."""
     now: int
+    """Processing time in ms."""
     recorded: bool
+    """Whether Kafka holds the record with which a query begins."""
     changed: tuple[str, ...]
+    """What differs from the settings of that record, in words."""
     partitions: tuple[PartitionFacts, ...]
+    """One entry for each input partition."""
     rejected: Rejected
+    """What the newest records of the rejected topic are."""
     windows: WindowFacts
+    """Windows of the query's own results."""
     workers: int
+    """p of the settings, in use until a plan says otherwise."""
     plan: PlanFacts | None
+    """The newest published plan. None if there is none."""
     members: tuple[Member, ...]
+    """Members of the consumer group of the data plane."""
     parts: tuple[Part, ...]
+    """The newest telemetry of each part."""
     ignored: int
+    """How many of the newest telemetry records are not of this query."""
     stages: tuple[StageFacts, ...]
+    """The Spark stages of the query, without those of its views."""
     troubles: tuple[str, ...]
+    """What could not be read and why, in words."""
     idle_timeout: int | None
+    """The settings' `idle_timeout`, in ms."""
     leap: str | None = None
+    """Says that idle partitions do not follow the one with new tuples. None if all follow."""
     unfit: int = 0
+    """How many result values are null because they did not fit, as far back as the newest telemetry
+    reaches."""
     views: tuple[ViewFacts, ...] = ()
+    """One entry for each view of the query."""
     added: int = 0
+    """Partitions that the topic has besides, and that the query has not taken in."""
     delays: ResultDelays | None = None
+    """What windows of the query wait for before they come out."""
     gone: tuple[str, ...] = ()
+    """Topics that the query had and that no longer exist."""
     losses: tuple[Trouble, ...] = ()
+    """Results that were written outside of Kafka and are gone."""
     ending: tuple[str, ...] = ()
+    """Certificates of the settings, as files of this machine, that end soon or have ended, in words."""
 
     @property
     def early(self) -> bool:

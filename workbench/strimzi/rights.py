@@ -16,12 +16,16 @@ PARTS = ("partitioner", "combiner", "reducer", "controller", "tools", "replay")
 
 @dataclass(frozen=True)
 class Right:
-    """Operations on the resource of this name, or with `prefix` on all resources whose names begin with it."""
+    """What a part may do with a resource of Kafka."""
 
     kind: Kind
+    """What `name` names: a topic, a consumer group or a transactional id."""
     name: str
+    """Name of the resource, or the beginning of its name."""
     operations: tuple[Operation, ...]
+    """What the part may do with it."""
     prefix: bool = False
+    """Whether the right holds for all resources whose names begin with `name`."""
 
 
 def rights(settings: Settings, part: str) -> list[Right]:

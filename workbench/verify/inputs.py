@@ -69,30 +69,38 @@ END_MARK = 2**62
 
 @dataclass(frozen=True, kw_only=True)
 class Committed:
-    """What the partitioner committed for one input partition.
-
-    offset: that of the next record to read. begin: offset at which the query began to read. began_again: the same as the
-    committed state has it, None: equal. mark, max_time, idle_mark:
-    event times in ms. max_time is None if no tuple was accepted, and idle_mark is None if the partition was never idle.
-    read, routed, rejected, filtered: tuples before `offset`. max_jumps: (offset, `max_jump` in ms or None for off) for each
-    change since the query began, disorders, floor: what `PartitionState` has of these.
-    """
+    """What the partitioner committed for one input partition."""
 
     partition: int
+    """Number of the partition in the input topic."""
     offset: int
+    """Offset of the next record to read."""
     begin: int = 0
+    """Offset at which the query began to read."""
     began_again: int | None = None
+    """The same offset as the committed state has it. None: equal to `begin`."""
     max_time: int | None
+    """Largest accepted event time (ms). None if no tuple was accepted."""
     mark: int
+    """Event time (ms) up to which the partition has closed windows."""
     idle_mark: int | None
+    """Largest mark (ms) that the partition had while idle. None if it was never idle."""
     ended: bool
+    """Whether every announced producer has ended."""
     read: int
+    """Tuples read before `offset`."""
     routed: int
+    """Tuples before `offset` that were sent to a worker."""
     rejected: int
+    """Tuples before `offset` that went to the rejected topic."""
     filtered: int = 0
+    """Tuples before `offset` that `query.where` dropped."""
     max_jumps: tuple[tuple[int, int | None], ...] = ()
+    """(offset, `max_jump` in ms or None for off) for each change since the query began."""
     disorders: tuple[tuple[int, int], ...] = ()
+    """(offset, `out_of_orderness` in ms) for each time that it grew, as `PartitionState` has it."""
     floor: int | None = None
+    """The partition's own mark (ms) when `out_of_orderness` grew last. None if it had none."""
 
     @classmethod
     def of(
@@ -122,12 +130,14 @@ class Committed:
 class Kept:
     """Where the logs begin after retention has deleted records.
 
-    inputs, rejected: partition -> first offset that is left, in the input and in the rejected topic. If it is above 0,
-    the broker has deleted something of the query below it. A partition that is absent has all its records.
+    A partition that is absent has all its records. If an offset is above 0, the broker has deleted something
+    of the query below it.
     """
 
     inputs: Mapping[int, int] = field(default_factory=dict)
+    """Partition of the input topic -> first offset that is left."""
     rejected: Mapping[int, int] = field(default_factory=dict)
+    """Partition of the rejected topic -> first offset that is left."""
 
 
 EVERYTHING = Kept()
@@ -136,10 +146,12 @@ EVERYTHING = Kept()
 
 @dataclass(frozen=True, kw_only=True)
 class Clocks:
-    """Between which moments (ms since 1970) the partitioners judged: when the query began, and now. None: not known."""
+    """Between which moments the partitioners judged, in ms since 1970. None: not known."""
 
     begun: int | None = None
+    """When the query began."""
     now: int | None = None
+    """When verify looks."""
 
 
 UNKNOWN_CLOCKS = Clocks()

@@ -21,42 +21,49 @@ _SHOWN = 120
 
 @dataclass(frozen=True, kw_only=True)
 class Lost:
-    """One input partition whose records below offset `before` are gone, or can no longer be judged.
-
-    tuples: how many tuples that are. routed: how many of these were accepted (routed, or filtered by the condition).
-    until: no accepted lost tuple has a later event time (ms). None if none was accepted. mark: none gave the partition a
-    larger mark (ms).
-    """
+    """One input partition of which records are gone, or can no longer be judged."""
 
     partition: int
+    """Number of the partition in the input topic."""
     before: int
+    """The records below this offset are lost."""
     tuples: int
+    """How many tuples that are."""
     routed: int
+    """How many of these were accepted (routed, or filtered by the condition)."""
     until: int | None
+    """No accepted lost tuple has a later event time (ms). None if none was accepted."""
     mark: int | None
+    """No accepted lost tuple gave the partition a larger mark (ms). None if none was accepted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """One thing that is not as it should be. Fields that do not apply are None.
-
-    kind: missing | unexpected | not-due | value | duplicate | malformed | placement | rejected | not-rejected |
-    unreadable | unmatched | too-large | counters | state | uncounted, or one of FINDINGS. FINDINGS are no differences,
-    because nothing that is there is wrong. window_start, window_end: ms. key: as text, cut when long. partition, offset: of
-    the input record. For `duplicate`, `placement`, `uncounted` and `malformed` they are those of the results record. A
-    record of the rejected topic can be `malformed` too, and is then named by its own place.
-    """
+    """One thing that is not as it should be. Fields that do not apply are None."""
 
     kind: str
+    """One of missing, unexpected, not-due, value, duplicate, malformed, placement, rejected, not-rejected,
+    unreadable, unmatched, too-large, counters, state, uncounted, or one of FINDINGS, which are no
+    differences, because nothing that is there is wrong."""
     detail: str
+    """What is wrong, as a sentence."""
     window_start: int | None = None
+    """Event time (ms) at which the window begins."""
     window_end: int | None = None
+    """Event time (ms) at which it ends."""
     key: str | None = None
+    """The key as text, cut when long."""
     column: str | None = None
+    """Name of the result column that differs."""
     expected: int | float | str | None = None
+    """What verify has computed."""
     got: int | float | str | None = None
+    """What the results say."""
     partition: int | None = None
+    """Partition of the input record. For `duplicate`, `placement`, `uncounted` and `malformed`: of the
+    results record, or of the rejected record that is malformed."""
     offset: int | None = None
+    """Offset of the same record."""
 
     def __str__(self) -> str:
         where = []
@@ -76,36 +83,47 @@ class Counters:
     """Tuples of one input partition below its committed offset, as counted here and as committed."""
 
     partition: int
+    """Number of the partition in the input topic."""
     offset: int
+    """The committed offset."""
     read: int
+    """Tuples as verify counts them."""
     routed: int
+    """Tuples that verify would send to a worker."""
     rejected: int
+    """Tuples that verify would reject."""
     committed_read: int
+    """Tuples that the partitioner says it read."""
     committed_routed: int
+    """Tuples that the partitioner says it sent to a worker."""
     committed_rejected: int
+    """Tuples that the partitioner says it rejected."""
     ended: bool
+    """Whether every announced producer has ended."""
     filtered: int = 0
+    """Tuples that `query.where` drops, as verify counts them."""
     committed_filtered: int = 0
+    """Tuples that the partitioner says it dropped."""
     unannounced: int = 0
     """Tuples of an ended partition beyond those that its producers' markers announce."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """How far results reach. Event times are in ms.
-
-    written: newest window end among the results, None if there are no results. due: newest window end that the
-    committed marks make due, None if no window is due. windows: number of pending windows, which are due but newer than
-    any result. behind: how much event time (ms) lies between the results and `due`. seconds: how long, by verify's own
-    clock, the pending windows have been due at least. bound: for how many seconds they may be pending.
-    """
+    """How far results reach. Event times are in ms."""
 
     written: int | None
+    """Newest window end among the results. None if there are no results."""
     due: int | None
+    """Newest window end that the committed marks make due. None if no window is due."""
     windows: int
+    """Number of pending windows, which are due but newer than any result."""
     behind: int
+    """How much event time (ms) lies between the results and `due`."""
     seconds: float
+    """How long, by verify's own clock, the pending windows have been due at least."""
     bound: float
+    """Seconds for which windows may be pending."""
 
     @property
     def in_time(self) -> bool:
@@ -127,12 +145,16 @@ class Reach:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Offsets, the first and the last one included, that nobody could fetch. why: who ordered to skip them, and why."""
+    """Offsets that nobody could fetch."""
 
     partition: int
+    """Partition of the input topic."""
     first: int
+    """The first skipped offset."""
     last: int
+    """The last skipped offset."""
     why: str
+    """Who ordered to skip them, and why."""
 
     def __str__(self) -> str:
         return (
@@ -143,60 +165,73 @@ class Skipped:
 
 @dataclass(frozen=True, kw_only=True)
 class Tuples:
-    """Tuples in the rows that were compared. A tuple counts in each window that it is in.
-
-    due: how many the input has. merged: how many the results say.
-    """
+    """Tuples in the rows that were compared. A tuple counts in each window that it is in."""
 
     due: int = 0
+    """How many the input has."""
     merged: int = 0
+    """How many the results say."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What a comparison of the results with the input has shown.
-
-    windows, rows: how many are due and were compared. open_windows: windows that have begun and are not closed yet.
-    pending_windows: windows that are due but newer than the newest result. They exist only while the input is running,
-    because the reducer may be behind (see `reach`). mark: event time (ms) up to which windows are due. None if no
-    window is due, or if all are (`ended`). read, routed, rejected, filtered: tuples of the input, by rule
-    `read = routed + rejected + filtered`. differences: how many there are. kinds: how many differences and findings there
-    are of each kind. first: some of them. unread: records of the input from the committed offsets on, which verify does
-    not look at. tuples: how many the compared rows hold. unfit: values that are null because they do not fit their type.
-    without_schema: records that were rejected because the registry had no schema for the partitioner, and has one now.
-    withheld: records that were rejected as unreadable and whose schema the registry refuses to verify, so that nobody
-    can say whether they are. skipped: what an operator has ordered to go past. lost: what retention has deleted of the
-    input. compared_from: windows that begin at this event time (ms) or later hold no lost tuple, and are compared
-    exactly. None if no accepted tuple is lost. skipped_windows: how many windows begin earlier. doubtful_rows: rows that
-    are due and not there, where retention has deleted results.
-    """
+    """What a comparison of the results with the input has shown."""
 
     windows: int
+    """How many windows are due and were compared."""
     rows: int
+    """How many result rows are due and were compared."""
     open_windows: int
+    """Windows that have begun and are not closed yet."""
     pending_windows: int
+    """Windows that are due but newer than the newest result. They exist only while the input is running,
+    because the reducer may be behind (see `reach`)."""
     ended: bool
+    """Whether the input has ended, so that all windows are due."""
     mark: int | None
+    """Event time (ms) up to which windows are due. None if no window is due, or if all are (`ended`)."""
     read: int
+    """Tuples of the input, where `read = routed + rejected + filtered`."""
     routed: int
+    """Tuples that were sent to a worker."""
     rejected: int
+    """Tuples that were rejected."""
     differences: int
+    """How many there are, of all kinds together."""
     kinds: dict[str, int]
+    """How many differences and findings there are of each kind."""
     first: tuple[Difference, ...]
+    """Some of the differences and findings."""
     counters: tuple[Counters, ...]
+    """One entry for each input partition."""
     reach: Reach
+    """How far the results are behind."""
     filtered: int = 0
+    """Tuples that `query.where` dropped."""
     unread: int = 0
+    """Records of the input from the committed offsets on, which verify does not look at."""
     tuples: Tuples = field(default_factory=Tuples)
+    """How many the compared rows hold."""
     unfit: int = 0
+    """Values that are null because they do not fit their type."""
     without_schema: int = 0
+    """Records that were rejected because the registry had no schema for the partitioner, and has one now."""
     withheld: int = 0
+    """Records that were rejected as unreadable and whose schema the registry refuses to verify, so that
+    nobody can say whether they are."""
     skipped: tuple[Skipped, ...] = ()
+    """What an operator has ordered to go past."""
     lost: tuple[Lost, ...] = ()
+    """What retention has deleted of the input."""
     compared_from: int | None = None
+    """Windows that begin at this event time (ms) or later hold no lost tuple, and are compared exactly. None
+    if no accepted tuple is lost."""
     skipped_windows: int = 0
+    """How many windows begin earlier than `compared_from`."""
     doubtful_rows: int = 0
+    """Rows that are due and not there, where retention has deleted results."""
     float_bound: float = field(default=FLOAT_BOUND)
+    """The largest relative difference that counts as rounding of sums of floats."""
 
     @property
     def exact(self) -> bool:
@@ -298,11 +333,14 @@ _CONCLUSIONS = {
 
 @dataclass
 class Findings:
-    """Differences as they are found. All are counted, and the first `limit` of each kind are kept."""
+    """Differences as they are found. All are counted, and the first of each kind are kept."""
 
     limit: int
+    """How many examples of each kind are kept."""
     kinds: dict[str, int] = field(default_factory=dict)
+    """Kind -> number of differences."""
     examples: list[Difference] = field(default_factory=list)
+    """Differences in the order in which they were found."""
 
     def add(self, difference: Difference) -> None:
         """Add one difference."""

@@ -14,9 +14,10 @@ from workbench.verify.shell import verify
 
 @dataclass(frozen=True)
 class Reports:
-    """Name -> report: that of the query first, then that of each view."""
+    """The reports of a query and its views."""
 
     by_query: Mapping[str, Report]
+    """Name -> report: that of the query first, then that of each view."""
 
     @property
     def differences(self) -> int:

@@ -21,12 +21,16 @@ KMAX = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """A column of the tables. words: what comes, as the page says it."""
+    """A column of the tables."""
 
     name: str
+    """Heading of the column."""
     words: str
+    """What comes, as the page says it."""
     arrivals: Arrivals
+    """When tuples come, and how many."""
     operator: Operator
+    """What processes them."""
 
 
 def _repeated(rates: Float64s) -> Trace:

@@ -32,8 +32,11 @@ class Stage:
     """The place where all systems run: a broker, a meter, and a topic of input for each number of tuples."""
 
     kafka: KafkaSettings
+    """The broker."""
     meter: CpuMeter
+    """Counts the CPU seconds of the system that runs."""
     runs: int = 0
+    """How many runs there have been. Each has names of its own."""
 
     def fill(self, tuples: int) -> None:
         """Write the topic of `tuples` tuples, with the end of the stream."""

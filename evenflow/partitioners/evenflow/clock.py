@@ -13,7 +13,7 @@ from evenflow.numeric.arrays import NEVER, Int64s, Whole
 from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.evenflow.frequent import fade, halve, sure
 from evenflow.partitioners.evenflow.holder_rings import drop_all, drop_unused
-from evenflow.partitioners.evenflow.holders import fewest_of
+from evenflow.partitioners.evenflow.holders import fewest_of, in_long_runs
 from evenflow.partitioners.evenflow.placements import cell_of, keys_of, move_to, put
 from evenflow.partitioners.evenflow.state import (
     NO_RELIEF,
@@ -38,6 +38,8 @@ _RUN_PRICE = 0.25
 _SHORTEST_RUN, _MOST_RUNS, _RUNS_OF_WORKER = 2, 4, 8
 """A stream comes in runs if these have so many tuples on average, if a key has at most so many of them in a window, and if a
 worker has at least as many tuples as so many runs."""
+_RUN_LEFT = 0.5
+"""Where homes are hashed, a run that begins moves if the worker is above the mean by more than this share of a run."""
 _AGES = 16
 """The summary forgets half at least so many times per window, if it knows enough to see a key of the least share."""
 
@@ -145,22 +147,27 @@ def _relief(water: Water, rule: Rule) -> np.int64:
 def _limit_of_runs(water: Water, rule: Rule, brings: float) -> np.int64:
     """Rule 8: the overload above which a run that begins moves away from a worker.
 
-    None moves before a window was full, nor if the stream does not come in runs. The longer runs are, the more one replica
-    levels. The more runs of the same key a window has, the more often the key may move. brings: cost of the tuples that a
-    cell brings in a window.
+    None moves if the stream does not come in runs. The longer runs are, the more one replica levels. The more runs of the
+    same key a window has, the more often the key may move. brings: cost of the tuples that a cell brings in a window.
+    Where homes are remembered, none moves before a window was full. Where they are hashed, only long runs move, and a run is
+    as large as what it levels.
     """
     full, n, scale = water.progress[()]["full"], water.window.loads.shape[0], water.scale[()]
-    if full == 0 or not rule.remembers:
+    if not (full > 0 if rule.remembers else in_long_runs(water)):
         return np.int64(NO_RELIEF)
     mean, whole = max(full, water.progress[()]["tuples"]) / n, float(water.again[0])
     length = whole / max(1.0, whole - water.in_row[0])
     run = length * scale["mean"]
     times = max(1.0, brings / run)
-    if length < _SHORTEST_RUN or times > _MOST_RUNS or mean < _RUNS_OF_WORKER * run:
+    most = _RUN_LEFT * run
+    if rule.remembers:
+        if length < _SHORTEST_RUN or mean < _RUNS_OF_WORKER * run:
+            return np.int64(NO_RELIEF)
+        price = _RUN_PRICE * _price_of_average(water, rule, mean) * times / (length - 1.0) ** 2
+        most = scale["grain"] + price
+    if times > _MOST_RUNS:
         return np.int64(NO_RELIEF)
-    price = _RUN_PRICE * _price_of_average(water, rule, mean) * times / (length - 1.0) ** 2
-    most = max(scale["grain"] + price, rule.level * mean * n)
-    return np.int64(min(most, _MOST_RELIEF) * rule.unit)
+    return np.int64(min(max(most, rule.level * mean * n), _MOST_RELIEF) * rule.unit)
 
 
 @kernel

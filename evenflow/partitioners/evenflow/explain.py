@@ -50,8 +50,8 @@ def explain(water: Water, rule: Rule, key: np.uint64, now: int | None) -> Explan
         known = None if ends else [*known, *shared, int(np.argmin(loads))]
         if weighed and known is not None:
             known = [*known, int(np.argmin(water.tail))]
-    if known is not None and rule.remembers:
-        # It may move away from its home (rules 7 and 8).
+    if known is not None:
+        # It may move away from its home (rules 7 and 8), or be in a run that has moved.
         next_worker = _routed(water, rule, key, now)
         known = None if next_worker is None else [*known, next_worker]
     return Explanation(

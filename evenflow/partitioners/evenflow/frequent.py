@@ -44,8 +44,11 @@ class Frequent(NamedTuple):
     """The summary: what kernels take as one argument. A counter is a number set * WAYS + way."""
 
     key: UInt64s
+    """(counters,): hash of the key that each counter counts."""
     counts: Int32s
+    """(counters,): occurrences counted, at most `errors` too many. 0: the counter is free."""
     errors: Int32s
+    """(counters,): occurrences that were inherited from the key before, so they may not be the key's own."""
     meta: Rows
     """One of META."""
     lasting: Int64s

@@ -30,6 +30,8 @@ _GRAINS = 2
 CERTAIN = 1 << 32
 """A worker that accepts so many of 2^32 keys accepts all."""
 _TRIES = 32
+_LONG_RUN, _SEEN = 4, 32
+"""A stream comes in long runs if runs have so many tuples on average. That is believed from so many tuples on."""
 _SIGN = np.int64(63)
 
 
@@ -37,10 +39,13 @@ class Level(NamedTuple):
     """How full workers are at this tuple."""
 
     loads: Int64s
+    """(n,): load of each worker in the window."""
     mean: float
+    """Mean load of a worker, this tuple included."""
     target: float
     """Load up to which holders are filled: the mean, or less if there are several sources (`below_mean`)."""
     margin: float
+    """By how much (load) a worker must be below the target to become the next holder in use."""
     now: Whole
     """The current slide."""
     oldest: Whole
@@ -51,9 +56,11 @@ class Owner(NamedTuple):
     """The key of a tuple, with its counter and its home."""
 
     key: np.uint64
+    """Hash of the key."""
     at: Whole
     """The key's counter in the summary. Its ring of holders has the same number."""
     home: Whole
+    """The worker of the key's cell, or the worker that the key is hashed to."""
 
 
 @kernel
@@ -194,17 +201,24 @@ def price_of(water: Water, rule: Rule, owner: Owner, certain: Whole, mean: float
     dear = (rule.price * REFERENCE) ** 2
     filled = _when_full(water, rule, tuples)
     lasting = filled * mean * math.sqrt(dear * water.summary.meta[()]["seen"] / certain)
-    passing = _passing(water, owner, certain, tuples) * _grain(water, rule, owner, mean, tuples)
+    # The first runs of a stream are all that its window has, so they would be taken for keys that last.
+    whole = filled if in_long_runs(water) else 1.0
+    passing = _passing(water, rule, owner, certain, whole * tuples) * _grain(
+        water, rule, owner, whole * mean, tuples
+    )
     return max(lasting + passing, filled * rule.level * mean * water.window.loads.shape[0])
 
 
 @inlined
-def _passing(water: Water, owner: Owner, certain: Whole, tuples: Whole) -> float:
+def _passing(water: Water, rule: Rule, owner: Owner, certain: Whole, tuples: float) -> float:
     """How much of a passing key this is: near 0 for a key that has been as hot for a window or two, 1 for a burst.
 
     A holder of a key that lasts is of use for as long as the key is hot. A holder of a burst is of use for a moment, and
-    then a replica in the window for nothing.
+    then a replica in the window for nothing. Several sources remember so much of the stream that a run would seem to last.
+    tuples: those of the window, or of the window when it is full.
     """
+    if not rule.remembers and in_long_runs(water):
+        return 1.0
     summary = water.summary
     # The key's share of the window, in shares of the recent stream that it has now.
     lasted = summary.lasting[owner.at] * float(summary.meta[()]["seen"]) / (float(PARTS) * tuples * certain)
@@ -229,6 +243,14 @@ def _grain(water: Water, rule: Rule, owner: Owner, mean: float, tuples: Whole) -
     return min(own, common**2 / own, most)
 
 
+@inlined
+def in_long_runs(water: Water) -> bool:
+    """Whether the tuples of a key come in a row, in runs of `_LONG_RUN` or more on average."""
+    whole = np.int64(water.again[0])
+    seen = whole >= _SEEN * np.int64(water.scale[()]["mean"])
+    return bool(seen and (whole - water.in_row[0]) * _LONG_RUN <= whole)
+
+
 @kernel
 def move_home(water: Water, rule: Rule, lowest: Lowest, cell: Whole, home: Whole) -> np.int64:
     """Rule 7: give the cell to the worker with the least load of whole keys. Returns that worker.
@@ -251,14 +273,34 @@ def move_home(water: Water, rule: Rule, lowest: Lowest, cell: Whole, home: Whole
 
 
 @kernel
-def move_run(water: Water, lowest: Lowest, cell: Whole) -> np.int64:
-    """Rule 8: give the cell of a run that begins to the worker with the least load. Returns that worker.
+def move_run(water: Water, rule: Rule, lowest: Lowest, owner: Owner, cell: Whole, level: Level) -> np.int64:
+    """Rule 8: give the cell of a run that begins to another worker. Returns that worker.
 
-    The run is over before another cell moves, so the load itself says where to. Credit for what the cell brings later stays.
+    Where homes are remembered it is the worker with the least load. The run is over before another cell moves, so the load
+    itself says where to. Credit for what the cell brings later stays. Where homes are hashed, the cell says where the run
+    goes on until another run begins.
     """
-    to = lowest_of(lowest.loads, water.window.loads)
+    to = lowest_of(lowest.loads, water.window.loads) if rule.remembers else _shared(rule, owner, level)
     _give(water, cell, to)
     return np.int64(to)
+
+
+@inlined
+def _shared(rule: Rule, owner: Owner, level: Level) -> np.int64:
+    """The first shared candidate below the mean, so that sources that see the same run agree.
+
+    If there is none, it is the least loaded of the candidates and of the home.
+    """
+    loads = level.loads
+    workers = np.uint64(loads.shape[0])
+    to = np.int64(owner.home)
+    for i in range(1, rule.family.shape[0]):
+        other = candidate_kernel(owner.key, rule.family[i], workers)
+        if loads[other] < loads[to]:
+            to = np.int64(other)
+        if loads[other] < level.mean:
+            break
+    return to
 
 
 @kernel

@@ -57,10 +57,11 @@ _MANY = np.int64(1 << 40)
 
 
 @inlined
-def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole) -> np.int64:
+def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole, in_row: Whole) -> np.int64:
     """Rule 1: the worker of the key's cell. A free cell goes to the worker with the least load of whole keys.
 
-    It keeps its home if a doubted tuple is of this cell.
+    It keeps its home if a doubted tuple is of this cell. Where homes are hashed, a cell matters only while a run goes on
+    (`in_row`: 1 if the tuple before is of the same key), because the run may have moved (rule 8).
     """
     if rule.remembers:
         home = worker_of(water.places, cell)
@@ -73,7 +74,9 @@ def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole)
             water.credit[home] += brings
             water.tail[home] += brings
     else:
-        home = hashed_home(rule, key)
+        home = worker_of(water.places, cell) if in_row != 0 else np.int64(-1)
+        if home < 0:
+            home = hashed_home(rule, key)
     # A home that is hashed needs no cell, but the cells in use tell how many keys the window has.
     put(water.places, cell, home)
     return home
@@ -181,7 +184,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         soon = np.int64(is_of_now(water.places, cell))
         in_row = np.int64(high == runs["previous"])
         runs["previous"] = high
-        home = _home(water, rule, lowest, key, cell)
+        home = _home(water, rule, lowest, key, cell, in_row)
         worker = home
         level_mean = (tuples + fresh) * share
         level = Level(loads, level_mean, level_mean - below, margin, now, oldest)
@@ -206,7 +209,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         over = loads[worker] - level.mean
         whole = holders.ring[at]["size"] == 0 and not doubted
         if over > runs["limit"] and in_row == 0 and whole and too_rare(water, rule, certain) != 0:
-            worker = move_run(water, lowest, cell)
+            worker = move_run(water, rule, lowest, owner, cell, level)
         elif (
             over - water.relieved[worker] > water.relief[0] and whole and too_rare(water, rule, certain) != 0
         ):

@@ -108,16 +108,22 @@ class Rule(NamedTuple):
     watched: int
     """Keys that may be split at a time."""
     sources: int
+    """Instances that route the same stream."""
     price: float
+    """The option `price`: what a replica of a key with 1 % of the stream must be worth, in mean loads."""
     level: float
+    """The option `level`: the window imbalance that is level enough."""
 
 
 class Water(NamedTuple):
     """All that a partitioner knows: what kernels take as one argument."""
 
     summary: Frequent
+    """The frequent keys of the recent stream."""
     places: Placements
+    """The cells, each with the home of its keys."""
     holders: Rings
+    """The extra holders of split keys. An owner is a counter of the summary."""
     window: WindowLoads
     """Its ring has more columns than workers: see `columns`."""
     tail: Int64s
@@ -151,4 +157,6 @@ class Lowest(NamedTuple):
     """Tournaments over the loads, and over the loads of whole keys. They follow from these, so no snapshot has them."""
 
     loads: Int64s
+    """Tournament over the workers' loads in the window."""
     tail: Int64s
+    """Tournament over the loads of whole keys (`Water.tail`)."""

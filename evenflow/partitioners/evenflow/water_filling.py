@@ -22,7 +22,8 @@ is less. Each of S sources sees only a share of a key's tuples, and homes are ha
 A worker may be far above the mean although its keys are all too rare to be split, when the skew has changed. Then
 keys move away from it, one with each of its tuples, until it is relieved (one source, remembered homes).
 Where tuples of a key come in runs, a key whose home is above the mean moves when a run of it begins, at a price that falls
-with the length of the runs.
+with the length of the runs. With several sources a long run that begins there goes whole to the first candidate below
+the mean, in an order that all sources share.
 
 A wrong clock is not mistaken for a silence: a time that lies beyond a silence of more than a window is believed
 when 64 more tuples confirm it than deny it. Until then such a tuple counts in the current slide.
@@ -249,6 +250,7 @@ class Evenflow(Partitioner):
         idle for ever. Holders are bought anew.
         """
         known, clock, before = self._summary, self._window.clock, len(self._tail)
+        self._break_run()
         self._speeds = self._speeds_of(self.workers)
         brings = np.int64(
             tuples_per_cell(self._tail, self._credit, self._step, int(self._places.meta["live"]))
@@ -323,6 +325,7 @@ class Evenflow(Partitioner):
 
     def _set_speeds(self, speeds: Float64s) -> None:
         """Loads are what the tuples of the window are to workers of these speeds, as if they had always been so fast."""
+        self._break_run()
         n, old, unit = self.workers, self._step, self._unit
         self._speeds = speeds
         self._weigh_workers()
@@ -343,6 +346,11 @@ class Evenflow(Partitioner):
             self._relief[:] = self._relief // unit * self._unit
         if self._runs["limit"] < NO_RELIEF:
             self._runs["limit"] = self._runs["limit"] // unit * self._unit
+
+    def _break_run(self) -> None:
+        """Where homes are hashed, the next tuple goes to its home as that is now, not where a run was going on."""
+        if not self._remembers:
+            self._runs["previous"] = -1
 
     def _no_loads(self) -> WindowLoads:
         """Empty loads of the workers, with a ring of more columns than workers."""

@@ -46,18 +46,20 @@ def kinds_of(types: Mapping[str, str]) -> Int64s:
 
 
 class Cells(NamedTuple):
-    """Cells of the needed columns. Each array has shape (columns, rows).
-
-    begins, lengths: where the text of a cell stands in the block, without its quotes. They are set unless the
-    cell is ABSENT or NULL. ints, floats: the number in a VALUE cell of a column that needs a number. `floats`
-    has shape (1, 1) if no column needs one.
-    """
+    """Cells of the needed columns. Each array has shape (columns, rows)."""
 
     states: UInt8s
+    """State of each cell: ABSENT, NULL, VALUE, LONG or ESCAPED."""
     begins: Int64s
+    """Where the text of a cell begins in the block, without its quotes. It is set unless the cell is ABSENT
+    or NULL."""
     lengths: Int32s
+    """Bytes of that text, without its quotes."""
     ints: Int64s
+    """The number in a VALUE cell of a column that needs a whole number or a truth value (1 or 0). Of an ANY
+    column, what the cell holds."""
     floats: Float64s
+    """The number in a VALUE cell of a column that needs a float. Shape (1, 1) if no column needs one."""
 
     @classmethod
     def of(cls, kinds: Int64s, rows: int) -> Cells:
@@ -82,13 +84,15 @@ class Block:
     """Records one after the other.
 
     Each record has a line feed behind it, so a look at the byte behind a record is never past the end of the
-    block. Record n is data[begins[n] : begins[n + 1] - 1]. missing: for each record, whether it has no value.
-    None means that every record has one.
+    block.
     """
 
     data: UInt8s
+    """All records, one after the other."""
     begins: Int64s
+    """Record n is data[begins[n] : begins[n + 1] - 1]. Shape (n + 1,)."""
     missing: Bools | None
+    """For each record, whether it has no value. None means that every record has one."""
 
     @classmethod
     def of(cls, values: Sequence[bytes | None]) -> Block:

@@ -116,17 +116,17 @@ def reason_of(code: int) -> str:
 
 
 class Faults(NamedTuple):
-    """What is wrong with each record of a block. All arrays have shape (n,).
+    """What is wrong with each record of a block.
 
-    The first fault of a record counts.
-
-    codes: 0 for a record without a fault. columns: the column of the faulty cell, or -1. at: a place in the
-    record, or another number that the reason tells.
+    The first fault of a record counts. All arrays have shape (n,).
     """
 
     codes: UInt8s
+    """0 for a record without a fault."""
     columns: npt.NDArray[np.int16]
+    """The column of the faulty cell, or -1."""
     at: Int64s
+    """A place in the record, or another number that the reason tells."""
 
     @classmethod
     def none(cls, rows: int) -> Faults:
@@ -151,17 +151,18 @@ class Faults(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Bad(Mapping[int, str]):
-    """The bad records of a block: a mapping from rows, ascending, to why each row is rejected.
-
-    details: these reasons in UTF-8. words: the different reasons, with dots in place of what a record holds.
-    reasons: for each of `words`, the reason that it belongs to (`reason_of`). kinds: which of `words` is that of each row.
-    """
+    """The bad records of a block: a mapping from rows to why each row is rejected."""
 
     rows: Int64s
+    """Positions of the bad records in the block, ascending."""
     details: pa.BinaryArray
+    """Why each row is rejected, in UTF-8."""
     kinds: Int64s
+    """For each row, which of `words` its detail is."""
     words: Sequence[str]
+    """The different details, with dots in place of what a record holds."""
     reasons: Sequence[str]
+    """For each of `words`, the reason that it belongs to (`reason_of`)."""
 
     def __getitem__(self, row: int) -> str:
         place = int(np.searchsorted(self.rows, row))

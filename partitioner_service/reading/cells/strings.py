@@ -183,18 +183,23 @@ def unquote(data: UInt8s, at: int, stop: int, out: UInt8s, to: int) -> int:
 
 
 class _Spans(NamedTuple):
-    """The cells of one column, with arrays of shape (rows,) as `Cells` has them."""
+    """The cells of one column. The arrays have shape (rows,)."""
 
     states: UInt8s
+    """State of each cell, as in `Cells`."""
     begins: Int64s
+    """Where the text of a cell begins in the block."""
     lengths: Int32s
+    """Bytes of the text."""
 
 
 class _Texts(NamedTuple):
-    """Texts as Arrow stores them: text n is letters[offsets[n]:offsets[n + 1]]."""
+    """Texts as Arrow stores them."""
 
     letters: UInt8s
+    """All texts, one after the other."""
     offsets: Int32s
+    """Text n is letters[offsets[n]:offsets[n + 1]]."""
 
 
 @kernel

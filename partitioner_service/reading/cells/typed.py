@@ -29,11 +29,14 @@ def truths(texts: pa.StringArray) -> tuple[pa.BooleanArray, Bools]:
 
 
 class Texts(NamedTuple):
-    """Texts. Text n is data[offsets[n]:offsets[n + 1]]. valid: which texts are not null."""
+    """Texts as Arrow stores them."""
 
     offsets: Int32s
+    """Text n is data[offsets[n]:offsets[n + 1]]."""
     data: UInt8s
+    """All texts, one after the other, in UTF-8."""
     valid: Bools
+    """Whether each text is there and not null."""
 
 
 def text_parts(texts: pa.StringArray) -> Texts:

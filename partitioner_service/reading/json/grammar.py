@@ -58,20 +58,18 @@ below _BEHIND.
 
 
 class Number(NamedTuple):
-    """A number as it is written.
-
-    end: where the number ends, 0 if there is none.
-    how: WHOLE, FRACTION, EXPONENT or WORD.
-    digits: number of digits before an exponent.
-    decimals: how many of these digits stand behind the point.
-    whole: these digits as a whole number. It wraps if there are too many digits for int64.
-    """
+    """A number as it is written."""
 
     end: int
+    """Where the number ends, 0 if there is none."""
     how: int
+    """WHOLE, FRACTION, EXPONENT or WORD."""
     digits: int
+    """Number of digits before an exponent."""
     decimals: int
+    """How many of these digits stand behind the point."""
     whole: int
+    """These digits as a whole number. It wraps if there are too many digits for int64."""
 
 
 @inlined

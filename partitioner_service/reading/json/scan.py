@@ -99,34 +99,31 @@ begin, end: the name of the field is names[begin:end].
 
 
 class Columns(NamedTuple):
-    """The needed fields of records, as a tree.
-
-    names: names of the fields in UTF-8, one after the other.
-    tree: array of FIELD. Object 0 is the record. Object f + 1 is what field f holds.
-    kinds: what each column needs (`cells`).
-    """
+    """The needed fields of records, as a tree."""
 
     names: UInt8s
+    """Names of the fields in UTF-8, one after the other."""
     tree: Rows
+    """Array of FIELD. Object 0 is the record. Object f + 1 is what field f holds."""
     kinds: Int64s
+    """What each column needs (`cells`)."""
 
 
 class Reading(NamedTuple):
-    """A block that is read, and what is found in it.
-
-    data: the bytes of the block.
-    cells: all ABSENT at the start.
-    scratch: room for as many bytes as the longest record has, plus one.
-    last_rows: for each object of the tree, the last record that held it, -1 at the start.
-    around: the objects around the object that is being read, the outermost first.
-    """
+    """A block that is read, and what is found in it."""
 
     data: UInt8s
+    """The bytes of the block."""
     columns: Columns
+    """What is looked for."""
     cells: Cells
+    """Take what is found. All are ABSENT at the start."""
     scratch: UInt8s
+    """Room for as many bytes as the longest record has, plus one."""
     last_rows: Int64s
+    """For each object of the tree, the last record that held it, -1 at the start."""
     around: Int64s
+    """The objects around the object that is being read, the outermost first."""
 
 
 @inlined

@@ -68,22 +68,22 @@ class Unfit(Exception):
 
 
 class Steps(NamedTuple):
-    """The steps through a record, which begins with step 0.
-
-    steps: array of STEP.
-    branches: for each branch of each union, the number of the step where the branch begins.
-    """
+    """The steps through a record, which begins with step 0."""
 
     steps: Rows
+    """Array of STEP."""
     branches: Int64s
+    """For each branch of each union, the number of the step where the branch begins."""
 
 
 @dataclass(frozen=True)
 class AvroProgram:
-    """How records are read. leaves: leaf number n is leaves[n]."""
+    """How records of one Avro schema are read."""
 
     steps: Steps
+    """Through each record."""
     leaves: tuple[Leaf, ...]
+    """Leaf number n is leaves[n]."""
 
 
 def tree_of(names: Sequence[str]) -> dict[str, Any]:
@@ -119,10 +119,15 @@ class _Step:
     """A row of STEP in the making."""
 
     op: int
+    """What the step does."""
     leaf: int = -1
+    """Leaf of a value, -1 if the value is passed over."""
     column: int = -1
+    """Column of a value, -1 if the value is passed over."""
     size: int = 0
+    """Bytes of a value of fixed size, symbols of an enum, or branches of a union."""
     to: int = 0
+    """The step to go to. For a union: where its branches begin in `Steps.branches`."""
 
 
 class _Compiler:

@@ -15,21 +15,22 @@ _CONTINUES = 0x80
 
 
 class Walk(NamedTuple):
-    """Records of one schema, and what is found in them.
-
-    rows: numbers of the records within the block, shape (n,). Record rows[i] is data[starts[i]:stops[i]].
-    raw: takes the values of the needed cells.
-    stack: where a scan notes what it comes back to. Shape (STACK,), with the STACK of the scan.
-    word: shape (1,), a place where the bits of a whole number are read as a number of IEEE 754.
-    """
+    """Records of one schema, and what is found in them."""
 
     data: UInt8s
+    """The bytes of the block."""
     starts: Int64s
+    """Where each record begins in the block, shape (n,)."""
     stops: Int64s
+    """Where each record ends, shape (n,)."""
     rows: Int64s
+    """Numbers of the records within the block, shape (n,)."""
     raw: Raw
+    """Takes the values of the needed cells."""
     stack: Int64s
+    """Where a scan notes what it comes back to. Shape (STACK,), with the STACK of the scan."""
     word: Int64s
+    """Shape (1,), a place where the bits of a whole number are read as a number of IEEE 754."""
 
 
 @inlined

@@ -53,31 +53,32 @@ _MOST_DIGITS = 38
 
 @dataclass(frozen=True)
 class Leaf:
-    """What a leaf of a schema holds.
-
-    holds: bool, int, uint, float, text, bytes, enum, nested or stamp. A stamp has its seconds in `Raw.ints`,
-    and its nanoseconds in `Raw.lengths`. logical: date, decimal, uuid, or the unit of a timestamp (ms, us,
-    ns). scale: of a decimal. symbols: (number, name) pairs of an enum.
-    """
+    """What a leaf of a schema holds."""
 
     holds: str
+    """One of bool, int, uint, float, text, bytes, enum, nested or stamp. A stamp has its seconds in
+    `Raw.ints`, and its nanoseconds in `Raw.lengths`."""
     logical: str = ""
+    """One of date, decimal, uuid, or the unit of a timestamp (ms, us, ns). Empty for other types."""
     scale: int = 0
+    """Digits behind the point, if the leaf is a decimal."""
     symbols: tuple[tuple[int, str], ...] = ()
+    """(number, name) pairs, if the leaf is an enum."""
 
 
 class Raw(NamedTuple):
-    """The needed cells as they were found. Each array has shape (columns, rows).
-
-    leaves: the number of the leaf that a cell comes from, or NOTHING. begins, lengths: of text and bytes in
-    the block.
-    """
+    """The needed cells as they were found. Each array has shape (columns, rows)."""
 
     leaves: npt.NDArray[np.int16]
+    """The number of the leaf that a cell comes from, or NOTHING."""
     ints: Int64s
+    """Value of a whole number, a truth value or an enum."""
     floats: Float64s
+    """Value of a float."""
     begins: Int64s
+    """Where text or bytes begin in the block."""
     lengths: Int32s
+    """How many bytes these have."""
 
     @classmethod
     def of(cls, columns: int, rows: int) -> Raw:
@@ -94,15 +95,16 @@ class Raw(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """A needed column: its place, its kind of cell, its declared type.
-
-    unit: `query.time_unit` if it is the event time.
-    """
+    """A needed column."""
 
     place: int
+    """The column's row in `Cells` and `Raw`."""
     kind: int
+    """Kind of the column's cells (`kind_of`)."""
     type: str
+    """Declared type of the column."""
     unit: str | None = None
+    """`query.time_unit` if the column is the event time, else None."""
 
 
 class Filler:

@@ -81,26 +81,28 @@ _STAMP = timestamp_pb2.Timestamp.DESCRIPTOR.full_name
 
 
 class Tables(NamedTuple):
-    """What the field numbers mean. Message 0 is the record.
-
-    fields: array of FIELD. The fields of message m are rows bounds[m] to bounds[m + 1].
-    defaults: array of DEFAULT. Those of message m are rows default_bounds[m] to default_bounds[m + 1].
-    clears: columns that fields of a oneof empty (FIELD says which).
-    """
+    """What the field numbers mean. Message 0 is the record."""
 
     fields: Rows
+    """Array of FIELD. The fields of message m are rows bounds[m] to bounds[m + 1]."""
     bounds: Int64s
+    """Where the fields of each message begin in `fields`, and where those of the last one end."""
     defaults: Rows
+    """Array of DEFAULT. Those of message m are rows default_bounds[m] to default_bounds[m + 1]."""
     default_bounds: Int64s
+    """Where the defaults of each message begin in `defaults`, and where those of the last one end."""
     clears: Int64s
+    """Columns that fields of a oneof empty (FIELD says which)."""
 
 
 @dataclass(frozen=True)
 class ProtobufProgram:
-    """How records are read. leaves: leaf number n is leaves[n]."""
+    """How records of one Protobuf schema are read."""
 
     tables: Tables
+    """What the field numbers of each message mean."""
     leaves: tuple[Leaf, ...]
+    """Leaf number n is leaves[n]."""
 
 
 def pool_of(texts: Sequence[str], names: Sequence[str]) -> tuple[descriptor_pool.DescriptorPool, str]:
@@ -180,22 +182,32 @@ def compiled(
 
 @dataclass
 class _Field:
-    """A row of FIELD in the making."""
+    """A row of FIELD in the making, which says more of each."""
 
     number: int
+    """Field number by the schema."""
     wire: int = -1
+    """Wire type by the schema."""
     do: int = PASS
+    """What is done with the field."""
     leaf: int = -1
+    """Leaf of a needed cell, -1 if the field is none."""
     column: int = -1
+    """Column of a needed cell, -1 if the field is none."""
     into: int = -1
+    """The message that the field holds, -1 if none is entered."""
     clears: int = 0
+    """The first column in `Tables.clears` that the field empties."""
     clears_stop: int = 0
+    """The one behind the last."""
 
 
 @dataclass
 class _Message:
     fields: list[_Field] = field(default_factory=list)
+    """The needed fields, and those that empty others of their oneof."""
     defaults: list[tuple[int, int]] = field(default_factory=list)
+    """Rows of DEFAULT: (leaf, column)."""
 
 
 class _Compiler:

@@ -39,9 +39,10 @@ class SchemasToCome(RegistryAway):
 
 @dataclass(frozen=True)
 class Withheld:
-    """The registry hands out other schemas, but not this one. why: what it said, short and printable."""
+    """The registry hands out other schemas, but not this one."""
 
     why: str
+    """What the registry says, short and printable."""
 
 
 Answer: TypeAlias = RegisteredSchema | Withheld | None

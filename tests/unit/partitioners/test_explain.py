@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from evenflow.keys import hash_keys
 from evenflow.partitioners import create, describe, names, restore
+from evenflow.simulation import generated
 from tests.examples import examples
 from tests.unit.partitioners.cases import each, each_micro_batch, each_online, run
 from tests.unit.partitioners.streams import SPREAD, STREAMS, zipf
@@ -55,6 +56,21 @@ def test_the_next_tuple_of_a_key_goes_to_a_worker_that_is_named(
         got = _next(p, key, now)
         assert told.workers is None or got in told.workers, told
         assert told.workers is None or len(set(told.workers)) == len(told.workers)
+
+
+@pytest.mark.parametrize("sources", [1, 3])
+def test_a_key_in_a_run_that_has_moved_goes_to_a_worker_that_is_named(sources: int) -> None:
+    stream = generated("runs:length=40", tuples=4_000, keys=2_000, seed=2)
+    p, at_home = create("evenflow", workers=5, sources=sources, window_ms=1_000, slide_ms=50), True
+    for first in range(0, len(stream), 10):
+        p.assign(stream.keys[first : first + 10], stream.times[first : first + 10])
+        key, now = int(stream.keys[first + 9]), int(stream.times[first + 9])
+        told = p.explain(key, now)
+        got = _next(restore(p.snapshot()), key, now)
+        assert told.workers is not None
+        assert got in told.workers, told
+        at_home = at_home and got == told.home
+    assert not at_home, "some run was not at its home"
 
 
 @each_online

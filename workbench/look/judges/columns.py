@@ -49,18 +49,20 @@ _ANY: tuple[str, frozenset[Kind]] = ("text", frozenset({"text", "whole number", 
 
 @dataclass(frozen=True)
 class _Need:
-    """What a query needs of a column.
-
-    role: what reads the column. form: what it must hold, a key of `_FITTING` or a decimal type. csv: whether records are
-    csv. required: whether a record without the column is rejected. without: what is said of such records.
-    """
+    """What a query needs of a column."""
 
     role: str
+    """What reads the column, in words."""
     column: Column
+    """What the sample holds in that column."""
     form: str
+    """What the column must hold, a key of `_FITTING` or a decimal type."""
     csv: bool
+    """Whether records are CSV."""
     required: bool = True
+    """Whether a record without the column is rejected."""
     without: str = "such records are rejected"
+    """What is said of records without the column."""
 
     @property
     def fitting(self) -> tuple[str, frozenset[Kind]]:

@@ -51,17 +51,17 @@ csv.field_size_limit(2**31 - 1)  # the default refuses keys above 128 KiB
 
 @dataclass(frozen=True)
 class Read:
-    """What was read of a record.
-
-    key: the bytes of the record's key if the query groups by them (`@key`) and there is one, else None. time: event time
-    in ms. cells: the other columns, in order. elements: how many tuples the record holds. If `query.explode` takes the
-    record apart, the columns of its elements are lists.
-    """
+    """What was read of a record."""
 
     key: bytes | None
+    """The bytes of the record's key if the query groups by them (`@key`) and there is one, else None."""
     time: int
+    """Event time in ms."""
     cells: tuple[Any, ...]
+    """The other columns, in order. If `query.explode` takes the record apart, the columns of its elements are
+    lists."""
     elements: int = 1
+    """How many tuples the record holds."""
 
 
 def cell_types(query: Query) -> dict[str, str]:

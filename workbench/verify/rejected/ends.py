@@ -11,14 +11,12 @@ from workbench.verify.sql import stream
 
 @dataclass(frozen=True)
 class End:
-    """Where a partition ended.
-
-    offset: that of the marker with which all announced producers had ended. announced: tuples that its producers
-    announced in all.
-    """
+    """Where a partition ended."""
 
     offset: int
+    """Offset of the marker with which all announced producers had ended."""
     announced: int
+    """Tuples that its producers announced in all."""
 
 
 def end_of(db: duckdb.DuckDBPyConnection, partition: int) -> End | None:

@@ -16,12 +16,16 @@ from evenflow.errors import EvenflowError
 
 @dataclass(frozen=True, kw_only=True)
 class Function:
-    """A function of Python in DuckDB. It has one parameter. parameter, result: its types in SQL."""
+    """A function of Python in DuckDB. It has one parameter."""
 
     name: str
+    """Name by which the SQL of the column calls the function."""
     call: Callable[[Any], Any]
+    """What DuckDB calls for each value."""
     parameter: str
+    """Type of the parameter in SQL."""
     result: str
+    """Type of the result in SQL."""
 
     @contextmanager
     def known(self, db: duckdb.DuckDBPyConnection) -> Iterator[None]:
@@ -48,24 +52,28 @@ class Function:
 
 @dataclass(frozen=True, kw_only=True)
 class Oracle:
-    """One result column, as verify computes it.
-
-    value: SQL of the exact value. tolerance: SQL of how far the result may be off, 0 for not at all. If the tolerance is
-    infinite, any result but null is right. If it is below 0, it counts as above 0, and null is right, too. whole:
-    whether `value` and `tolerance` are over the tuples of a window (columns `time`, `v0`, ...) and not over its totals.
-    unfit: SQL, whether the value is null because it does not fit int64, or its room. It is over what `value` is over.
-    kind: type of the result. wrong: SQL, whether result `g` is wrong beside the exact value `e`. It is for values that
-    a tolerance cannot judge. None: the tolerance judges. function: the function of Python that `value` calls, None for
-    SQL alone. after: whether `value` and `unfit` are over the other values (`a0`, ...) of the same row. of_row: SQL of the
-    value over the values (`a0`, ...) that result row `s` holds, by which the row alone is judged. None: by `value`.
-    """
+    """One result column, as verify computes it."""
 
     value: str
+    """SQL of the exact value."""
     kind: pa.DataType
+    """Type of the result."""
     tolerance: str = "0"
+    """SQL of how far the result may be off, 0 for not at all. If the tolerance is infinite, any result but
+    null is right. If it is below 0, it counts as above 0, and null is right, too."""
     whole: bool = False
+    """Whether `value` and `tolerance` are over the tuples of a window (columns `time`, `v0`, ...) and not
+    over its totals."""
     unfit: str = "false"
+    """SQL, whether the value is null because it does not fit int64, or its room. It is over what `value` is
+    over."""
     wrong: str | None = None
+    """SQL, whether result `g` is wrong beside the exact value `e`. It is for values that a tolerance cannot
+    judge. None: the tolerance judges."""
     function: Function | None = None
+    """The function of Python that `value` calls. None: `value` is SQL alone."""
     after: bool = False
+    """Whether `value` and `unfit` are over the other values (`a0`, ...) of the same row."""
     of_row: str | None = None
+    """SQL of the value over the values (`a0`, ...) that result row `s` holds, by which the row alone is
+    judged. None: by `value`."""

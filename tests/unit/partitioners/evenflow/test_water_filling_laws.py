@@ -16,7 +16,8 @@ from evenflow.partitioners import create, restore
 from evenflow.partitioners.evenflow.shared_loads import BIAS_PARTS
 from evenflow.partitioners.evenflow.water_filling import watch_factor
 from evenflow.partitioners.snapshots import pack, unpack
-from evenflow.simulation import generated
+from evenflow.simulation import KeyedStream, Scenario, entrant, generated
+from evenflow.simulation.routing import route as routed
 from tests.examples import examples
 from tests.unit.partitioners.cases import keeps_every_key
 from tests.unit.partitioners.evenflow.loads import hear_loads
@@ -252,6 +253,31 @@ def test_a_passing_run_is_not_split_where_whole_keys_are_level_enough(length: in
         out[name] = float(figures.imbalance[30:].mean()), float(figures.ksr[30:].mean())
     assert out["evenflow"][1] < 1.1
     assert out["evenflow"][0] < out["d-choices"][0]
+
+
+def _figures(name: str, stream: KeyedStream, *, sources: int) -> tuple[float, float]:
+    """Imbalance and KSR of all full windows of 60,000 tuples, with 16 workers and sources that take turns."""
+    scenario = Scenario(workers=16, sources=sources, window_ms=60_000, slide_ms=2_000)
+    workers = routed(stream, entrant(name), scenario).workers
+    figures = window_figures(workers, stream.codes, stream.times // 2_000, 16, panes_per_window=30)
+    return float(figures.imbalance[29:].mean()), float(figures.ksr[29:].mean())
+
+
+@pytest.mark.parametrize("length", [50, 200, 1_000])
+def test_the_first_runs_of_a_stream_are_not_taken_for_keys_that_last(length: int) -> None:
+    """A run is less than a quarter of a worker's share of the window (3,750 tuples)."""
+    stream = generated(f"runs:length={length}", tuples=150_000, keys=50_000, seed=4)
+    level, ksr = _figures("evenflow", stream, sources=1)
+    assert ksr < 1.2
+    assert level < _figures("d-choices:head=window", stream, sources=1)[0]
+
+
+def test_several_sources_that_see_the_same_runs_give_them_to_the_same_workers() -> None:
+    stream = generated("runs:length=200", tuples=150_000, keys=50_000, seed=5)
+    level, ksr = _figures("evenflow", stream, sources=5)
+    rival, more = _figures("d-choices:head=window", stream, sources=5)
+    assert level < rival
+    assert ksr < more
 
 
 def test_a_key_that_cools_is_released_and_goes_home() -> None:

@@ -281,16 +281,31 @@ def test_a_run_that_begins_on_a_worker_above_the_mean_moves_as_the_rule_says(
         assert compare(stream, 5, watch=2, weights=weights, costs=weighed).runs_moved > 0
 
 
+@pytest.mark.parametrize("weights", [(), (2.0, 1.0, 0.5)])
+@pytest.mark.parametrize("level", [0.0, 0.01])
+def test_a_long_run_goes_to_a_shared_candidate_where_homes_are_hashed(
+    weights: tuple[float, ...], level: float
+) -> None:
+    stream = in_runs(9_000, length=30, keys=2_000, seed=1)
+    costs = priced(stream[0], law="random", from_row=5_000, seed=1)
+    for weighed in (None, costs):
+        moved = compare(stream, 5, watch=2, sources=3, weights=weights, level=level, costs=weighed)
+        assert moved.runs_moved > 0
+
+
 @pytest.mark.parametrize(
     "stream",
     [drifting(12_000, 5, 2), in_runs(9_000, length=9, keys=500, seed=2)],
     ids=["one by one", "in runs"],
 )
-def test_where_keys_move_away_the_cut_of_the_stream_and_a_restart_change_nothing(stream: Stream) -> None:
+@pytest.mark.parametrize("sources", [1, 3])
+def test_where_keys_move_away_the_cut_of_the_stream_and_a_restart_change_nothing(
+    sources: int, stream: Stream
+) -> None:
     keys, times = stream
     windowed = {"window_ms": 6 * SLIDE, "slide_ms": SLIDE, "price": 1e-4, "watch": 1}
-    whole = create("evenflow", workers=5, seed=SEED, **windowed).assign(keys, times)
-    p, parts = create("evenflow", workers=5, seed=SEED, **windowed), []
+    whole = create("evenflow", workers=5, seed=SEED, sources=sources, **windowed).assign(keys, times)
+    p, parts = create("evenflow", workers=5, seed=SEED, sources=sources, **windowed), []
     for first in range(0, len(keys), 777):
         parts.append(p.assign(keys[first : first + 777], times[first : first + 777]))
         p = restore(p.snapshot())

@@ -14,6 +14,7 @@ MEMORY, LEAST_MEMORY, AGES, DOUBTS, FILLED = 8, 2048, 16, 64, 128
 GRAINS, COUNTING, LEAST_FREE, SIGMAS, FEW, PARTS = 2, 1 << 14, 0.05, 2, 8, 1024
 WEIGHTS, STEADY, COARSEST, MOST_MEMORY = 256, 8, 16, 1 << 29
 RUN_PRICE, SHORTEST_RUN, MOST_RUNS, RUNS_OF_WORKER = 0.25, 2, 4, 8
+LONG_RUN, RUN_SEEN, RUN_LEFT = 4, 32, 0.5
 
 
 @dataclass(eq=False)
@@ -137,7 +138,8 @@ class SlowEvenflow:
         self.accept = np.floor(speeds / speeds.max() * 2**32)
 
     def set_speeds(self, speeds: Any) -> None:
-        """As if workers had always been so fast."""
+        """As if workers had always been so fast. Where homes are hashed, a run does not go on where it was."""
+        self.before = self.before if self.remembers else None
         old, unit = self.step, self.unit
         self.take_speeds(speeds)
         steps = list(zip(old, self.step, strict=True))
@@ -250,11 +252,12 @@ class SlowEvenflow:
             self.forget()
         if silence:
             for high, home, worker, split, cost, _ in self.doubted:
-                self.homes[high % self.cells] = (home, now)
+                if self.remembers:
+                    self.homes[high % self.cells] = (home, now)
                 self.sent.append((now, worker, split, cost))
                 self.add(worker, split, cost)
             self.doubted = []
-        for high, home, *_ in (doubt for doubt in self.doubted if doubt[-1] <= time):
+        for high, home, *_ in (doubt for doubt in self.doubted if doubt[-1] <= time and self.remembers):
             self.homes[high % self.cells] = (home, now)
         self.doubted = [doubt for doubt in self.doubted if doubt[-1] > time]
         self.latest = max(self.latest, time)
@@ -263,6 +266,8 @@ class SlowEvenflow:
         brings = tuples / max(1, len(self.homes)) + (not full) * self.mean
         self.brings = int(max(0.0, brings - self.again[0] / max(1, self.again[0] - self.again[1])))
         self.relief, self.limit = self.limits(brings) if self.full and self.remembers else (inf, inf)
+        if not self.remembers:
+            self.limit = self.limit_of_hashed(brings)
         self.again = [count - count // self.slides for count in self.again]
         self.in_row -= self.in_row // self.slides
         crowded = 2 * len(self.homes) > self.cells
@@ -276,13 +281,27 @@ class SlowEvenflow:
         chance = FEW * self.grain + (sqrt(2 * log(self.n)) + SIGMAS) * sqrt(mean * self.grain)
         length = self.again[0] / max(1, self.again[0] - self.in_row)
         run = length * self.mean
-        times = max(1.0, brings / run)
         least = self.enough * mean * self.n
         relief = int(max(chance + average, least) * self.unit)
-        if length < SHORTEST_RUN or times > MOST_RUNS or mean < RUNS_OF_WORKER * run:
+        # A length of 0: all tuples that count are of split keys.
+        if length < SHORTEST_RUN or brings > MOST_RUNS * run or mean < RUNS_OF_WORKER * run:
             return relief, inf
+        times = max(1.0, brings / run)
         run_price = RUN_PRICE * average * times / (length - 1) ** 2
         return relief, int(max(self.grain + run_price, least) * self.unit)
+
+    def limit_of_hashed(self, brings: float) -> float:
+        """The overload above which a run that begins goes to another candidate."""
+        if not self.in_long_runs():
+            return inf
+        run = self.again[0] / max(1, self.again[0] - self.in_row) * self.mean
+        if brings / run > MOST_RUNS:
+            return inf
+        return int(max(RUN_LEFT * run, self.enough * max(self.full, self.costs)) * self.unit)
+
+    def in_long_runs(self) -> bool:
+        whole = self.again[0]
+        return whole >= RUN_SEEN * self.mean and LONG_RUN * (whole - self.in_row) <= whole
 
     def grow(self) -> None:
         """Four times as many cells: the keys of one are in several now, and keep their worker."""
@@ -337,10 +356,12 @@ class SlowEvenflow:
     def cooled(self, counter: Counter) -> bool:
         return 2 * self.watched * counter.certain < self.seen
 
-    def home(self, key: int, spot: int) -> int:
+    def home(self, key: int, spot: int, in_row: bool) -> int:
         cell = (spot >> 32) % self.cells
         if not self.remembers:
-            worker = self.hashed_home(key)
+            self.forget_if_old(cell)
+            goes_on = in_row and cell in self.homes
+            worker = self.homes[cell][0] if goes_on else self.hashed_home(key)
             self.homes[cell] = (worker, self.now)
             return worker
         self.forget_if_old(cell)
@@ -370,6 +391,16 @@ class SlowEvenflow:
     def move_run(self, cell: int) -> int:
         """The cell goes to the worker with the least load."""
         to = self.loads.index(min(self.loads))
+        self.give(cell, to)
+        self.runs_moved += 1
+        return to
+
+    def share_run(self, key: int, cell: int, home: int, level: float) -> int:
+        """The first shared candidate below the mean, or the least loaded of all and the home."""
+        shared = [self.candidate(key, i) for i in self.shared]
+        below = [worker for worker in shared if self.loads[worker] < level]
+        among = below[:1] or [home, *shared]
+        to = min(among, key=lambda worker: self.loads[worker])
         self.give(cell, to)
         self.runs_moved += 1
         return to
@@ -438,10 +469,13 @@ class SlowEvenflow:
         """The overload above which another holder pays."""
         mean = self.full * (self.unit / self.n) or level
         lasts = self.fullness(tuples) * mean * self.price * sqrt(0.01 * self.seen / counter.certain)
-        lasted = counter.lasting * float(self.seen) / (float(PARTS) * tuples * counter.certain)
+        filled = self.fullness(tuples) if self.in_long_runs() else 1.0
+        lasted = counter.lasting * float(self.seen) / (float(PARTS) * (filled * tuples) * counter.certain)
+        if self.in_long_runs() and not self.remembers:
+            lasted = 0.0
         average = self.unit * tuples / max(1.0, self.keys())
         own = max(1.0, self.unit * counter.lasting / PARTS)
-        most = min(1.0, sqrt(mean / average)) * mean / 2
+        most = min(1.0, sqrt((filled * mean) / average)) * (filled * mean) / 2
         common = GRAINS * average
         grain = min(own if self.remembers else common, common**2 / own, most)
         return max(
@@ -489,7 +523,7 @@ class SlowEvenflow:
         counter = self.counter(key, spot, cost)
         soon = self.homes.get((spot >> 32) % self.cells, (0, None))[1] == self.now
         in_row, self.before = self.before == spot >> 32, spot >> 32
-        home = worker = self.home(key, spot)
+        home = worker = self.home(key, spot, in_row)
         level = tuples * (self.unit / self.n)
         if counter.holders and self.cooled(counter):
             counter.unsplit()
@@ -502,7 +536,8 @@ class SlowEvenflow:
             worker = worker if bought is None else bought
         over, rare = self.loads[worker] - level, not counter.holders and not doubted and not hot
         if over > self.limit and not in_row and rare:
-            worker = self.move_run((spot >> 32) % self.cells)
+            cell = (spot >> 32) % self.cells
+            worker = self.move_run(cell) if self.remembers else self.share_run(key, cell, home, level)
         elif over - self.relieved[worker] > self.relief and rare:
             worker = self.move_home((spot >> 32) % self.cells, worker)
         lasts = 2 * counter.lasting * self.seen >= PARTS * counter.certain * tuples
