@@ -57,7 +57,7 @@ test: setup ## lint, types, layers, and the tests, in three processes on two cor
 	@$(MAKE) --no-print-directory -j 2 lint kernels
 	$(SHARES) $(TWICE) $(BY_FILE) tests/pipeline tests/chaos tests/faults tests/unit -m "not more and not long" --durations=40 $(FLAGS)
 
-test-browser: setup $(SITE) ## the live page and the site in Debian's Chromium, which is installed (as root)
+test-browser: setup ## the live page in Debian's Chromium, which is installed (as root)
 	$(BIN)/python -m workbench.local.debian chromium
 	$(BIN)/python -m pytest tests/browser $(FLAGS)
 
@@ -74,7 +74,7 @@ test-rl: setup ## the training of policies (tests/rl); installs the extra `rl` i
 	.rl/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e ".[rl]" -r requirements.lock
 	PYTHONPATH=$(CURDIR) .rl/bin/python -m pytest tests/rl $(FLAGS)
 
-test-more: setup $(SITE) ## the longer suites (marked `more`), some of them in containers (CONTAINERS=no: none), and smoke runs of benchmarks
+test-more: setup ## the longer suites (marked `more`), some of them in containers (CONTAINERS=no: none), and smoke runs of benchmarks
 	$(BIN)/python -m workbench.local.debian chromium
 	$(SHARES) $(TWICE) $(BY_GROUP) tests/unit tests/pipeline tests/chaos tests/faults tests/browser -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
 ifneq ($(CONTAINERS),no)
@@ -155,6 +155,9 @@ docs: setup ## regenerate the generated pages, and the pictures of kept rows
 site: $(SITE) ## all pages as a site with search, in build/site (mkdocs, in a venv of its own, .site); opens without a server
 	NO_MKDOCS_2_WARNING=1 .site/bin/mkdocs build --strict --quiet --config-file website/mkdocs.yml
 	@echo build/site/index.html
+
+# tests/browser builds the site and reads it.
+test-browser test-more: $(SITE)
 
 $(SITE): website/requirements.hashed.lock
 	@test -x .site/bin/python || $(PYTHON) -m venv .site
