@@ -20,6 +20,11 @@ ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.more, pytest.mark.xdist_group("site")]
 _PATIENCE = 15_000
 _CODE = re.compile(r"<(pre|code|script|style|svg|h[1-6])\b.*?</\1>", re.DOTALL)
+_AT = (
+    "(path, part) => { const at = path.getPointAtLength(path.getTotalLength() * part)"
+    ".matrixTransform(path.getScreenCTM()); return [at.x, at.y]; }"
+)
+"""The place of a point of a line on the page, from the part of the line that precedes it."""
 _MARKUP = re.compile(r"^\|.*|^ *[*-] .*|^\d+\. .*|```|\]\(|\*\*", re.MULTILINE)
 
 
@@ -148,9 +153,12 @@ def test_who_points_at_a_mark_of_a_picture_reads_its_values(opened: Page, site: 
     opened.goto((site / "scale.html").as_uri())
     line = opened.locator("figure.picture path.near[data-words='frames']").first
     line.scroll_into_view_if_needed()
-    x, y = line.evaluate(
-        "path => { const at = path.getPointAtLength(path.getTotalLength() * 0.9).matrixTransform(path.getScreenCTM());"
-        " return [at.x, at.y + 3]; }"
-    )
+    x, y = line.evaluate(_AT, 0.9)
     opened.mouse.move(x, y)
-    assert opened.locator("figure.picture .tip:visible").inner_text() == "frames"
+    assert re.fullmatch(r"frames\nworkers: \d+\ncores: [\d.]+", tip.inner_text())
+    label = line.evaluate("path => path.previousElementSibling.getAttribute('aria-label')")
+    first = re.match(r"workers: ([\d.]+); cores: ([\d.]+);", label)
+    assert first
+    x, y = line.evaluate(_AT, 0)
+    opened.mouse.move(x + 2, y)
+    assert tip.inner_text() == f"frames\nworkers: {float(first[1]):g}\ncores: {float(first[2]):.3g}"
