@@ -49,10 +49,12 @@ def demand(holds: object, example: str, *, expected: str, got: object) -> None:
 
 @dataclass(frozen=True)
 class Law(Generic[Subject]):
-    """One promise of a contract. words: the promise. check: raises CounterExample for a subject that breaks it."""
+    """One promise of a contract."""
 
     words: str
+    """The promise, as a sentence."""
     check: Callable[[Subject], None]
+    """Raises CounterExample for a subject that breaks the promise."""
 
     def hold(self, subject: Subject, *, who: str) -> None:
         """BrokenLawError if the subject breaks this law, or fails with an error where the law is tried."""

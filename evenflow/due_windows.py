@@ -22,32 +22,34 @@ _SMALLER = "a smaller value needs a new query.name, or `evenflow reset`"
 
 @dataclass(frozen=True, kw_only=True)
 class DueWindows:
-    """A window is named by its end (event time in ms).
-
-    oldest: the first window that can have a tuple. due: the newest window that all partitions have closed, with
-    `late = "update"` the newest that must have come out, None before the first. next: the window that is due next, None once
-    the input has ended. needs: the event time (ms) that every partition must have reached for that.
-    """
+    """A window is named by its end (event time in ms)."""
 
     oldest: int
+    """The first window that can have a tuple."""
     due: int | None
+    """The newest window that all partitions have closed, with `late = "update"` the newest that must have
+    come out. None before the first."""
     next: int | None
+    """The window that is due next, None once the input has ended."""
     needs: int | None
+    """The event time (ms) that every partition must have reached for the next window."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResultDelays:
-    """What windows wait for before they come out, in ms: the query's settings of these names.
-
-    early: whether they come out before they close (`late = "update"`). Then they do not wait for allowed_lateness, which is
-    0 here. by_clock: whether event times follow the clock, because those that are far ahead of it are rejected.
-    """
+    """What windows wait for before they come out, in ms."""
 
     window: int
+    """Length of the window."""
     out_of_orderness: int
+    """The query's setting of this name."""
     allowed_lateness: int
+    """The query's setting of this name, 0 where windows come out early."""
     by_clock: bool
+    """Whether event times follow the clock, because those that are far ahead of it are rejected."""
     early: bool = False
+    """Whether windows come out before they close (`late = "update"`). Then they do not wait for
+    allowed_lateness."""
 
     @classmethod
     def of(cls, query: Query) -> ResultDelays:

@@ -213,6 +213,7 @@ class Candidates(NamedTuple):
     family: UInt64s
     """The salts of the functions."""
     workers: np.uint64
+    """Candidates are the workers 0 .. workers-1."""
 
 
 def candidates(seed: int, count: int, workers: int) -> Candidates:

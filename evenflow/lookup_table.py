@@ -33,10 +33,13 @@ _PAGE = "docs/lookup.md says what a lookup file may hold"
 
 @dataclass(frozen=True)
 class Match:
-    """What a block of n tuples gets. columns: by name, each of n rows, null without a row. missing: shape (n,)."""
+    """What a block of n tuples gets."""
 
     columns: Mapping[str, pa.Array]
+    """The columns of the lookup file by name, each of n rows. Null where the file has no row for the
+    tuple."""
     missing: Bools
+    """(n,): whether the file has no row for the tuple."""
 
 
 class LookupTable:

@@ -31,20 +31,20 @@ KEPT = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A plan of a query.
-
-    epoch: number of the plan. p: routed partitions (workers) in use. r: reduce buckets that run at once.
-    effective_from: event time (ms) on a slide boundary, or NO_MARK for "at the next slide". group: number of
-    the group of micro-batches that the plan was made for, None if it was published by hand. reason: why it
-    was decided, for people.
-    """
+    """A plan of a query."""
 
     epoch: int
+    """Number of the plan, above those of all plans before it."""
     p: int
+    """Routed partitions (workers) in use."""
     r: int
+    """Reduce buckets that run at once."""
     effective_from: int = NO_MARK
+    """Event time (ms) on a slide boundary, or NO_MARK for "at the next slide"."""
     group: int | None = None
+    """Number of the group of micro-batches that the plan was made for, None if it was published by hand."""
     reason: str = ""
+    """Why the plan was decided, for people."""
 
     @property
     def key(self) -> bytes:
@@ -111,23 +111,24 @@ def _optional(fields: StrictObject, name: str, take: Any, *words: Any, **more: A
 
 @dataclass(frozen=True)
 class Upcoming:
-    """A plan, and the event time (ms) from which on this reader follows it."""
+    """A plan that a reader will follow."""
 
     begins: int
+    """Event time (ms) from which on this reader follows it."""
     plan: Plan
+    """The plan as it was published."""
 
 
 @dataclass
 class Schedule:
-    """The plans that one reader follows, as its event time goes on.
-
-    slide_ms: slide of the query. current: the plan in force, None before the first. upcoming: plans that are
-    not in force yet, by their beginning. At most the newest `KEPT` are kept.
-    """
+    """The plans that one reader follows, as its event time goes on."""
 
     slide_ms: int
+    """Slide of the query, ms. A plan begins on a boundary of slides."""
     current: Plan | None = None
+    """The plan in force, None before the first."""
     upcoming: list[Upcoming] = field(default_factory=list)
+    """Plans that are not in force yet, by their beginning. At most the newest `KEPT` are kept."""
     newest: int = 0
     """Largest epoch seen."""
 

@@ -34,15 +34,16 @@ starts in another folder. At the end of Python's path, so that its files hide no
 
 @dataclass(frozen=True, kw_only=True)
 class Entry(Generic[Thing]):
-    """A line of a list: a name that may be written, and what it stands for.
-
-    plugin: None if it cannot be loaded. The summary then says what is wrong. package: which offers it, None for evenflow.
-    """
+    """A line of a list: a name that may be written, and what it stands for."""
 
     name: str
+    """The name that a setting or an option takes."""
     summary: str
+    """What the thing does, in one line. If it cannot be loaded: what is wrong."""
     plugin: Thing | None
+    """The thing itself, None if it cannot be loaded."""
     package: str | None = None
+    """The package that offers the thing, None for evenflow."""
 
     @property
     def marked(self) -> str:
@@ -56,13 +57,12 @@ class Entry(Generic[Thing]):
 
 @dataclass(frozen=True)
 class Plugins:
-    """The things of one kind that stand outside evenflow.
-
-    group: of their entry points, as a package's pyproject.toml names it. noun: what messages call one of them.
-    """
+    """The things of one kind that stand outside evenflow."""
 
     group: str
+    """Group of their entry points, as a package's pyproject.toml names it."""
     noun: str
+    """What messages call one of them."""
 
     def names(self, *, own: Collection[str] = ()) -> tuple[str, ...]:
         """The names that installed packages offer, sorted, but for evenflow's `own`. A package that takes such a name is

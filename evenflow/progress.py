@@ -65,45 +65,59 @@ class Verdict(IntEnum):
 class PartitionState:
     """Everything that is known of one input partition once all records before `offset` are read.
 
-    fingerprint: that of the query. topic_id, routed_id, rejected_id: Kafka's ids of the input, routed and
-    rejected topic. begin: offset at which the query began to read. first_time, max_time: first and largest
-    accepted event time (ms), None before the first. steady_from: the event time (ms) from which on `max_time`
-    has grown without a leap, that is by at most `max_skew` at once. None before the first tuple. idle_mark:
-    largest mark (ms) that the partition was given while idle, None if never. asleep: whether it is idle now.
-    run: times (ms) of the last consecutive tuples that were too far ahead (rule "jumps need confirmation"), fewer than
-    `jump_confirmations`. ended_producers: ids of the producers whose end marker was read. announced: how many
-    producers are to end, None before the first marker. read, routed, rejected, filtered: numbers of tuples from
-    `begin` on, where read = routed + rejected + filtered. A filtered tuple was accepted, but `query.where`
-    dropped it. session: the run of a data plane that committed this state, 0 before the first. frames: how many
-    frames that session had committed then, this commit's included. max_jumps: (offset, `max_jump` in ms or None for off)
-    for each change since the query began: from this offset on records are judged by it. Before the first, they are judged
-    by that with which the query began. disorders: (offset, `out_of_orderness` in ms) for each time that this grew,
-    likewise. floor: the partition's own mark (ms) when it grew last, None without one. The own mark never falls below it.
+    read = routed + rejected + filtered, each counted from `begin` on.
     """
 
     fingerprint: str
+    """Fingerprint of the query."""
     topic_id: str
+    """Kafka's id of the input topic."""
     offset: int
+    """The next record to be read."""
     routed_id: str = ""
+    """Kafka's id of the routed topic."""
     rejected_id: str = ""
+    """Kafka's id of the rejected topic."""
     begin: int = 0
+    """Offset at which the query began to read."""
     first_time: int | None = None
+    """First accepted event time (ms), None before it."""
     max_time: int | None = None
+    """Largest accepted event time (ms), None before the first."""
     steady_from: int | None = None
+    """The event time (ms) from which on `max_time` has grown without a leap, that is by at most `max_skew` at
+    once. None before the first tuple."""
     idle_mark: int | None = None
+    """Largest mark (ms) that the partition was given while idle, None if never."""
     asleep: bool = False
+    """Whether the partition is idle now."""
     run: tuple[int, ...] = ()
+    """Times (ms) of the last consecutive tuples that were too far ahead (rule "jumps need confirmation"),
+    fewer than `jump_confirmations`."""
     ended_producers: tuple[str, ...] = ()
+    """Ids of the producers whose end marker was read."""
     announced: int | None = None
+    """How many producers are to end, None before the first marker."""
     read: int = 0
+    """Tuples that were read."""
     routed: int = 0
+    """Tuples that were sent to a worker."""
     rejected: int = 0
+    """Tuples that were sent to the rejected topic."""
     filtered: int = 0
+    """Tuples that were accepted, but dropped by `query.where`."""
     session: int = 0
+    """The run of a data plane that committed this state, 0 before the first."""
     frames: int = 0
+    """How many frames that session had committed then, this commit's included."""
     max_jumps: tuple[tuple[int, int | None], ...] = ()
+    """(offset, `max_jump` in ms or None for off) for each change since the query began. From this offset on
+    records are judged by it, and before the first by that with which the query began."""
     disorders: tuple[tuple[int, int], ...] = ()
+    """(offset, `out_of_orderness` in ms) for each time that this setting grew, likewise."""
     floor: int | None = None
+    """The partition's own mark (ms) when `out_of_orderness` grew last, None without one. The own mark never
+    falls below it."""
 
     @property
     def ended(self) -> bool:
@@ -351,15 +365,14 @@ def _refuse_contradictions(state: PartitionState) -> None:
 
 @dataclass(frozen=True)
 class Judged:
-    """Verdicts on a block of tuples of one partition.
-
-    state: the partition's state after the block. verdicts: a `Verdict` for each tuple, shape (n,). marks: the
-    mark (ms) that each tuple was compared with, shape (n,). For a tuple that is ahead it means nothing.
-    """
+    """Verdicts on a block of tuples of one partition."""
 
     state: PartitionState
+    """The partition's state after the block."""
     verdicts: UInt8s
+    """(n,): a `Verdict` for each tuple."""
     marks: Int64s = field(repr=False)
+    """(n,): the mark (ms) that each tuple was compared with. For a tuple that is ahead it means nothing."""
 
 
 def max_jump_words(max_jump: int | None) -> str:
@@ -433,7 +446,9 @@ class _Limits(NamedTuple):
     """What a query says of its times, in ms."""
 
     slide: int
+    """Slide of the window."""
     delay: int
+    """How far the mark stays behind the largest event time."""
     floor: int
     """The mark never falls below it."""
     max_jump: int
@@ -445,8 +460,12 @@ class _Limits(NamedTuple):
 
 
 class _Judgements(NamedTuple):
+    """The verdicts while they are written: what kernels take as one argument."""
+
     verdicts: UInt8s
+    """(n,): number of the `Verdict` on each tuple."""
     marks: Int64s
+    """(n,): the mark that each tuple was compared with, ms."""
 
 
 @kernel

@@ -68,9 +68,13 @@ class Record(BaseModel):
 
     # Not Literal[1], which would accept true for 1.
     v: Annotated[int, Field(ge=TELEMETRY_VERSION, le=TELEMETRY_VERSION)] = TELEMETRY_VERSION
+    """Version of this format."""
     query: Name
+    """Name of the query that the writer serves."""
     fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    """Fingerprint of that query, which differs if another query has had this name."""
     time: Count
+    """When the record was made, ms since 1970 by its writer's clock."""
 
     def encode(self) -> bytes:
         """The value of the Kafka record."""
@@ -78,209 +82,252 @@ class Record(BaseModel):
 
 
 class StuckAt(BaseModel):
-    """An input partition that is not read on: the batch at this offset cannot be fetched. why: what Kafka's client says."""
+    """An input partition that is not read on."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
 
     partition: Count
+    """The input partition."""
     offset: Count
+    """The batch at this offset cannot be fetched."""
     why: Annotated[str, Field(max_length=300)]
+    """What Kafka's client says."""
 
 
 class Standstill(BaseModel):
-    """Something that has not moved for a minute although it should. what: its name. why: a sentence."""
+    """Something that has not moved for a minute although it should."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
 
     what: Annotated[str, Field(max_length=60)]
+    """Name of what stands still."""
     why: Annotated[str, Field(max_length=_LONGEST)]
+    """A sentence for people."""
 
 
 class HotKey(BaseModel):
-    """One of the hottest keys of a period, by a sample.
-
-    key: the key for people: escaped, and cut if it is long. length: how many bytes the key has. share: the key's share
-    of all tuples, whatever they cost. holders: at how many workers the key was seen. workers: the first of these workers,
-    that with most of the key's tuples first. parts: the share of the key's tuples that each of `workers` got.
-    """
+    """One of the hottest keys of a period, by a sample."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
 
     key: Annotated[str, Field(max_length=100)]
+    """The key for people: escaped, and cut if it is long."""
     length: Count
+    """How many bytes the key has."""
     share: Share
+    """The key's share of all tuples, whatever they cost."""
     holders: Count
+    """At how many workers the key was seen."""
     workers: Annotated[list[Count], Field(max_length=64)] = []
+    """The first of these workers, that with most of the key's tuples first."""
     parts: Annotated[list[Share], Field(max_length=64)] = []
+    """The share of the key's tuples that each of `workers` got."""
 
 
 class ExchangeState(BaseModel):
-    """What an instance knows of the exchange that it is in.
-
-    instances: how many there can be. elected: whether this one makes the tables. round, members, age_ms: of the newest
-    table that it heard, None (and 0 members) before the first. unanswered: messages that it told since then. bytes_in,
-    bytes_out, lost, ignored: since `started`, the last two as numbers of records.
-    """
+    """What an instance knows of the exchange that it is in."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
 
     instances: Count
+    """How many instances there can be."""
     elected: bool
+    """Whether this one makes the tables."""
     round: Count | None = None
+    """Round of the newest table that the instance heard, None before the first."""
     members: Count = 0
+    """How many instances' messages that table was made of, 0 before the first."""
     age_ms: Count | None = None
+    """How long ago that table was heard, None before the first."""
     unanswered: Count = 0
+    """Messages that the instance told since then."""
     bytes_in: Count = 0
+    """Bytes of records that the instance read from the sync topic since `started`."""
     bytes_out: Count = 0
+    """Bytes of records that the instance wrote to the sync topic since `started`."""
     lost: Count = 0
+    """Records since `started` that were not delivered."""
     ignored: Count = 0
+    """Records since `started` that were read and not used."""
 
 
 class BatchState(BaseModel):
-    """A micro-batch after its planning. bsi, bci, ksr, mpi: 001 eq. 2.2-2.5 of its data blocks.
+    """A micro-batch after its planning.
 
-    The same with `reduce_`: of the reduce buckets that hashing gives, whose size is counted in clusters. split: keys in
-    several data blocks. took_ms: from its cut until its last frame was handed to Kafka's client. late: how long after the
-    end of its interval that was, as a share of the interval. None if its interval is one of event time.
+    bsi, bci, ksr and mpi are those of 001 eq. 2.2-2.5. With `reduce_` they are those of the reduce buckets that hashing
+    gives, whose size is counted in clusters.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
 
     tuples: Count
+    """Tuples that the batch had."""
     keys: Count
+    """Distinct keys of the batch."""
     split: Count
+    """Keys in several data blocks."""
     bsi: Amount
+    """Imbalance of sizes of the data blocks: the fullest less the mean, in tuples."""
     bci: Amount
+    """Imbalance of cardinalities of the data blocks: the same in distinct keys."""
     ksr: Amount
+    """Key split ratio of the data blocks: fragments / keys. 1 if no key is split."""
     mpi: Amount
+    """Micro-batch partitioning index of the data blocks: the mean of these three."""
     reduce_bsi: Amount
+    """`bsi` of the reduce buckets, in clusters."""
     reduce_bci: Amount
+    """`bci` of the reduce buckets."""
     reduce_ksr: Amount
+    """`ksr` of the reduce buckets."""
     reduce_mpi: Amount
+    """`mpi` of the reduce buckets."""
     took_ms: Amount | None = None
+    """Time from the batch's cut until its last frame was handed to Kafka's client."""
     late: Amount | None = None
+    """How long after the end of its interval that was, as a share of the interval. None if the interval is
+    one of event time."""
 
 
 class BatchesState(BaseModel):
-    """What an instance says of its micro-batches.
-
-    count: how many had tuples, since `started`. cut_short: how many of these were cut before their interval was over, by
-    the reason. held, held_bytes: tuples, and memory, of what was read and not routed yet. release_ms: how long before the
-    end of its interval the next batch is cut. last: the last batch, None before the first. by_fallback: how many batches
-    another rule planned in place of the partitioner's own (`Partitioner.by_fallback`), None if it has no other rule.
-    """
+    """What an instance says of its micro-batches."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
 
     interval_ms: Count
+    """Length of a batch interval."""
     clock: Literal["event", "processing"]
+    """Whether intervals are of event time or of the clock's."""
     count: Count
+    """How many batches had tuples, since `started`."""
     cut_short: Annotated[
         dict[Annotated[str, Field(pattern=r"^[a-z]{1,20}$")], Count], Field(max_length=_MOST_REASONS)
     ] = {}
+    """How many of these were cut before their interval was over, by the reason."""
     held: Count = 0
+    """Tuples that were read and not routed yet."""
     held_bytes: Count = 0
+    """Memory of what was read and not routed yet."""
     release_ms: Amount | None = None
+    """How long before the end of its interval the next batch is cut."""
     by_fallback: Count | None = None
+    """How many batches another rule planned in place of the partitioner's own (`Partitioner.by_fallback`),
+    None if it has no other rule."""
     last: BatchState | None = None
+    """The last batch, None before the first."""
 
 
 class CostsState(BaseModel):
-    """What an instance says of the costs of tuples, since `started`.
-
-    below: how many tuples had less than 1, or no number, and count as 1. above: how many had more than can be counted, and
-    count as the most.
-    """
+    """What an instance says of the costs of tuples, since `started`."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
 
     below: Count
+    """How many tuples had less than 1, or no number, and count as 1."""
     above: Count
+    """How many tuples had more than can be counted, and count as the most."""
 
 
 class PartitionerRecord(Record):
-    """One instance of the partitioner service.
-
-    started: when this process started. owned: number of input partitions that the instance reads. inputs: how many
-    the query has taken in, whoever owns them (older instances do not say it). epoch, workers: the plan in force
-    (0: none) and its p. tuples: how many were routed since `started`. read,
-    rejected, filtered: numbers of records since `started` (older instances do not say read and filtered).
-    lag: records of the owned partitions that are not read yet. event_time: largest event time seen. mark:
-    least mark of the owned partitions that are awake. slowest: the awake input partition that has this mark.
-    loads: sum of the costs of tuples by worker since the last change of p, which is their number if each costs 1. costs:
-    None if each tuple costs 1. plans_ignored: records of the plan topic that were no
-    plan of the query. head_keys: keys that the partitioner may split now. stuck: owned partitions whose next
-    record cannot be fetched. standing: what else stands still, as `/healthy/` says it. warnings: what a person should look
-    at though all moves, likewise. pages: `host:port` of the instance's pages. exchange: what it knows of the exchange, None
-    if it is in none. batches: its micro-batches, None if it routes tuple by tuple.
-
-    Of the last whole period: period_ms: its length. rate: routed tuples/s. keys: about how many distinct keys
-    (HyperLogLog). busy: share of the period in which the data plane parsed, routed or framed. imbalance: that of the
-    workers in use, as a share of the period's load, None if p changed in the period. hottest: its hottest keys.
-
-    Of the newest window that the marks have passed, as this instance routed it: window_imbalance: its
-    imbalance, None if p changed in the window. window_end: its end.
-    """
+    """One instance of the partitioner service."""
 
     kind: Literal["partitioner"] = "partitioner"
+    """Tells this record from the other kinds in the topic."""
     instance: Name
+    """Name of the instance, by which its records are told apart."""
     started: Count
+    """When this process started, ms since 1970."""
     owned: Count
+    """Number of input partitions that the instance reads."""
     inputs: Count | None = None
+    """How many input partitions the query has taken in, whoever owns them (older instances do not say it)."""
     epoch: Count
+    """Epoch of the plan in force, 0 for none."""
     workers: Count
+    """The p of the plan in force."""
     tuples: Count
+    """How many tuples were routed since `started`."""
     rejected: Count
+    """Records that were rejected since `started`."""
     read: Count | None = None
+    """Records that were read since `started` (older instances do not say it)."""
     filtered: Count | None = None
+    """Records that `query.where` dropped since `started` (older instances do not say it)."""
     period_ms: Count
+    """Length of the last whole period, of which `rate`, `keys`, `busy`, `imbalance` and `hottest` are."""
     rate: Amount | None = None
+    """Routed tuples/s."""
     keys: Amount | None = None
+    """About how many distinct keys (HyperLogLog)."""
     busy: Amount | None = None
+    """Share of the period in which the data plane parsed, routed or framed."""
     lag: Count | None = None
+    """Records of the owned partitions that are not read yet."""
     event_time: EventTime | None = None
+    """Largest event time seen, ms."""
     mark: EventTime | None = None
+    """Least mark (ms) of the owned partitions that are awake."""
     loads: Annotated[list[Count], Field(max_length=4_096)] = []
+    """Sum of the costs of tuples by worker since the last change of p. This is their number if each costs
+    1."""
     plans_ignored: Count = 0
+    """Records of the plan topic that were no plan of the query."""
     imbalance: Share | None = None
+    """Imbalance of the workers in use, as a share of the period's load. None if p changed in the period."""
     window_imbalance: Share | None = None
+    """Imbalance of the newest window that the marks have passed, as this instance routed it. None if p
+    changed in the window."""
     window_end: EventTime | None = None
+    """End of that window, ms of event time."""
     hottest: Annotated[list[HotKey], Field(max_length=32)] = []
+    """The hottest keys of the period."""
     head_keys: Count | None = None
+    """Keys that the partitioner may split now."""
     slowest: Count | None = None
+    """The awake input partition that has the least mark."""
     stuck: Annotated[list[StuckAt], Field(max_length=64)] = []
+    """Owned partitions whose next record cannot be fetched."""
     standing: Annotated[list[Standstill], Field(max_length=16)] = []
+    """What else stands still, as `/healthy/` says it."""
     warnings: Annotated[list[Annotated[str, Field(max_length=_LONGEST)]], Field(max_length=16)] = []
+    """What a person should look at though all moves, likewise."""
     pages: Annotated[str, Field(max_length=260, pattern=r"^[A-Za-z0-9_.:%\[\]-]+:[0-9]{1,5}$")] | None = None
+    """`host:port` of the instance's pages."""
     exchange: ExchangeState | None = None
+    """What the instance knows of the exchange, None if it is in none."""
     batches: BatchesState | None = None
+    """The instance's micro-batches, None if it routes tuple by tuple."""
     costs: CostsState | None = None
+    """What the costs of tuples were, None if each tuple costs 1."""
 
 
 class PartWork(BaseModel):
-    """What the tasks of one part (combine or reduce) did in a micro-batch.
-
-    tasks: how many. busy_ms: time of all tasks together. longest_ms: time of the longest task. rows: tuples
-    combined, or partial rows reduced. keys: about how many distinct keys these have (HyperLogLog). repeated:
-    partial rows that had been merged before. replication: about the replication factor of this micro-batch
-    (1: no key is split). latencies: pairs (ms from the input topic to the end of the micro-batch, number of
-    rows). result_latencies: pairs (ms from the newest tuple of an emitted window to the end of the
-    micro-batch, number of result rows). All latencies are upper bounds. routed: triples (routed partition, how many
-    tuples of it were combined, ms that this took), if `partitioner.speeds` or an experiment (`spark.combine_wait`) asks.
-    """
+    """What the tasks of one part (combine or reduce) did in a micro-batch. All latencies are upper bounds."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
 
     tasks: Count
+    """How many tasks there were."""
     busy_ms: Amount
+    """Time of all tasks together."""
     longest_ms: Amount
+    """Time of the longest task."""
     rows: Count
+    """Tuples combined, or partial rows reduced."""
     keys: Amount | None = None
+    """About how many distinct keys the rows have (HyperLogLog)."""
     repeated: Count = 0
+    """Partial rows that had been merged before."""
     replication: Amount | None = None
+    """About the replication factor of this micro-batch (1: no key is split)."""
     latencies: Latencies = []
+    """Pairs (ms from the input topic to the end of the micro-batch, number of rows)."""
     result_latencies: Latencies = []
+    """Pairs (ms from the newest tuple of an emitted window to the end of the micro-batch, number of result
+    rows)."""
     routed: WorkerTimes = []
+    """Triples (routed partition, how many tuples of it were combined, ms that this took), if
+    `partitioner.speeds` or an experiment (`spark.combine_wait`) asks."""
 
     @property
     def spread(self) -> float | None:
@@ -292,67 +339,92 @@ class PartWork(BaseModel):
 class BatchRecord(Record):
     """A finished micro-batch of a Spark stage.
 
-    batch: number of the micro-batch. load: W, processing time over batch interval. rows: frames (or blobs)
-    read. backlog: frames (or blobs) that were not read yet when the micro-batch was planned, without its own.
-    parts: work by part. slots: tasks that can run at once. executors: how many are in use, None without a
-    cluster manager. epoch: that of the plan that the application follows (0: none). reducers: r, by that plan
-    or else by the settings. mark: least mark merged. tuples, rows_out, windows_closed, unfit: those of this
-    micro-batch. open_panes: how many panes there are from the first to the last open pane with a tuple.
-    state_bytes: memory of the state stores. finished: how many micro-batches with rows the stage has finished since its
-    driver began, with this one. warm_ms: how long ago the first of them ended (older drivers say neither).
-
-    For people who read the topic (no service reads these): next_window_end: end of the open window that closes
-    next. durations_ms: how long each step of Spark's micro-batch took, by Spark's own names.
+    `next_window_end` and `durations_ms` are for people who read the topic: no service reads these.
     """
 
     kind: Literal["batch"] = "batch"
+    """Tells this record from the other kinds in the topic."""
     stage: Stage
+    """Which application it is: of both parts ("fused"), or of one."""
     batch: Count
+    """Number that Spark gave the micro-batch."""
     rows: Count
+    """Frames (or blobs) read."""
     duration_ms: Count
+    """Processing time of the micro-batch."""
     batch_interval_ms: Count
+    """The setting of this name."""
     load: Amount | None = None
+    """W, processing time over batch interval."""
     backlog: Count | None = None
+    """Frames (or blobs) that were not read yet when the micro-batch was planned, without its own."""
     parts: dict[Literal["combine", "reduce"], PartWork] = {}
+    """What the tasks of each part did."""
     slots: Count | None = None
+    """Tasks that can run at once."""
     executors: Count | None = None
+    """How many executors are in use, None without a cluster manager."""
     epoch: Count = 0
+    """Epoch of the plan that the application follows, 0 for none."""
     reducers: Count | None = None
+    """r, by that plan or else by the settings."""
     mark: EventTime | None = None
+    """Least mark that was merged, ms."""
     tuples: Count = 0
+    """Tuples combined in this micro-batch."""
     rows_out: Count = 0
+    """Result rows emitted in this micro-batch."""
     windows_closed: Count = 0
+    """Windows emitted in this micro-batch."""
     unfit: Count = 0
+    """Result values of this micro-batch that are null because they do not fit their type."""
     last_window_end: EventTime | None = None
+    """End of the last window that was emitted, ms of event time."""
     open_windows: Count | None = None
+    """How many windows with tuples are open."""
     open_panes: Count | None = None
+    """How many panes there are from the first to the last open pane with a tuple."""
     next_window_end: EventTime | None = None
+    """End of the open window that closes next, ms of event time."""
     state_bytes: Count | None = None
+    """Memory of the state stores."""
     finished: Count | None = None
+    """How many micro-batches with rows the stage has finished since its driver began, with this one (older
+    drivers do not say it)."""
     warm_ms: Count | None = None
+    """How long ago the first of them ended (older drivers do not say it)."""
     durations_ms: dict[str, Count] = {}
+    """How long each step of Spark's micro-batch took, by Spark's own names."""
     offsets: list[Any] = []
+    """Where each source of the micro-batch ended, as Spark says it."""
 
 
 class HeartbeatRecord(Record):
-    """A Spark stage says that it lives, though it has finished no micro-batch for a while.
-
-    batch: number of the last finished micro-batch, None before the first. running_ms: for how long the present
-    micro-batch has been running, None if the stage waits for input. ended: why the application has ended by itself, in
-    words. This is then the last word of its process. None while it runs. The other fields are those of `BatchRecord`.
-    """
+    """A Spark stage says that it lives, though it has finished no micro-batch for a while."""
 
     kind: Literal["heartbeat"] = "heartbeat"
+    """Tells this record from the other kinds in the topic."""
     stage: Stage
+    """As in `BatchRecord`."""
     batch: Count | None = None
+    """Number of the last finished micro-batch, None before the first."""
     running_ms: Count | None = None
+    """For how long the present micro-batch has been running, None if the stage waits for input."""
     batch_interval_ms: Count
+    """As in `BatchRecord`."""
     slots: Count | None = None
+    """As in `BatchRecord`."""
     executors: Count | None = None
+    """As in `BatchRecord`."""
     epoch: Count = 0
+    """As in `BatchRecord`."""
     finished: Count | None = None
+    """How many micro-batches with rows the stage has finished since its driver began."""
     warm_ms: Count | None = None
+    """How long ago the first of them ended."""
     ended: Annotated[str, Field(max_length=LONGEST_WORDS)] | None = None
+    """Why the application has ended by itself, in words. This is then the last word of its process. None
+    while it runs."""
 
     def load_by_now(self, before: float | None) -> float | None:
         """W while a micro-batch runs. before: W of the last finished micro-batch.
@@ -371,28 +443,37 @@ def present_load(word: BatchRecord | HeartbeatRecord, last: BatchRecord | None) 
 
 
 class DecisionRecord(Record):
-    """What a controller made of an observation.
-
-    p, r: those in force before. wanted_p, wanted_r: those that the policy asks for. epoch: that of the plan
-    that was published because of the decision. It is None if no plan was published: nothing changes, the
-    decision is held back, or it is a dry run. held: whether it is held back. reason: for people. cause: the
-    reason in one word (elasticity.CAUSES). observation: what the policy saw, as plain JSON.
-    """
+    """What a controller made of an observation."""
 
     kind: Literal["decision"] = "decision"
+    """Tells this record from the other kinds in the topic."""
     policy: Name
+    """Name of the policy that decided."""
     step: Count
+    """`Observation.step`: micro-batches since the controller began."""
     p: Count
+    """Routed partitions in force before the decision."""
     r: Count
+    """Reduce buckets in force before the decision."""
     wanted_p: Count
+    """Routed partitions that the policy asks for."""
     wanted_r: Count
+    """Reduce buckets that the policy asks for."""
     zone: Annotated[int, Field(ge=1, le=3)] | None = None
+    """1 under-used, 2 stable, 3 overload (001, ch. 3.3). None if the policy knows no zones."""
     epoch: Count | None = None
+    """Epoch of the plan that was published because of the decision. None if none was: nothing changes, the
+    decision is held back, or it is a dry run."""
     effective_from: EventTime | None = None
+    """Event time (ms) from which on the plan of the decision holds, None without a plan."""
     held: bool = False
+    """Whether the decision is held back."""
     reason: Annotated[str, Field(max_length=_LONGEST)] = ""
+    """Why, for people."""
     cause: Annotated[str, Field(max_length=40, pattern=r"^[a-z-]*$")] = ""
+    """Why, in one word (elasticity.CAUSES)."""
     observation: dict[str, Any] = {}
+    """What the policy saw, as plain JSON."""
 
 
 Telemetry = PartitionerRecord | BatchRecord | HeartbeatRecord | DecisionRecord

@@ -28,8 +28,11 @@ class Advice:
     """
 
     source: str
+    """The stream as the user named it."""
     tuples: int
+    """Tuples of the sample, without those that were set aside."""
     unreadable: int
+    """Records of the sample that are no tuples. They are not among `tuples`."""
     strays: tuple[Strays, ...]
     """Tuples that were set aside for their event time. They are not among `tuples`."""
     seconds: float | None
@@ -37,11 +40,13 @@ class Advice:
     rate: float | None
     """Tuples per second to plan for: as asked, or of the busiest slide. None if it is not known."""
     keys: int
+    """Different keys of the sample."""
     keys_estimate: int
     """A lower bound for the number of keys, with those that the sample missed."""
     zipf: float | None
     """Exponent of the Zipf law over as many keys that is as skewed as the sample. None with a single key."""
     top_share: float
+    """Share of the most frequent key."""
     hot_key_count: int
     """Keys with at least 1/(5 workers) of the tuples."""
     hot_share: float
@@ -51,21 +56,33 @@ class Advice:
     hot_keys: tuple[SampledKey, ...]
     """The most frequent hot keys."""
     window_ms: int | None
+    """Sliding window, ms. None: the whole sample is one window."""
     slide_ms: int
+    """Slide of the window, ms. The busiest one decides about the rate."""
     window_tuples: float
     """Tuples in a window, as a mean over windows. Without a window, all tuples."""
     paper_rule: PaperRule
+    """What the selection rule of 004 says."""
     candidates: tuple[Tried, ...]
+    """The partitioners that were simulated, with their figures."""
     tolerance: float
+    """How much more than the least cost a simpler candidate may cost, as a share."""
     merge_cost: float
+    """Work of merging one more partial, in tuples."""
     chosen: Tried
+    """The candidate that is recommended."""
     options: Mapping[str, Any]
     """The partitioner's options to set. It was simulated with them."""
     workers: int
+    """Workers to set (`partitioner.workers`)."""
     instances: int
+    """Partitioner instances to run."""
     routed_partitions: int
+    """Partitions of the routed topic to set."""
     input_partitions: int
+    """Partitions that the input topic should have."""
     size_reasons: tuple[str, ...]
+    """Why so many workers, instances and partitions, each as a sentence."""
     capacity: float | None
     """Tuples per second that a worker can take, if the user said it."""
     cost: str | None

@@ -41,6 +41,7 @@ class PaperRule:
     """What the selection rule of 004 says, and the figures that it rests on."""
 
     says: Literal["splitting", "affinity"]
+    """Whether keys should be split over workers, or each stay at one."""
     groups: float
     """Distinct keys of a window."""
     tuples_per_worker: float
@@ -78,7 +79,9 @@ class Tried:
     """
 
     partitioner: str
+    """The candidate as it is written: a name, with options behind it."""
     family: KeyPolicy
+    """Whether the candidate hashes, keeps keys together or splits them."""
     considered: bool
     """Whether it may be chosen. A candidate that splits every key may be only if the rule of 004 asks for that. If tuples
     have costs, one that does not weigh them may not."""

@@ -25,6 +25,7 @@ class Strays:
     """Tuples whose event time cannot be right. They are no part of the sample, so no figure counts them."""
 
     tuples: int
+    """How many there are."""
     share: float
     """Share of the tuples that were read, these among them."""
     cause: str
@@ -78,6 +79,7 @@ class SampledKey:
     key_base64: str | None
     """The bytes of the key in base64 if `key` is None, otherwise None."""
     tuples: int
+    """Tuples of the key in the sample."""
     share: float
     """Share of all tuples of the sample, or of the work if tuples have costs."""
 

@@ -43,6 +43,7 @@ class Wishes:
     window_ms: int | None = None
     """Sliding window, ms. None: the whole sample is one window."""
     slide_ms: int = 1_000
+    """Slide of the window, ms. The busiest one decides about the rate."""
     batch: int | None = None
     """Tuples in a micro-batch, for candidates that need micro-batches. None: the tuples of one slide."""
     also: tuple[str, ...] = ()
@@ -56,9 +57,11 @@ class Wishes:
     top: int = 20
     """Most hot keys to name."""
     present_workers: int = 8
+    """Workers by the present settings."""
     present_routed_partitions: int | None = None
     """None: the setting is not set, which means as many as workers."""
     present_input_partitions: int = 4
+    """Input partitions by the present settings. Fewer are never recommended."""
     seed: int = 7
     """The pipeline's hash seed."""
 
@@ -87,13 +90,18 @@ class Wishes:
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineSize:
-    """Workers, instances and partitions, each with its reason."""
+    """Workers, instances and partitions for a stream."""
 
     workers: int
+    """Workers that the routed tuples are divided among."""
     instances: int
+    """Instances of the partitioner service."""
     routed_partitions: int
+    """Partitions of the routed topic, with room for more workers."""
     input_partitions: int
+    """Partitions of the input topic, with room for more instances."""
     reasons: tuple[str, ...]
+    """Why these numbers, each as a sentence."""
 
 
 def size(wishes: Wishes, *, rate: float | None) -> PipelineSize:

@@ -31,15 +31,14 @@ Reductions that do the same compare equal, so that aggregates can share a partia
 
 
 class Exact(NamedTuple):
-    """What an oracle says of the values of a key in a window.
-
-    value: the result, null if there is none or if it does not fit. tolerance: how far another result may be from it, 0
-    for results that are no numbers. fits: whether the type and the room hold it.
-    """
+    """What an oracle says of the values of a key in a window."""
 
     value: Any
+    """The result, null if there is none or if it does not fit."""
     tolerance: float
+    """How far another result may be from it, 0 for results that are no numbers."""
     fits: bool
+    """Whether the type and the room hold it."""
 
 
 def stored(type_: pa.DataType) -> pa.DataType:
@@ -51,38 +50,40 @@ def stored(type_: pa.DataType) -> pa.DataType:
 class PartialColumn:
     """One column of a partial table.
 
-    combine, merge: reductions, or names of reductions (reductions.py). `combine` makes the column from rows,
-    and `merge` makes it from partials. source: the value column that `combine` reads (None: the row itself).
-    timed: `combine` gets structs of the event time (`time`, ms) and the `value`. invertible: subtracting a
-    partial that was added before gives back exactly what was there. `merge` must then be a reduction that
-    `subtract_column` knows.
-
     If several aggregates of a query have equal partial columns, the column is computed once.
     """
 
     name: str
+    """Name of the column in the partial table."""
     type: pa.DataType
+    """Arrow type of the column."""
     source: str | None
+    """The value column that `combine` reads. None: the row itself."""
     combine: str | Reduction
+    """The reduction, or the name of one (reductions.py), that makes the column from rows."""
     merge: str | Reduction
+    """The reduction, or the name of one, that makes the column from partials."""
     timed: bool = False
+    """Whether `combine` gets structs of the event time (`time`, ms) and the `value`."""
     invertible: bool = False
+    """Whether subtracting a partial that was added before gives back exactly what was there. `merge` must
+    then be a reduction that `subtract_column` knows."""
     shares_state: bool = False
     """Whether the column holds sets or counters. Such columns share `query.max_state_bytes`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """What an aggregate is called with.
-
-    column: the value column, "" for none. type: its Arrow type in frames. options: as `Aggregate.read` made them.
-    room: what the partials and the result may take.
-    """
+    """What an aggregate is called with."""
 
     column: str = ""
+    """The value column, "" for none."""
     type: pa.DataType = pa.int64()  # noqa: RUF009 - Arrow's types are immutable
+    """The column's Arrow type in frames."""
     options: tuple[Any, ...] = ()
+    """The options that are written after the column, as `Aggregate.read` made them."""
     room: Room = Room()  # noqa: RUF009 - a Room is frozen
+    """What the partials and the result may take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,9 +91,13 @@ class Documentation:
     """What docs/aggregates.md says of an aggregate: a text for each row of its table."""
 
     computes: str
+    """What the result is."""
     nulls: str
+    """What becomes of values that are null, and when the result is null."""
     bound: str
+    """How far a result may be from the truth."""
     state: str
+    """What a key takes in a window."""
 
 
 Recomputation = Callable[[list[Any], Call], Exact]
@@ -108,27 +113,30 @@ def no_options(written: tuple[str, ...]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregate:
-    """One aggregate function, by its name in `[query.aggregates]`.
-
-    forms: how the aggregate may be written, where `column` stands for a column. over: the types of column
-    that it takes. read(options): makes values of the options that are written after the column. It raises
-    ValueError for wrong options. partials(call): the partial columns. result_type(call): the Arrow type of
-    the result. finish(partials, call): the result of each row of a table that holds the partial columns. A
-    result that does not fit its type is null, never an error. unfit(partials, call): how many rows have such
-    a result. said: texts for docs/aggregates.md.
-    """
+    """One aggregate function, by its name in `[query.aggregates]`."""
 
     name: str
+    """The name that a query writes."""
     forms: tuple[str, ...]
+    """How the aggregate may be written, where `column` stands for a column."""
     partials: Callable[[Call], tuple[PartialColumn, ...]]
+    """The partial columns of a call."""
     result_type: Callable[[Call], pa.DataType]
+    """The Arrow type of a call's result."""
     finish: Callable[[pa.Table, Call], pa.Array]
+    """The result of each row of a table that holds the partial columns. One that does not fit its type is
+    null, never an error."""
     documentation: Documentation
+    """Texts for docs/aggregates.md."""
     over: tuple[str, ...] = NUMBERS
+    """The types of column that the aggregate takes."""
     read: Callable[[tuple[str, ...]], tuple[Any, ...]] = no_options
+    """Makes values of the options that are written after the column. It raises ValueError for wrong
+    options."""
     unfit: Callable[[pa.Table, Call], int] = lambda partials, call: 0
+    """How many rows of the partials have a result that does not fit its type."""
     bound: Callable[[Call], str] | None = None
-    """How far a result of this call may be from the truth, in words. None: `said.bound` holds for all calls."""
+    """How far a result of this call may be from the truth, in words. None: `documentation.bound` holds for all calls."""
     oracle: Recomputation | None = None
     """Computes the value in one go. It is for aggregates that evenflow does not bring: `verify` has SQL for the others."""
 

@@ -32,19 +32,24 @@ _NAME = "evenflow result"
 
 
 class Output(NamedTuple):
-    """A result column: its name (label), the aggregate that computes it, and what that is called with."""
+    """A result column."""
 
     label: str
+    """Name of the column."""
     aggregate: Aggregate
+    """What computes the column."""
     call: Call
+    """What the aggregate is called with."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResultExpression:
-    """An expression over result columns. reads: these columns, in order of appearance. columns: it with its types."""
+    """An expression over result columns."""
 
     reads: tuple[Output, ...]
+    """The result columns that the expression reads, in order of appearance."""
     columns: Columns
+    """The expression with its types."""
 
     @property
     def typed(self) -> Typed:

@@ -77,25 +77,28 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class AggregatePlan:
-    """How the aggregates of one query are computed in two steps. Make it with `AggregatePlan.of`.
-
-    window, slide: in ms. slides_per_pane: how many panes of the frames are one pane here. It is above 1 for a
-    view whose slide is longer than its query's. timed: whether frames hold event times, because an aggregate
-    of the query or of one of its views asks for them. own_key: the value column that a view groups by in place of
-    the key in frames, None for that key. having: the condition for rows of a summary to come out, None for all.
-    emit_from: event time (ms) from which on windows are emitted, None for all. emission: which rows of a window
-    come out. outputs: the result columns.
-    """
+    """How the aggregates of one query are computed in two steps. Make it with `AggregatePlan.of`."""
 
     window: int
+    """Length of the window, ms."""
     slide: int
+    """Slide of the window, ms."""
     slides_per_pane: int
+    """How many panes of the frames are one pane here. It is above 1 for a view whose slide is longer than its
+    query's."""
     timed: bool
+    """Whether frames hold event times, because an aggregate of the query or of one of its views asks for
+    them."""
     own_key: str | None
+    """The value column that a view groups by in place of the key in frames, None for that key."""
     having: ResultExpression | None
+    """The condition for rows of a summary to come out, None for all."""
     emit_from: int | None
+    """Event time (ms) from which on windows are emitted, None for all."""
     emission: Emission
+    """Which rows of a window come out."""
     outputs: tuple[Output, ...]
+    """The result columns, in order."""
     values: tuple[tuple[str, pa.DataType], ...]
     """Name and type of each value column of a frame, in order."""
     partials: tuple[PartialColumn, ...]

@@ -29,12 +29,12 @@ _CHARACTER = 4
 
 @dataclass(frozen=True)
 class Room:
-    """Bytes of one key in one window: `state` for the set or the counters of a partial column, `result` for a
-    text or list in a result. An entry counts `ENTRY_BYTES` and its text.
-    """
+    """Bytes of one key in one window. An entry counts `ENTRY_BYTES` and its text."""
 
     state: int = STATE_BYTES
+    """For the set or the counters of a partial column."""
     result: int = RESULT_BYTES
+    """For a text or list in a result."""
 
 
 def text_bytes(values: pa.Array) -> Int64s:

@@ -21,18 +21,20 @@ PLAIN_POWERS = "datum.value == 1 ? '1' : format(datum.value, '~e')"
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis from `low` to `high`.
-
-    kind: "linear", "log" or "symlog". ticks: where ticks are. words: the text of a tick, as a Vega expression. If ticks
-    or words is None, Vega chooses.
-    """
+    """An axis from `low` to `high`."""
 
     title: str | None
+    """What the axis shows, None for no title."""
     low: float
+    """Value at its begin."""
     high: float
+    """Value at its end."""
     kind: str = "linear"
+    """How Vega calls the scale: "linear", "log" or "symlog"."""
     ticks: tuple[float, ...] | None = None
+    """Where ticks are. If None, Vega chooses."""
     words: str | None = None
+    """The text of a tick, as a Vega expression. If None, Vega chooses."""
     shown: bool = True
     """Whether the axis has its title and numbers. Inside a grid of panels it has not."""
 

@@ -20,12 +20,16 @@ _LINE = 1.2
 
 
 class Box(NamedTuple):
-    """A rectangle in pixels."""
+    """A rectangle in pixels. x grows to the right, y downwards."""
 
     left: float
+    """x of the left edge."""
     top: float
+    """y of the upper edge."""
     right: float
+    """x of the right edge."""
     bottom: float
+    """y of the lower edge."""
 
     def meets(self, other: Box) -> bool:
         """Whether the two rectangles overlap."""
@@ -51,12 +55,16 @@ class Box(NamedTuple):
 
 
 class Dot(NamedTuple):
-    """A mark with its look. name: the text of its label. x, y: its centre."""
+    """A mark with its look."""
 
     name: str
+    """Text of its label."""
     x: float
+    """Centre of the mark in pixels, from the left."""
     y: float
+    """Centre of the mark in pixels, from the top."""
     look: Look
+    """How the mark is drawn."""
 
     @property
     def box(self) -> Box:
@@ -67,10 +75,12 @@ class Dot(NamedTuple):
 
 
 class Label(NamedTuple):
-    """A label at its place, and the mark that it belongs to."""
+    """A label at its place."""
 
     box: Box
+    """Where the text is."""
     dot: Dot
+    """The mark that the label belongs to."""
 
     @property
     def far(self) -> bool:

@@ -20,12 +20,16 @@ _GAP, _BESIDE = 14.0, 14.0
 
 
 class Line(NamedTuple):
-    """The points of a line. low, high: the ends of a vertical bar or of a band at each point, or empty for neither."""
+    """The points of a line."""
 
     x: Sequence[float]
+    """x of each point, in the axis's values."""
     y: Sequence[float]
+    """y of each point, in the axis's values."""
     low: Sequence[float] = ()
+    """Lower end of a vertical bar or of a band at each point, or empty for neither."""
     high: Sequence[float] = ()
+    """Upper end of the bar or band at each point, or empty for neither."""
 
 
 def lines(

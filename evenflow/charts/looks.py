@@ -6,14 +6,18 @@ from typing import Any, NamedTuple
 
 
 class Look(NamedTuple):
-    """How a series is drawn. point: area of a point in square pixels. line: width of a line in pixels."""
+    """How a series is drawn."""
 
     colour: str
+    """As a hexadecimal number behind "#"."""
     point: int
+    """Area of a point in square pixels."""
     line: float
+    """Width of a line in pixels."""
     font: int = 0
     """Size of the letters of the label in pixels. 0: the series has no label."""
     bold: bool = False
+    """Whether the label is in bold letters."""
 
     @property
     def labelled(self) -> bool:

@@ -29,10 +29,12 @@ _FIELDS = ("load", "rate", "keys", "busy", "lag", "backlog_ms", "latency_ms")
 
 @dataclass(frozen=True)
 class PolicyCase:
-    """A policy whose laws are checked. name: as the user wrote it."""
+    """A policy whose laws are checked."""
 
     name: str
+    """Registered name or `module:Class`, as the user wrote it."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    """The policy's options that differ from their defaults."""
 
     def new_policy(self) -> Policy:
         """A new policy within `BOUNDS`. ConfigError for an unknown name or option."""

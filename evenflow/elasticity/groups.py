@@ -42,8 +42,11 @@ class _Wish:
     """The p and r that a policy wants and that no plan holds yet."""
 
     p: int
+    """Routed partitions that the policy wants."""
     r: int
+    """Reduce buckets that the policy wants."""
     reason: str
+    """Why, in the policy's words."""
 
 
 class GroupPlanner:

@@ -14,64 +14,63 @@ PARTS: tuple[Part, ...] = ("combine", "reduce")
 
 @dataclass(frozen=True, kw_only=True)
 class StageObservation:
-    """One part of the chain: the combiner (scaled by p) or the reducer (scaled by r).
-
-    * load: the part's own W, its processing time over the batch interval. In the fused wiring, its share of the
-      application's W.
-    * arrivals: tuples/s that arrive at the part.
-    * capacity: tuples/s that the part could take in at the parallelism in force, measured while it was busy.
-    * queue: tuples that wait in front of the part.
-    * longest: the longest of the part's tasks over the mean of its tasks (1 means no skew).
-    """
+    """One part of the chain: the combiner (scaled by p) or the reducer (scaled by r)."""
 
     load: float | None = None
+    """The part's own W, its processing time over the batch interval. In the fused wiring, its share of the
+    application's W."""
     arrivals: float | None = None
+    """Tuples/s that arrive at the part."""
     capacity: float | None = None
+    """Tuples/s that the part could take in at the parallelism in force, measured while it was busy."""
     queue: float | None = None
+    """Tuples that wait in front of the part."""
     longest: float | None = None
+    """The longest of the part's tasks over the mean of its tasks (1 means no skew)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """The pipeline after one more finished micro-batch.
-
-    * step: micro-batches since the controller began. It grows by one with each observation.
-    * interval_ms: the batch interval.
-    * p, r: the numbers in force.
-    * wiring: "fused", where one pool of slots serves both parts in turn, or "split".
-    * load: W of the application. Where there are two applications, W of the slower one.
-    * rate, keys: tuples/s, and distinct keys in a batch interval. Both come from the partitioners.
-    * busy: the share of time in which the busiest partitioner works.
-    * lag: input records that have not been read.
-    * read: records/s that are read. They are more than the tuples where some records are filtered out, and fewer where
-      records are taken apart.
-    * backlog_ms: event time that has been routed but not aggregated, in ms of the clock at the speed at which event
-      time arrives.
-    * latency_ms: latency of the results.
-    * stages: the observation of each part.
-    * settling: whether a plan has been published that is not yet realised.
-    * starting: which parts have just begun, in words. Their first micro-batches say nothing of the load, so a policy
-      decides nothing.
-    * stale: what is missing or too old, in words. If anything is, a policy decides nothing.
-    """
+    """The pipeline after one more finished micro-batch."""
 
     step: int
+    """Micro-batches since the controller began. It grows by one with each observation."""
     interval_ms: float
+    """The batch interval, ms: W is the processing time over it, and a step stands for it."""
     p: int
+    """Routed partitions in force."""
     r: int
+    """Reduce buckets in force."""
     wiring: Literal["fused", "split"] = "fused"
+    """Whether one pool of slots serves both parts in turn ("fused"), or each has its own ("split")."""
     load: float | None = None
+    """W of the application. Where there are two applications, W of the slower one."""
     rate: float | None = None
+    """Tuples/s, from the partitioners."""
     keys: float | None = None
+    """Distinct keys in a batch interval, from the partitioners."""
     busy: float | None = None
+    """The share of time in which the busiest partitioner works."""
     lag: float | None = None
+    """Input records that have not been read."""
     read: float | None = None
+    """Records/s that are read: more than the tuples where some are filtered out, fewer where they are taken
+    apart."""
     backlog_ms: float | None = None
+    """Event time that has been routed but not aggregated, in ms of the clock at the speed at which event time
+    arrives."""
     latency_ms: float | None = None
+    """Latency of the results. Live: from when the newest windows were due until they closed, None if event
+    time is not live."""
     stages: Mapping[Part, StageObservation] = field(default_factory=dict)
+    """The observation of each part."""
     settling: bool = False
+    """Whether a plan has been published that is not yet realised."""
     starting: tuple[str, ...] = ()
+    """Which parts have just begun, in words. Their first micro-batches say nothing of the load, so a policy
+    decides nothing."""
     stale: tuple[str, ...] = ()
+    """What is missing or too old, in words. If anything is, a policy decides nothing."""
 
     def in_force(self, part: Part) -> int:
         """The parallelism of this part: p for the combiner, r for the reducer."""

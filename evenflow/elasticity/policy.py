@@ -42,8 +42,11 @@ class InForce(NamedTuple):
     """The p and r that were in force at a step. In a snapshot it is a list."""
 
     step: Count
+    """The step of the observation, from `Observation.step`."""
     p: Count
+    """Routed partitions in force then."""
     r: Count
+    """Reduce buckets in force then."""
 
     @classmethod
     def at(cls, observation: Observation) -> InForce:
@@ -78,9 +81,13 @@ class Bounds(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     p_min: int = Field(default=1, ge=1)
+    """Least routed partitions."""
     p_max: int = Field(default=1, ge=1)
+    """Most routed partitions."""
     r_min: int = Field(default=1, ge=1)
+    """Least reduce buckets."""
     r_max: int = Field(default=1, ge=1)
+    """Most reduce buckets."""
 
     def side(self, part: Part) -> tuple[int, int]:
         """(least, most) of p for the combiner, of r for the reducer."""
@@ -130,19 +137,20 @@ CAUSES: dict[Cause, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What a policy decided after an observation.
-
-    p, r: the numbers that it wants. reason: why, in words. cause: the reason in one word (`CAUSES`). zone: 1
-    under-used, 2 stable, 3 overload (001, ch. 3.3), None if the policy knows no zones. held: whether nothing was
-    decided, because the data does not allow a decision, a plan is being realised or a part has just begun.
-    """
+    """What a policy decided after an observation."""
 
     p: int
+    """Routed partitions that the policy wants."""
     r: int
+    """Reduce buckets that the policy wants."""
     reason: str
+    """Why, in words."""
     cause: Cause
+    """Why, in one word (`CAUSES`)."""
     zone: int | None = None
+    """1 under-used, 2 stable, 3 overload (001, ch. 3.3). None if the policy knows no zones."""
     held: bool = False
+    """Whether nothing was decided: data is missing, a plan is being realised or a part has just begun."""
 
 
 class Policy(ABC):

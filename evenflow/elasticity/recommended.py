@@ -18,7 +18,9 @@ class _Recommendation(NamedTuple):
     """What was recommended at a step. In a snapshot it is a list."""
 
     step: Count
+    """The step of the observation that led to it."""
     value: Count
+    """The p or r that was recommended."""
 
 
 class Recommended(BaseModel):
@@ -31,6 +33,7 @@ class Recommended(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     entries: list[_Recommendation] = Field(default_factory=list, max_length=100_000)
+    """Recommendations that can still be the highest: their steps ascend, their values fall."""
 
     def stabilised(self, value: int, *, current: int, step: int, steps: int) -> int:
         """Add this recommendation, and return the number to go to.

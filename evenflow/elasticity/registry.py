@@ -56,18 +56,20 @@ _SUFFIXES = {"_ms": "ms", "_s": "s", "_percent": "%"}
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyDescription:
-    """What a person needs to know to choose a policy and set its options.
-
-    summary: one line. options: the default and the meaning of each option, by name. text: the policy's docstring.
-    defaults: the default of each option. units: the unit of each option that has one.
-    """
+    """What a person needs to know to choose a policy and set its options."""
 
     name: str
+    """The name that `create` knows the policy by."""
     summary: str
+    """What the policy does, in one line."""
     options: Mapping[str, str]
+    """The default and the meaning of each option, by name."""
     text: str
+    """The docstring of the policy's module."""
     defaults: Mapping[str, Any]
+    """The default of each option."""
     units: Mapping[str, str]
+    """The unit of each option that has one."""
     papers: tuple[Paper, ...] = ()
     """What the class itself names to cite."""
     package: str | None = None

@@ -28,29 +28,28 @@ ColumnKind = Callable[[str], Kind]
 
 @dataclass(frozen=True)
 class Expression:
-    """An expression of the language whose columns have no types yet.
-
-    text: as the user wrote it. columns: names of the columns that it reads, in order of appearance. tree:
-    sqlglot's tree.
-    """
+    """An expression of the language whose columns have no types yet."""
 
     text: str
+    """As the user wrote it."""
     columns: tuple[str, ...]
+    """Names of the columns that it reads, in order of appearance."""
     tree: exp.Expression
+    """The tree that sqlglot made of the text."""
 
 
 @dataclass(frozen=True)
 class Typed:
-    """An expression whose columns have types.
-
-    text, columns: as in `Expression`. tree: sqlglot's tree, where each node has its kind in `meta` (see
-    `kind_at`). kind: what the expression yields.
-    """
+    """An expression whose columns have types."""
 
     text: str
+    """As the user wrote it."""
     columns: tuple[str, ...]
+    """Names of the columns that it reads, in order of appearance."""
     tree: exp.Expression
+    """The tree that sqlglot made of the text, where each node has its kind in `meta` (see `kind_at`)."""
     kind: Kind
+    """What the expression yields."""
 
     @property
     def type(self) -> str:

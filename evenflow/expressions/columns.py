@@ -18,19 +18,19 @@ _Items: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a query.
-
-    read: the type of each column that is read from the record, in a fixed order. derived: the derived columns by name,
-    each after the derived columns that it reads. where: the condition of the filter, None if there is none. looked_up:
-    the type of each column that comes from a lookup file. each: whether the elements of a record that is taken apart have
-    such columns of their own, and not the record.
-    """
+    """The columns of a query."""
 
     read: Mapping[str, str]
+    """The type of each column that is read from the record, in a fixed order."""
     derived: Mapping[str, Typed] = field(default_factory=dict)
+    """The derived columns by name, each after the derived columns that it reads."""
     where: Typed | None = None
+    """The condition of the filter, None if there is none."""
     looked_up: Mapping[str, str] = field(default_factory=dict)
+    """The type of each column that comes from a lookup file."""
     each: bool = False
+    """Whether the elements of a record that is taken apart have such columns of their own, and not the
+    record."""
 
     def type_of(self, name: str) -> str:
         """The type of a column that is read, looked up or derived. KeyError for any other."""

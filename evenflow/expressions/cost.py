@@ -22,30 +22,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ElementCount:
-    """What is counted. each: whether it lies in the elements of a record that is taken apart."""
+    """A number of elements that an expression reads."""
 
     source: Explosion
+    """What is taken apart, and how."""
     each: bool
+    """Whether it lies in the elements of a record that is itself taken apart."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a tuple costs.
-
-    types: the type of each column that the expression reads. of_record, of_element: the columns that nothing but the cost
-    reads, by where they stand. A list that is counted has the type `list`. each: whether the elements of a record can cost
-    differently. False: the cost reads the record alone. repeated: texts of the record that the expression reads beside
-    something of its elements. sizes: those of the columns in `types` that hold numbers of elements, and no column of a
-    record.
-    """
+    """What a tuple costs."""
 
     expression: Typed
+    """How the cost is computed."""
     types: Mapping[str, str]
+    """The type of each column that the expression reads."""
     of_record: Mapping[str, str]
+    """Columns of the record that nothing but the cost reads. A list that is counted has the type `list`."""
     of_element: Mapping[str, str]
+    """Columns of an element that nothing but the cost reads, likewise."""
     each: bool
+    """Whether the elements of a record can cost differently. False: the cost reads the record alone."""
     repeated: tuple[str, ...]
+    """Texts of the record that the expression reads beside something of its elements."""
     sizes: Mapping[str, ElementCount]
+    """Those of the columns in `types` that hold numbers of elements, and no column of a record."""
 
     @property
     def column(self) -> str | None:

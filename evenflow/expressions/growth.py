@@ -19,10 +19,12 @@ _NUMBER = 48
 
 
 class Growth(NamedTuple):
-    """A text of at most `factor` times the bytes of what is read, and `added` bytes more."""
+    """A bound for the bytes of a text."""
 
     factor: int = 1
+    """At most so many times the bytes of what is read, and `added` more."""
     added: int = 0
+    """Bytes besides, however little is read."""
 
     def __add__(self, other: object) -> Growth:
         assert isinstance(other, Growth)

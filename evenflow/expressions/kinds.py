@@ -25,15 +25,14 @@ DECIMAL_DIGITS = 18
 
 @dataclass(frozen=True)
 class Kind:
-    """What an expression yields.
-
-    most: largest absolute value of a whole number, or of a decimal in units of 10^-scale. scale: digits of a
-    decimal behind the point.
-    """
+    """What an expression yields."""
 
     name: Name
+    """Which sort of value it is."""
     most: int = 0
+    """Largest absolute value of a whole number, or of a decimal in units of 10^-scale."""
     scale: int = 0
+    """Digits of a decimal behind the point."""
 
     @property
     def words(self) -> str:

@@ -51,6 +51,7 @@ class KeyLaw:
     make: Callable[..., RankLaw]
     """Makes the law from the number of keys, the seed, and the settings by name."""
     settings: Mapping[str, Setting] = field(default_factory=dict)
+    """The law's settings by name, in the order of declaration."""
 
     def made(self, keys: int, seed: int, **given: float) -> RankLaw:
         """The law over so many keys. A setting that is not given has its default.

@@ -57,6 +57,7 @@ class Uniform(RankLaw):
     """Every key is equally likely."""
 
     keys: int
+    """Number of keys: ranks are 0 .. keys-1."""
 
     def ranks(self, draws: Float64s, period: int, first: int = 0) -> Int64s:
         # The product may round up to `keys` for a draw close to 1.
@@ -215,6 +216,7 @@ class SessionKeys(RankLaw):
     """Keys that live for some periods and do not come again before all other keys have had their turn."""
 
     keys: int
+    """Number of keys, living or not: ranks are 0 .. keys-1."""
     alive: int
     """How many keys live at a time. All are equally likely."""
     life: int

@@ -28,8 +28,11 @@ class AggregateSpec(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     function: str
+    """The aggregate's name, or EXPRESSION."""
     column: str | None = None
+    """The value column, None without one."""
     options: tuple[str, ...] = ()
+    """What is written behind the column, or the expression."""
 
     @classmethod
     def parse(cls, text: Any) -> Any:

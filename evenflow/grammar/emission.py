@@ -15,18 +15,19 @@ MOST_ROWS = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Emission:
-    """What `emit` says, parsed, and for how long rows may come out again.
-
-    rows, column and ascending belong to `top` only: how many rows of a window, by which result column, and whether the
-    smallest values come first. updates: for how long (ms of event time) after it came out a window is still updated, 0 if
-    it comes out once. It is `allowed_lateness` with `late = "update"`.
-    """
+    """What `emit` says, parsed, and for how long rows may come out again."""
 
     mode: Literal["all", "changes", "top"] = "all"
+    """All rows of a window, those that differ from the window before, or the first by a column."""
     rows: int = 0
+    """For `top`: how many rows of a window come out."""
     column: str = ""
+    """For `top`: the result column by which they are the first."""
     ascending: bool = False
+    """For `top`: whether the smallest values come first."""
     updates: int = 0
+    """For how long (ms of event time) a window is still updated after it came out, 0 if it comes out once. It
+    is `allowed_lateness` with `late = "update"`."""
 
     @classmethod
     def parse(cls, text: str) -> Emission:

@@ -18,15 +18,14 @@ MOST_ELEMENTS = 100_000
 
 @dataclass(frozen=True)
 class Explosion:
-    """What `explode` says, parsed.
-
-    column: the column that is taken apart. In the rest of the query its name stands for one element. way: "list" for a
-    JSON list, "split" for a text cut at a separator, "words" for a text cut at blanks. separator: for "split" only.
-    """
+    """What `explode` says, parsed."""
 
     column: str
+    """The column that is taken apart. In the rest of the query its name stands for one element."""
     way: Literal["list", "split", "words"] = "list"
+    """Whether the column is a JSON list, or a text cut at a separator ("split") or at blanks ("words")."""
     separator: str = ""
+    """Where a text is cut, for "split" only."""
 
     @classmethod
     def parse(cls, text: str) -> Explosion:

@@ -51,15 +51,16 @@ def connected(users: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Right:
-    """The right to do `verb` to objects of a kind.
-
-    kind: such as `statefulsets/scale`. group: API group of the kind, such as `apps`. name: of one object, empty for all.
-    """
+    """The right to do something to objects of a kind."""
 
     verb: str
+    """What may be done, such as `patch`."""
     kind: str
+    """Kind of the objects, such as `statefulsets/scale`."""
     group: str = ""
+    """API group of the kind, such as `apps`."""
     name: str = ""
+    """Name of the one object, empty for all."""
 
     def __str__(self) -> str:
         return f"{self.verb} {self.kind}{' ' + self.name if self.name else ''}"

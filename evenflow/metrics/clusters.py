@@ -20,16 +20,18 @@ class Clusters(NamedTuple):
     keys: UInt64s
     """(clusters,): hash of each cluster's key."""
     data_blocks: Int32s
-    """(clusters,)."""
+    """(clusters,): the data block of each cluster."""
     sizes: Int64s
     """(clusters,): tuples of each."""
 
 
 class _ClusterTable(NamedTuple):
-    """Clusters by (key, data block): `clusters` has room for every tuple, `place` is a hash table of their numbers."""
+    """Clusters by (key, data block): what kernels take as one argument."""
 
     clusters: Clusters
+    """The clusters, with room for every tuple."""
     place: Int32s
+    """Hash table of their numbers, -1 in a free place."""
 
 
 @kernel
@@ -102,11 +104,15 @@ class BatchSummary(NamedTuple):
     """What a micro-batch is like after its planning."""
 
     tuples: int
+    """How many tuples the batch has."""
     keys: int
+    """Distinct keys of the batch."""
     split: UInt64s
     """Hashes of the keys that lie in several data blocks, ascending."""
     data_blocks: BatchFigures
+    """Figures of the stage that combines: how even its data blocks are."""
     buckets: BatchFigures
+    """Figures of the stage behind it: how even its reduce buckets are."""
 
 
 def summary(hashes: UInt64s, data_blocks: Int32s, *, workers: Whole, buckets: Whole) -> BatchSummary:

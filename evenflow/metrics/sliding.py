@@ -105,7 +105,9 @@ class _Tuples(NamedTuple):
     """The routed stream, shape (m,) each."""
 
     workers: Int32s
+    """The worker of each tuple."""
     codes: Int32s
+    """The number of each tuple's key."""
     panes: Int64s
     """Not decreasing."""
     costs: Int64s
@@ -125,6 +127,7 @@ class _Window(NamedTuple):
     """The counters of the present window."""
 
     table: _PairTable
+    """Tuples of each (key, worker) pair."""
     holders: Int32s
     """Number of workers that hold each key, by its code."""
     by_holders: Int64s

@@ -70,15 +70,17 @@ class Options(BaseModel):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Observation:
-    """The statistics of a partitioner at this moment. `loads` is a copy."""
+    """The statistics of a partitioner at this moment."""
 
     name: str
+    """Registered name of the algorithm, or `module:Class`."""
     workers: int
+    """How many workers the partitioner routes to (n)."""
     tuples: int
     """Tuples assigned since the beginning."""
     loads: Int64s
-    """(workers,): costs of the tuples sent to each worker since the beginning or the last rescale. Without costs a tuple
-    costs 1."""
+    """(workers,): costs of the tuples sent to each worker since the beginning or the last rescale. Without
+    costs a tuple costs 1. A copy."""
     choices: int
     """Candidates of a frequent key (d): 1 for hashing, `workers` if any worker may be chosen."""
     head_keys: int | None
@@ -128,11 +130,13 @@ class Block(NamedTuple):
     """Consecutive tuples of a stream: what kernels take as one argument."""
 
     keys: UInt64s
+    """(tuples,): the id of each tuple's key."""
     times: Int64s
+    """(tuples,): event time of each tuple, ms."""
     costs: Int64s
-    """1 for each tuple if nothing was said of costs."""
+    """(tuples,): 1 for each tuple if nothing was said of costs."""
     out: Int32s
-    """The kernel writes the worker of each tuple here."""
+    """(tuples,): the kernel writes the worker of each tuple here."""
 
     def since(self, row: int) -> Block:
         """The block from this row on."""

@@ -82,10 +82,12 @@ STREAMS: Mapping[str, Stream] = {
 
 @dataclass(frozen=True)
 class PartitionerCase:
-    """A partitioner whose laws are checked. name: as the user wrote it."""
+    """A partitioner whose laws are checked."""
 
     name: str
+    """Registered name or `module:Class`, as the user wrote it."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    """The algorithm's options that differ from their defaults."""
 
     def new_partitioner(self, workers: int, **words: Any) -> Partitioner:
         """A new partitioner. ConfigError for an unknown name or option."""

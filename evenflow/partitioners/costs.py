@@ -47,15 +47,14 @@ def checked_costs(costs: npt.NDArray[Any], tuples: int) -> Int64s:
 
 
 class Weighed(NamedTuple):
-    """What tuples cost. costs: shape (tuples,), from 1 to `MAX_COST`.
-
-    below: how many tuples had less than 1, or no number, and count as 1. above: how many had more than `MAX_COST`, and
-    count as that.
-    """
+    """What tuples cost."""
 
     costs: Int64s
+    """(tuples,): from 1 to `MAX_COST`."""
     below: int
+    """How many tuples had less than 1, or no number, and count as 1."""
     above: int
+    """How many tuples had more than `MAX_COST`, and count as that."""
 
 
 def weighed(numbers: Float64s) -> Weighed:

@@ -21,27 +21,25 @@ LAST_ROUND = 2**62
 
 
 class Message(NamedTuple):
-    """From an instance to the merger: what the instance knows.
-
-    source: `Partitioner.source` of the instance. round: number of the round that the message is for, from 0. body: the
-    algorithm's own bytes.
-    """
+    """From an instance to the merger: what the instance knows."""
 
     source: int
+    """`Partitioner.source` of the instance."""
     round: int
+    """Number of the round that the message is for, from 0."""
     body: bytes
+    """The algorithm's own bytes."""
 
 
 class Table(NamedTuple):
-    """From the merger to every instance: what all know together.
-
-    round: number of the round whose messages the table was made of. sources: the instances that sent them, ascending.
-    body: the algorithm's own bytes.
-    """
+    """From the merger to every instance: what all know together."""
 
     round: int
+    """Number of the round whose messages the table was made of."""
     sources: tuple[int, ...]
+    """The instances that sent them, ascending."""
     body: bytes
+    """The algorithm's own bytes."""
 
     def check(self, sources: int) -> None:
         """Raise IncompatibleStateError unless this can be a table for so many instances. The body is not looked at."""

@@ -58,10 +58,12 @@ from evenflow.text.spelling import did_you_mean
 
 @dataclass(frozen=True)
 class _Entry:
-    """An algorithm, and the defaults in which a name differs from the algorithm's own."""
+    """An algorithm under one of its names."""
 
     algorithm: type[Partitioner]
+    """The class that is created."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    """The options in which the name differs from the algorithm's own defaults."""
 
 
 _ENTRIES: dict[str, _Entry] = {
@@ -99,9 +101,13 @@ class Description:
     """What a person needs to choose an algorithm and to set its options."""
 
     name: str
+    """The name that `create` knows the algorithm by."""
     summary: str
+    """What the algorithm does, in one line."""
     micro_batch: bool
+    """Whether the algorithm sees a micro-batch as a whole before it assigns its tuples."""
     key_policy: KeyPolicy
+    """Whether a key has one worker ("hashing"), one while its tuples are close in time, or several."""
     options: Mapping[str, str]
     """Name of each option -> its default and its meaning."""
     defaults: Mapping[str, Any]

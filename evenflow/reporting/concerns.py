@@ -16,26 +16,29 @@ AGAIN = 300.0
 
 @dataclass(frozen=True, kw_only=True)
 class Concern:
-    """A condition that lasts and should not.
-
-    name: identifies the concern. text: the warning. over: the line for when it is over, None for no line. after: seconds
-    that it must have lasted before the warning is logged. already: seconds that it had lasted when it was first handed
-    in. fields: figures for a log in JSON.
-    """
+    """A condition that lasts and should not."""
 
     name: str
+    """Identifies the concern from one call to the next."""
     text: str
+    """The warning, as a sentence for the log."""
     over: str | None = None
+    """The line for when it is over, None for no line."""
     after: float = 0.0
+    """Seconds that it must have lasted before the warning is logged."""
     already: float = 0.0
+    """Seconds that it had lasted when it was first handed in."""
     fields: Mapping[str, Any] = field(default_factory=dict)
+    """Figures for a log in JSON."""
 
 
 class Lasting(NamedTuple):
-    """A concern, and for how many seconds it has lasted."""
+    """A concern that is there now."""
 
     concern: Concern
+    """What lasts."""
     seconds: float
+    """For how long it has lasted."""
 
 
 class Concerns:

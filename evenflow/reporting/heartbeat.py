@@ -12,10 +12,12 @@ EVERY = 10.0
 
 @dataclass(frozen=True)
 class Beat:
-    """By how much each counter has grown in the last `seconds`."""
+    """By how much counters have grown since the last beat."""
 
     seconds: float
+    """Time since then."""
     grown: Mapping[str, int]
+    """By counter, its growth."""
 
     def per_second(self, counter: str) -> float:
         """Growth of this counter per second."""

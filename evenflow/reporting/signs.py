@@ -21,27 +21,30 @@ UNANSWERED = 7.0
 
 @dataclass(frozen=True)
 class Trouble:
-    """What is wrong with a part. level: "wrong" if results do not come. text: a sentence without a full stop."""
+    """What is wrong with a part."""
 
     level: Level
+    """Whether results do not come ("wrong"), or something is only odd ("warning")."""
     text: str
+    """A sentence without a full stop."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sign:
-    """What is known of a part.
-
-    name: for people. silent: seconds since it said something. interval: its batch interval in s, 0 if it has none.
-    running: for how many seconds its micro-batch has been running, None if none is. first: whether no micro-batch of
-    its process has ended yet. ended: why it has ended by itself, in words, None as far as it has not said so.
-    """
+    """What is known of a part."""
 
     name: str
+    """The part, for people."""
     silent: float = 0.0
+    """Seconds since the part said something."""
     interval: float = 0.0
+    """The part's batch interval, s. 0 if it has none."""
     running: float | None = None
+    """For how many seconds the part's micro-batch has been running, None if none is."""
     first: bool = False
+    """Whether no micro-batch of the part's process has ended yet."""
     ended: str | None = None
+    """Why the part has ended by itself, in words. None as far as it has not said so."""
 
     @property
     def is_silent(self) -> bool:

@@ -15,48 +15,85 @@ BUDGET = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Units:
-    """CPU seconds of one thing of each kind, or bytes if the name ends so. docs/scale.md says what each is.
+    """CPU seconds of one thing of each kind, or bytes if the name ends so. docs/scale.md says how each is measured.
 
     The values are measured by `evenflow bench scale`, or by other benchmarks (`benchmarks/scale/documented.py`).
     """
 
     tuple_partitioned: float
+    """A tuple through the partitioner's process, parsing and client included."""
     tuple_brokered: float
+    """A tuple in and out of a broker, one replica."""
     tuple_combined: float
+    """A tuple in the combiner's core."""
     partial_merged: float
+    """A partial in the reducer's core."""
     row_emitted: float
+    """A JSON result row, all processes."""
     header_packed: float
+    """The header of a block."""
     frame_packed: float
+    """A frame under a header that is packed already."""
     frame_produced: float
+    """A frame in the partitioner's Kafka client."""
     frame_appended: float
+    """A frame that is a record batch of its own, at the broker."""
     frame_scanned: float
+    """A record in Spark's Kafka source."""
     frame_decoded: float
+    """A frame in the combiner whose header is remembered."""
     header_decoded: float
+    """A header that the combiner does not remember."""
     transaction_client: float
+    """A transaction, partitioner's client."""
     transaction_broker: float
+    """A transaction, broker."""
     marker: float
+    """A partition in a transaction, broker: registration, marker, index."""
     enlisted: float
+    """A partition in a transaction, partitioner's client."""
     range: float
+    """A routed partition in a micro-batch of the combiner, with a frame that tells."""
     blob: float
+    """A blob of one segment, packed, read and merged."""
     segment: float
+    """A segment in a blob, packed, read and merged."""
     mark: float
+    """A mark of one input partition in a blob."""
     lane: float
+    """A lane told in a blob."""
     bucket: float
+    """A bucket in a micro-batch without tuples."""
     lane_state: float
+    """A lane that a bucket keeps, for each micro-batch."""
     task: float
+    """A task of Spark that does nothing, JVM."""
     micro_batch: float
+    """A micro-batch of Spark by itself, JVM."""
     telemetry_written: float
+    """A partitioner's telemetry record with the loads of 1,000 workers."""
     telemetry_read: float
+    """A partitioner's telemetry record read, without the loads."""
     load_read: float
+    """A worker's load in a telemetry record, read."""
     judged: float
+    """An observation judged and exported by the controller."""
     plan_read: float
+    """A plan read by one reader."""
     value_sent: float
+    """A value in a message of `dalton-cooperative`, written."""
     value_read: float
+    """A value in such a message, read."""
     value_merged: float
+    """A value in such a message, merged into the common table."""
     snapshot: float
+    """A snapshot of an instance's learned state at 1,000 workers."""
     peer_read: float
+    """The progress of one input partition as another instance reads it."""
     frame_bytes: float
+    """Bytes of a frame without its rows."""
     snapshot_bytes: float
+    """Bytes of a snapshot."""
 
     def rounded(self) -> dict[str, float]:
         """The unit costs for a table, with three significant digits."""
@@ -64,16 +101,18 @@ class Units:
 
 
 class Term(NamedTuple):
-    """One topic at one place. count: how often a second. cores: how many cores it takes.
-
-    work: whether it is the work itself, which would be there on a single machine, too.
-    """
+    """One topic at one place."""
 
     topic: str
+    """What is done there, in words: "tuples", "frames", "transactions"."""
     place: Place
+    """Whose cores do it."""
     count: float  # type: ignore[assignment]  # hides tuple.count, which is not used here
+    """How often a second."""
     cores: float
+    """How many cores it takes."""
     work: bool = False
+    """Whether it is the work itself, which would be there on a single machine, too."""
 
 
 def terms(shape: Shape, load: StreamLoad, units: Units, *, cooperative: bool = False) -> list[Term]:
@@ -259,17 +298,19 @@ def over_budget(bill: Iterable[Term], cores: Mapping[Place, float]) -> list[str]
 
 
 class Side(NamedTuple):
-    """A way to move a term: `fields` of `Shape` all take one value from `low` to `high`.
-
-    whole: the value is a whole number, and less is better. Otherwise the value is a time, and more is better. fixed:
-    fields that are set besides, with their values.
-    """
+    """A way to move a term: some fields of `Shape` all take one value of a range."""
 
     fields: tuple[str, ...]
+    """The fields that take the value."""
     low: float
+    """Least value."""
     high: float
+    """Greatest value."""
     whole: bool = True
+    """Whether the value is a whole number, of which less is better. Otherwise it is a time, of which more is
+    better."""
     fixed: tuple[tuple[str, float], ...] = ()
+    """Fields that are set besides, with their values."""
 
     def variant(self, shape: Shape, value: float) -> Shape:
         """The shape in which `fields` have this value."""

@@ -20,6 +20,7 @@ class Demand:
     rate: float
     """Tuples a second."""
     workers: int
+    """Workers among which the tuples are divided: partitions of the routed topic."""
     keys: int
     """Different keys of the stream."""
     delay: float
@@ -37,7 +38,9 @@ class Demand:
     replicas: int = 3
     """Replicas of each partition."""
     broker_cores: int = 16
+    """Cores of each broker."""
     executor_cores: int = 8
+    """Cores of each executor."""
     network: float = 1.25e9
     """Bytes a second that a broker's card carries each way."""
 

@@ -17,12 +17,16 @@ _GROWTH = 1.001
 
 @dataclass(frozen=True)
 class ZipfLaw:
-    """A Zipf law with exponent `zipf` over `keys` keys. like: the data sets that the exponent was fitted to."""
+    """A law of Zipf: the key of rank i is as frequent as i to the power of -zipf."""
 
     name: str
+    """How tables and bills call the law."""
     zipf: float
+    """Exponent. 0: all keys are equally frequent."""
     keys: int
+    """How many keys may come."""
     like: str = ""
+    """The data sets that the exponent was fitted to."""
 
     @property
     def shares(self) -> Float64s:

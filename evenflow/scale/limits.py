@@ -27,16 +27,19 @@ REMEDIES = {
 
 @dataclass(frozen=True)
 class Break:
-    """A place, the multiple of the planned rate at which it is full, and the topic that takes most of it there.
-
-    times: None if it is not full at `MOST_TIMES` times the rate. busy: its share at the planned rate.
-    """
+    """A place, and when it is full."""
 
     place: str
+    """The machines or the resource that is full, as `REMEDIES` names it."""
     busy: float
+    """The share of the place that is in use at the planned rate."""
     times: float | None
+    """The multiple of the planned rate at which the place is full. None if it is not full at `MOST_TIMES`
+    times the rate."""
     topic: str
+    """What takes most of the place then."""
     remedy: str
+    """What to do, in words."""
 
 
 def breaks(sizes: Sizes) -> list[Break]:

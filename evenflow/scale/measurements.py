@@ -23,19 +23,20 @@ MEASURED = Path(__file__).with_name("measured.json")
 
 @dataclass(frozen=True)
 class Measurements:
-    """What was measured.
-
-    state: figures of the partitioner's state, and bytes of a row. transactions: the rows that the broker's costs are fitted
-    to. routing: a row for each law, partitioner and number of instances. check: whole micro-batches beside the model.
-    smoke: whether the run was so small that its figures mean nothing.
-    """
+    """What was measured."""
 
     units: Units
+    """What one thing of each kind costs."""
     state: dict[str, float]
+    """Figures of the partitioner's state, and bytes of a row."""
     transactions: list[dict[str, float]]
+    """The rows that the broker's costs are fitted to."""
     routing: list[dict[str, Any]]
+    """A row for each law, partitioner and number of instances."""
     check: list[dict[str, float]]
+    """Whole micro-batches beside the model."""
     smoke: bool = False
+    """Whether the run was so small that its figures mean nothing."""
 
     def write(self, path: Path, *, machine: Mapping[str, object]) -> None:
         """Write everything to a file, with the facts of the machine."""

@@ -27,13 +27,18 @@ _ROW_IN_CORE = 0.016 / 85_080
 
 @dataclass(frozen=True)
 class Run:
-    """A measured figure beside the model's, in CPU seconds. setting, what: where it was measured, and what of it."""
+    """A measured figure beside the model's, in CPU seconds."""
 
     setting: str
+    """Where it was measured: the benchmark and its sizes, in words."""
     what: str
+    """What was measured of it: "partitioner", "broker", "combine and reduce"."""
     measured: float
+    """What the run took."""
     model: float
+    """What the model gives for such a run."""
     fitted: bool = False
+    """Whether unit costs were fitted to this very figure, so that it proves nothing."""
 
     @property
     def ratio(self) -> float:
@@ -42,20 +47,25 @@ class Run:
 
 
 class Service(NamedTuple):
-    """A run of the partitioner service on one broker without replicas: a full topic is worked off.
-
-    block, commit: the settings block_tuples and commit_interval (seconds). rate: tuples a second that were reached.
-    partitioner, broker: CPU seconds per million tuples, None where it was not measured or is where a unit cost is from.
-    """
+    """A run of the partitioner service on one broker without replicas: a full topic is worked off."""
 
     source: str
+    """The benchmark that measured it."""
     routed: int
+    """Partitions of the routed topic."""
     inputs: int
+    """Partitions of the input topic."""
     block: int
+    """The setting block_tuples."""
     commit: float
+    """The setting commit_interval, s."""
     rate: float
+    """Tuples a second that were reached."""
     partitioner: float | None
+    """CPU seconds of the partitioner for a million tuples. None where that was not measured or is where a
+    unit cost is from."""
     broker: float | None
+    """CPU seconds of the broker for a million tuples, None as for `partitioner`."""
 
 
 SERVICES = (

@@ -10,31 +10,45 @@ RANGE_END = 0.005
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """Sizes and settings of one pipeline. Times are seconds, sizes bytes.
+    """Sizes and settings of one pipeline.
 
-    rate: tuples a second. inputs, routed: partitions of the input topic and of the routed topic. tasks: tasks of the
-    combiner in a micro-batch. block, linger, commit, group, snapshot: as in the settings (block_tuples, linger,
-    commit_interval, and so on). The other fields say what the pipeline runs on. An instance has one core, because its
-    data plane is one thread. The driver and the controller have one core each.
+    An instance has one core, because its data plane is one thread. The driver and the controller have one core each.
     """
 
     rate: float = 1e7
+    """Tuples a second."""
     inputs: int = 100
+    """Partitions of the input topic."""
     routed: int = 1_000
+    """Partitions of the routed topic."""
     instances: int = 100
+    """Instances of the partitioner service."""
     buckets: int = 1_000
+    """Reduce buckets, which are tasks of the reducer."""
     tasks: int = 1_000
+    """Tasks of the combiner in a micro-batch."""
     slide: float = 1.0
+    """Slide of the window, s. Marks are told and windows close once a slide."""
     batch: float = 1.0
+    """Batch interval, s."""
     commit: float = 0.5
+    """The setting commit_interval, s."""
     block: int = 50_000
+    """The setting block_tuples."""
     linger: float = 0.05
+    """The setting linger, s."""
     group: int = 10
+    """Micro-batches of a group of the controller."""
     snapshot: float = 30.0
+    """Time between two snapshots of an instance, s."""
     replicas: int = 3
+    """Replicas of each partition, on as many brokers."""
     brokers: int = 12
+    """Brokers of the Kafka cluster."""
     broker_cores: int = 16
+    """Cores of each broker."""
     executor_cores: int = 1_000
+    """Cores of all executors together."""
 
     def part(self, parts: int) -> Shape:
         """One of `parts` pipelines that share the keys, the input and the machines.
@@ -121,19 +135,23 @@ def touched(partitions: int, tuples: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamLoad:
-    """The keys of a stream with a given law, and their routing, as `law` and `measurements` have them.
-
-    law: name of the law. slide_keys, window_keys: distinct keys in a slide and in a window. ksr: (key, worker) pairs of a
-    slide over its keys. imbalance: fullest worker over the mean, less 1. hot: keys with a worker's fair share or more.
-    top: share of the most frequent key. record, row: bytes of a record of the input and of a routed row.
-    """
+    """The keys of a stream with a given law, and their routing, as `law` and `measurements` have them."""
 
     law: str
+    """Name of the law (`ZipfLaw.name`)."""
     slide_keys: float
+    """Distinct keys in a slide."""
     window_keys: float
+    """Distinct keys in a window."""
     ksr: float
+    """(key, worker) pairs of a slide over its keys."""
     imbalance: float
+    """Fullest worker over the mean, less 1."""
     hot: int
+    """Keys with a worker's fair share or more."""
     top: float = 0.0
+    """Share of the most frequent key."""
     record: int = 60
+    """Bytes of a record of the input."""
     row: int = 32
+    """Bytes of a routed row."""

@@ -46,36 +46,48 @@ _LEAST_LINGER, _LEAST_COMMIT = 0.01, 0.05
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes that are planned for one process of each kind. state: of all buckets. bucket: of one bucket. page_cache: of one
-    broker, for what is written and not yet read."""
+    """Bytes that are planned for one process of each kind, and for state."""
 
     instance: float
+    """An instance of the partitioner."""
     executor_heap: float
+    """Java heap of an executor."""
     executor_overhead: float
+    """What an executor needs beside its heap: Python workers, RocksDB, state."""
     driver_heap: float
+    """Java heap of the driver."""
     state: float
+    """State of all buckets together."""
     bucket: float
+    """State of one bucket."""
     page_cache: float
+    """Page cache of one broker, for what is written and not yet read."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """A pipeline that was planned for a demand.
-
-    partitions_per_slot: the setting that makes the executors follow. batch_seconds: how long a micro-batch takes. misfits:
-    why the demand cannot be met, in words; empty if it can.
-    """
+    """A pipeline that was planned for a demand."""
 
     demand: Demand
+    """What was asked."""
     shape: Shape
+    """The pipeline's sizes and settings."""
     load: StreamLoad
+    """The stream's keys and their routing, as far as the bill needs them."""
     units: Units
+    """What one thing of each kind costs, with the work that a tuple costs beside count and sum."""
     executors: int
+    """How many executors of Spark."""
     partitions_per_slot: int
+    """The setting that makes the executors follow."""
     batch_seconds: float
+    """How long a micro-batch takes."""
     memory: Memory
+    """What each process needs."""
     misfits: tuple[str, ...]
+    """Why the demand cannot be met, in words. Empty if it can."""
     measurements: Measurements
+    """Where the unit costs and the routing are from."""
 
     @property
     def bill(self) -> list[Term]:

@@ -40,23 +40,23 @@ class _OtherVersion(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning:
-    """How a query began.
-
-    identity: what is fixed for its life. input_id: Kafka's id of the input topic. begin: input partition -> offset of
-    the first record of the query. began_at: when it began, in ms since 1970 by the clock of the instance that began it.
-    key_columns: whether results have a column for each part of a key of several columns. A query that began before there
-    were such columns has none, and keeps its one column `key`.
-    filter_first: by which rule it rejects records without a key (`Query.filter_first`).
-    any_columns: the columns of which it counts values of any kind (`Query.any_columns`), sorted.
-    """
+    """How a query began."""
 
     identity: dict[str, Any]
+    """What is fixed for the query's life: the settings that its results depend on (`settings.identity`)."""
     input_id: str
+    """Kafka's id of the input topic."""
     begin: dict[int, int]
+    """Input partition -> offset of the first record of the query."""
     began_at: int
+    """When the query began, ms since 1970 by the clock of the instance that began it."""
     key_columns: bool = False
+    """Whether results have a column for each part of a key of several columns. A query that began before
+    there were such columns keeps its one column `key`."""
     filter_first: bool = True
+    """By which rule the query rejects records without a key (`Query.filter_first`)."""
     any_columns: tuple[str, ...] = ()
+    """The columns of which the query counts values of any kind (`Query.any_columns`), sorted."""
 
     def first_offset(self, partition: int) -> int:
         """Where reading began. A partition that the query did not begin with is read from its first record on."""

@@ -14,10 +14,12 @@ _OF_SPARK = "spark.hadoop.fs.s3a."
 
 
 class DeltaPlace(NamedTuple):
-    """A table. uri: a path, or `s3a://bucket/path`. options: the library's `storage_options`, empty for a path."""
+    """The address of a Delta table."""
 
     uri: str
+    """A path, or `s3a://bucket/path`."""
     options: dict[str, str]
+    """The library's `storage_options`, empty for a path."""
 
 
 def delta_place(settings: Settings) -> DeltaPlace:

@@ -19,17 +19,18 @@ from evenflow.settings.views import View
 
 @dataclass(frozen=True)
 class SettingDescription:
-    """One line of the settings reference.
-
-    name: with its sections, as `query.window`. kind: the type in words, with its bounds. default: as text. variable:
-    the environment variable that overrides the setting.
-    """
+    """One line of the settings reference."""
 
     name: str
+    """With its sections, as `query.window`."""
     kind: str
+    """The type in words, with its bounds."""
     default: str
+    """The default as text, with a duration as `"60s"`."""
     description: str
+    """What the setting means, as its model says it."""
     variable: str
+    """The environment variable that overrides the setting."""
 
     @property
     def section(self) -> str:

@@ -37,11 +37,13 @@ _PAGES_LOCK = threading.Lock()
 class TokenFile:
     """A file with one JSON Web Token (header.payload.signature), whose payload names its end as `exp`.
 
-    The signature is the broker's business: it is not checked here. clock: seconds since 1970.
+    The signature is the broker's business: it is not checked here.
     """
 
     path: Path
+    """The file. It is read again for each log-in."""
     clock: Callable[[], float] = field(default=time.time, repr=False, compare=False)
+    """Seconds since 1970."""
 
     def read(self) -> tuple[str, float]:
         """(the token, when it ends in seconds since 1970). Raises ConfigError, which never quotes the token."""
@@ -84,8 +86,11 @@ class TokenEndpoint:
     """Where Java clients of this machine get the token. Only who has the secret is answered."""
 
     url: str
+    """Address of the page on a loopback port."""
     client: str
+    """Name with which a Java client asks (the client id of RFC 6749)."""
     secret: str = field(repr=False)
+    """Random hexadecimal digits that a Java client has to send with its name."""
 
 
 def token_endpoint(path: Path) -> TokenEndpoint:

@@ -70,22 +70,39 @@ class Provenance:
     cores: int
     """Cores that the process may use."""
     stream: str
+    """Name of the generated stream, with its settings (`kind_of`), or the file or topic as the user named
+    it."""
     seed: int | None
+    """Seed of a generated stream, None for a file or topic."""
     exponent: float | None
+    """Exponent of Zipf's law in a generated stream, None without one that can be set."""
     generator_keys: int | None
+    """Keys that the generator was asked for, None for a file or topic."""
     period_ms: int | None
+    """Period of a generated stream, ms of event time. None for a file or topic."""
     rate: float | None
+    """Tuples per second of event time, as asked for. None as in `Origin.rate`."""
     key: str | None
+    """Key column of a file or topic, None for a generated stream."""
     time: str | None
+    """Event time column of a file or topic, None for a generated stream."""
     cost: str | None = None
+    """Column of a file that says what a tuple costs. None: tuples have no costs, or the generated stream has
+    them."""
     digest: str | None
+    """Digest of the tuples of a file or topic (`KeyedStream.digest`), None for a generated stream."""
     hash_seed: int
     """Seed of the hash family and of partitioners that draw random numbers."""
     sources: int
+    """Number of sources that routed side by side."""
     window_ms: int | None
+    """Sliding window, ms. None: figures are of the whole stream."""
     slide_ms: int
+    """Slide of the window, ms."""
     warmup_slides: int | None
+    """First slides that are left out of the figures, None for the default (`Scenario.warmup_slides`)."""
     batch: int | None
+    """Tuples of the stream in a micro-batch. None: the tuples of a slide."""
     exchange_delay_ms: int | None
     """None if no exchange was asked for."""
     exchange_loss: float | None

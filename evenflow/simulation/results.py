@@ -23,7 +23,9 @@ class Figures:
     partitioner: str
     """The partitioner as the user wrote it, with its options."""
     workers: int
+    """How many workers the stream was routed to."""
     tuples: int
+    """How many tuples the stream has."""
     keys: int
     """Keys of the generator, whether or not each occurs, or distinct keys of the file."""
     exchange: bool
@@ -80,6 +82,7 @@ class SimulationResult:
     """Figures, and the whole series that the charts show."""
 
     figures: Figures
+    """What the result is in numbers."""
     at: Float64s
     """Where the imbalance over time was taken: seconds of event time (windowed), or tuples so far."""
     over_time: Float64s

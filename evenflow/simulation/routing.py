@@ -26,18 +26,18 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, eq=False)
 class Routed:
-    """The outcome of routing a stream.
-
-    workers: the worker of each tuple, shape (m,). seconds: processor time inside `assign`. hot_keys: see
-    `results.Figures`. takes_costs: whether the partitioner weighs tuples by their costs.
-    """
+    """The outcome of routing a stream."""
 
     workers: Int32s
+    """(m,): the worker of each tuple."""
     seconds: float
+    """Processor time inside `assign`."""
     hot_keys: int | None
+    """Keys treated as frequent at the end, as in `results.Figures`."""
     sent: Sent | None
     """What the sources told each other. None if they told nothing."""
     takes_costs: bool = False
+    """Whether the partitioner weighs tuples by their costs."""
 
 
 def route(

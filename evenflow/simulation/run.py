@@ -35,15 +35,22 @@ class _StoppedError(Exception):
 
 @dataclass(frozen=True)
 class _Task:
-    """What a worker process needs to know. board: file with the stop flag, then the progress of each task."""
+    """What a worker process needs to know."""
 
     number: int
+    """Place of the task among all, and of its progress on the board."""
     who: Entrant
+    """The partitioner to be simulated."""
     scenario: Scenario
+    """The conditions of the comparison."""
     folder: Path
+    """Where the columns of the stream lie."""
     board: Path
+    """File with the stop flag, then the progress of each task."""
     key_count: int
+    """`KeyedStream.key_count` of the stream, which its folder does not have."""
     next_time: int | None
+    """`KeyedStream.next_time`, likewise."""
 
 
 def simulate(

@@ -24,11 +24,14 @@ _MOST_CUMULATIVE_SLIDES = 10_000
 
 @dataclass(frozen=True)
 class Entrant:
-    """A partitioner that takes part in a comparison. label: as the user wrote it. name: its registered name."""
+    """A partitioner that takes part in a comparison."""
 
     label: str
+    """The partitioner as the user wrote it, options included."""
     name: str
+    """The partitioner's registered name."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    """The options that the user wrote."""
 
 
 def entrant(text: str) -> Entrant:
@@ -46,6 +49,7 @@ class Scenario:
     """The conditions that are the same for all entrants. ConfigError for a value out of range."""
 
     workers: int
+    """How many workers tuples are routed to."""
     sources: int = 1
     """Number of sources. Tuple t goes to source t mod sources. Each source is a partitioner with its own state."""
     exchange: Channel | None = None

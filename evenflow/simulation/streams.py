@@ -128,10 +128,13 @@ class _Kind:
     """A kind of generated stream: a law of its keys (`LAWS`), and a clock."""
 
     what: str
+    """What the stream is like, in a few words for users."""
     law: str
+    """Name of the law of its keys in `LAWS`."""
     fixed: Mapping[str, float] = field(default_factory=dict)
     """Settings of the law besides z."""
     clock: _Clock = _STEADY
+    """When its tuples come."""
     by_halves: bool = False
     """Whether the law's period is 0 in the first half of the tuples and 1 in the second, whatever the time."""
 

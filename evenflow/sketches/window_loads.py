@@ -21,9 +21,10 @@ CLOCK = np.dtype([(name, np.int64) for name in ("slide", "length", "end", "row")
 
 
 class WindowLoads(NamedTuple):
-    """The loads of a window: what kernels take as one argument. `loads[w]` is the load of worker w."""
+    """The loads of a window: what kernels take as one argument."""
 
     loads: Int64s
+    """(workers,): load of each worker in the window."""
     ring: Int64s
     """(slides, workers): the costs of the tuples of each slide."""
     clock: Rows

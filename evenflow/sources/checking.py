@@ -30,10 +30,12 @@ _NO_COLUMN = "no-column-has-this-name"
 
 @dataclass(frozen=True)
 class SourceCase:
-    """A source whose laws are checked. text: as the user wrote it."""
+    """A source whose laws are checked."""
 
     text: str
+    """The source as the user wrote it."""
     options: SourceOptions = field(default_factory=SourceOptions)
+    """How the user asks for it to be read."""
 
     @cached_property
     def source(self) -> Source:
@@ -49,8 +51,11 @@ class Read(NamedTuple):
     """The first tuples of a source."""
 
     columns: pa.Table
+    """The tuples' columns, a row for each tuple."""
     keys: pa.Array
+    """The record key of each tuple."""
     times: list[int]
+    """The event time of each tuple, ms."""
 
 
 def first_tuples(source: Source, size: int, most: int = MOST) -> Read:

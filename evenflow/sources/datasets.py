@@ -57,8 +57,11 @@ class Reading:
     """How a source will be read. At most the beginning of the file has been read so far."""
 
     format: SourceFormat
+    """The registered format that opens the source."""
     rest: str
+    """Path of the file, or the text behind 'name:'."""
     options: SourceOptions
+    """The user's options, with what was seen in the file."""
     remark: str | None
     """How the file is read, in a sentence for the user. None if nothing had to be found out."""
 

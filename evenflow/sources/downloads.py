@@ -19,7 +19,9 @@ class Download:
     """What a file is, compared with its data set."""
 
     data_set: str
+    """The data set that the file should be, by its name in `DATA_SETS`."""
     path: str
+    """The file as the user named it."""
     sha256: str
     """Checksum of the file as it lies there, in hexadecimal digits."""
     known_as: str | None

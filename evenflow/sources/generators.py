@@ -36,21 +36,24 @@ MOST_KEYS = 10_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """The options that all generators share.
-
-    keys: different keys. tuples: None for an endless stream. rate: tuples per second of event time. start: time of the
-    first tuple, ms. disorder, period: ms. values: value columns hold 0 .. values-1. The value of a law with costs is the
-    cost of the tuple.
-    """
+    """The options that all generators share."""
 
     keys: int = 100_000
+    """How many different keys may come."""
     tuples: int | None = 1_000_000
+    """Number of tuples, None for an endless stream."""
     rate: float = 50_000.0
+    """Tuples per second of event time."""
     start: int = 1_767_225_600_000
+    """Time of the first tuple, ms."""
     seed: int = 1
+    """Seed of all random numbers."""
     disorder: int = 0
+    """Greatest random delay that is added to a tuple's time, ms."""
     period: int = 10_000
+    """Length of a period, ms. A law may change from one period to the next."""
     values: int = 1_000
+    """Value columns hold 0 .. values-1. The value of a law with costs is the cost of the tuple."""
     permute: bool = False
     """Whether the ranks get the labels k0, k1, ... in an order that is drawn from the seed."""
 

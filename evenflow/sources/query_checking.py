@@ -27,6 +27,7 @@ class QueryCase:
     """A query whose laws are checked."""
 
     query: BuiltInQuery
+    """The query, of evenflow or of one's own."""
 
     @cached_property
     def settings(self) -> Settings:

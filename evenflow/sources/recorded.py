@@ -26,17 +26,24 @@ MOST_TUPLES = MOST_KEYS = 10_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class DataSet:
-    """A data set. columns: the columns of its file, in order, with their types. key, time, time_unit: the defaults."""
+    """A data set: files with fixed columns, and what a user should know of them."""
 
     name: str
+    """The name by which a source is written."""
     summary: str
+    """What the data set is, in one line."""
     layout: str
     """How its file is laid out, in words."""
     licence: str
+    """The terms under which its publisher gives it."""
     columns: dict[str, ColumnType]
+    """The columns of its file, in order, with their types."""
     key: str
+    """The column that is the record key, if the user names no other."""
     time: str
+    """The column of event times, if the user names no other."""
     time_unit: TimeUnit
+    """How that column writes event times."""
     make: Callable[[WordOptions], pa.Table] | None = None
     """Generates rows from the user's options: a table with these columns. None: it cannot be generated."""
     installed: Callable[[], Path] | None = None
@@ -105,11 +112,14 @@ class DataSet:
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """What generators of data sets share: the number of tuples, their rate in event time, and the random numbers."""
+    """What generators of data sets share."""
 
     tuples: int
+    """How many tuples to draw."""
     rate: float
+    """Tuples per second of event time."""
     random: np.random.Generator
+    """Where the random numbers come from."""
 
     @classmethod
     def of(cls, words: WordOptions, *, tuples: int, rate: float) -> Draw:

@@ -31,6 +31,7 @@ class SampleColumns(NamedTuple):
     """Tuples in the order of their source."""
 
     keys: pa.Array
+    """The record key of each tuple."""
     times: Int64s
     """Event times, ms."""
     costs: pa.ChunkedArray | None

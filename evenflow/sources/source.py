@@ -208,18 +208,19 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class SourceFormat:
-    """A registered source format.
-
-    open: makes the source from (rest, options), where rest is a path or the text behind 'name:'. suffixes: endings of
-    its files. look: for formats of files only. It reads the beginning of the file, and returns the options with what it
-    found, and in words how the file will be read.
-    """
+    """A registered source format."""
 
     name: str
+    """The name by which a source is written: "name:rest"."""
     summary: str
+    """What such a source is, in one line."""
     open: Callable[[str, SourceOptions], Source]
+    """Makes the source from (rest, options), where rest is a path or the text behind 'name:'."""
     suffixes: tuple[str, ...] = ()
+    """Endings of its files."""
     look: Callable[[str, SourceOptions], tuple[SourceOptions, str]] | None = None
+    """Reads the beginning of a file. Returns the options with what it saw, and in words how the file will be
+    read. None where nothing has to be seen beforehand."""
     takes: frozenset[str] = frozenset()
     """The options of --delimiter, --no-header and --encoding that the format uses."""
 

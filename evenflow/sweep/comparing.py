@@ -34,11 +34,14 @@ Seed = tuple[int | None, int]
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean or median, and the ends of its interval. The ends are None if there are fewer than two values."""
+    """A mean or median with its interval."""
 
     centre: float
+    """The mean or median of the values."""
     low: float | None
+    """Lower end of the interval. None if there are fewer than two values."""
     high: float | None
+    """Upper end of the interval. None if there are fewer than two values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +49,13 @@ class ConditionSummary:
     """One partitioner under one condition."""
 
     partitioner: str
+    """The partitioner as the sweep's user wrote it."""
     condition: Mapping[str, Any]
-    """The values of `CONDITIONS`."""
+    """The values of `CONDITIONS` by name: what all seeds and partitioners of a comparison share."""
     seeds: int
+    """How many seeds the value is over."""
     value: Interval
+    """The metric over the seeds."""
     provenance: Mapping[str, Any]
     """What made the value (`provenance.of_rows`)."""
 
@@ -63,25 +69,31 @@ class Comparison:
     """Two partitioners under one condition, on the same seeds. Less wins."""
 
     condition: Mapping[str, Any]
-    """The values of `CONDITIONS`."""
+    """The values of `CONDITIONS` by name: what all seeds and partitioners of a comparison share."""
     first: str
+    """One partitioner, as the sweep's user wrote it."""
     second: str
+    """The other partitioner."""
     seeds: int
     """Seeds that both have."""
     unpaired: int
     """Seeds that only one of them has. They count nowhere."""
     first_value: Interval
+    """The metric of the first over the seeds that both have."""
     second_value: Interval
+    """The metric of the second over the same seeds."""
     difference: Interval
-    """Of first - second, seed by seed."""
+    """The metric of first - second, seed by seed."""
     first_wins: int
     """Seeds on which the value of the first is less."""
     second_wins: int
     """Seeds on which the value of the second is less."""
     ties: int
+    """Seeds on which both values are equal."""
     first_provenance: Mapping[str, Any]
     """What made the values of the first, on the seeds that both have (`provenance.of_rows`)."""
     second_provenance: Mapping[str, Any]
+    """What made the values of the second, likewise."""
 
     def as_json(self) -> dict[str, Any]:
         """The fields as plain JSON."""
@@ -221,10 +233,12 @@ def _paired(
 
 
 class _Value(NamedTuple):
-    """A value of the metric, and the row of the table that has it."""
+    """A value of the metric, and where it is from."""
 
     number: float
+    """The metric of this row."""
     row: int
+    """Place of the row in the table."""
 
 
 class _Origins:

@@ -44,9 +44,13 @@ class Cell:
     """One simulation of a sweep."""
 
     who: Entrant
+    """The partitioner that is simulated."""
     scenario: Scenario
+    """Workers, sources, windows and the seed of the hash family."""
     origin: Origin
+    """The stream that is routed, with its seed and exponent."""
     tuples: int
+    """Tuples of the stream that are routed."""
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -88,7 +92,9 @@ class Grid:
     partitioners: tuple[str, ...]
     """Partitioners as the user wrote them."""
     workers: tuple[int, ...]
+    """Numbers of workers, each of which is tried."""
     sources: tuple[int, ...]
+    """Numbers of sources, each of which is tried."""
     seeds: tuple[int, ...]
     """Seeds of the stream and of the hash family. With a file, of the hash family only."""
     exponents: tuple[float, ...]
@@ -98,6 +104,7 @@ class Grid:
     origin: Origin
     """The stream. The seed and the exponent of a generated stream are replaced by those of the cell."""
     tuples: int
+    """Tuples of each cell's stream."""
 
     def __post_init__(self) -> None:
         for name in ("partitioners", "workers", "sources", "seeds"):

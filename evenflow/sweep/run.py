@@ -32,6 +32,7 @@ class CellOutcome:
     """A finished cell."""
 
     cell: Cell
+    """What was simulated."""
     row: dict[str, Any]
     """The figures and their provenance (`table.ROWS`)."""
     at: Float64s
@@ -45,8 +46,11 @@ class _Stored:
     """A file's tuples, as every process opens them."""
 
     folder: Path
+    """Where the columns lie."""
     key_count: int
+    """`KeyedStream.key_count` of the file's stream."""
     next_time: int | None
+    """`KeyedStream.next_time` of the file's stream."""
 
 
 def run(

@@ -37,8 +37,12 @@ Points = tuple[list[float], list[float]]
 
 @dataclass(frozen=True)
 class _Finished:
+    """What the files have of a finished cell."""
+
     row: Mapping[str, Any]
+    """The figures and their provenance (`table.ROWS`)."""
     series: Points | None
+    """The whole series of the imbalance. None if the sweep keeps none."""
 
 
 class Store:

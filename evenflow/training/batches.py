@@ -19,10 +19,12 @@ _LOG_NORMAL = 0.25
 
 
 class TrainingBatch(NamedTuple):
-    """The counts of a batch's keys, at least 1 and descending, and the number of data blocks to plan."""
+    """A batch to train on."""
 
     counts: Int64s
+    """(keys,): tuples of each key, at least 1 and descending."""
     data_blocks: int
+    """The number of data blocks to plan."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +32,7 @@ class BatchLaw:
     """What batches to draw: the least and the greatest of each number. ConfigError for a range that is none."""
 
     data_blocks: tuple[int, int] = (2, 32)
+    """How many data blocks a batch is planned for."""
     keys: tuple[int, int] = (40, 4000)
     """Keys that may occur. Some may get no tuple, and are then no keys of the batch."""
     tuples_each: tuple[float, float] = (2, 100)

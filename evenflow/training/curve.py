@@ -28,20 +28,25 @@ class Point:
     stage: int
     """The stage of actions in which it was trained."""
     cost: float
-    """Mean cost of its plans of the held-out batches. This and the next two, and `excess`: `held_out.Score`."""
+    """Mean cost of the policy's plans of the held-out batches (`held_out.Score`)."""
     splits: float
+    """Split keys of such a batch (`held_out.Score`)."""
     better: float
+    """Share of these batches that the policy plans at a lower cost than Prompt (`held_out.Score`)."""
     excess: float | None = None
+    """Mean excess of the variance of task times (`held_out.Score`). None without prices."""
     by_times: bool = False
     """Whether rewards were by task times."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """The points of a training, and its settings as plain JSON."""
+    """How a training went."""
 
     training: Mapping[str, Any]
+    """The settings of the training, as plain JSON."""
     points: list[Point]
+    """A point for each scoring, in the order of the training."""
 
     @property
     def steps(self) -> int:

@@ -26,18 +26,29 @@ class _Many(NamedTuple):
     keys: Int64s
     """(episodes,): keys of each batch."""
     data_blocks: Int64s
+    """(episodes,): data blocks of each batch."""
     tree: Int64s
     """(episodes,): places in the tournament of so many data blocks."""
     counts: Int64s
+    """(episodes, most keys): `Episode.counts`."""
     sizes: Int64s
+    """(episodes, most data blocks): `Episode.sizes`."""
     cardinalities: Int64s
+    """(episodes, most data blocks): `Episode.cardinalities`."""
     facts: Int64s
+    """(episodes, FACTS): `Episode.facts`."""
     chosen: Int64s
+    """(episodes, most data blocks): `Episode.chosen`."""
     pieces: Int64s
+    """(episodes, most data blocks): `Episode.pieces`."""
     scores: Float64s
+    """(episodes, most data blocks): `Episode.scores`."""
     order: Int64s
+    """(episodes, most data blocks): `Passes.order`."""
     trees: Int64s
+    """(episodes, most places): `Passes.tree`."""
     data_block: Int32s
+    """(episodes, most keys): room for the data blocks of the rest (`reward.play`)."""
 
 
 @kernel
@@ -82,7 +93,9 @@ class Stepped:
     observations: Float32s
     """(episodes, FEATURES): observations. Of an episode that has ended it is the first one of the next episode."""
     rewards: Float32s
+    """(episodes,): reward of the action."""
     ended: Bools
+    """(episodes,): whether the action was the last one of its episode."""
 
 
 class Episodes:

@@ -57,6 +57,7 @@ class Training:
     """What to train. All fields but `steps` must be the same when a training goes on."""
 
     law: BatchLaw = field(default_factory=BatchLaw)
+    """What batches to train on."""
     keys_each: int = 8
     """Keys of the head for each data block."""
     width: int = 32
@@ -70,6 +71,7 @@ class Training:
     task_times: Prices | None = None
     """What tasks take. None: all rewards are by the cost model."""
     seed: int = 7
+    """Seed of the batches, the first weights and the actions."""
 
     def facts(self) -> dict[str, Any]:
         """The fields as plain JSON."""

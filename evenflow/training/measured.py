@@ -34,12 +34,16 @@ _HINT = "give costs as `evenflow bench stage-costs` writes them, or lines of a q
 
 
 class _PartTasks(NamedTuple):
-    """Tasks of a part in a micro-batch. many, few: tuples and clusters (combine), partial results and keys (reduce)."""
+    """Tasks of a part in a micro-batch."""
 
     tasks: float
+    """How many tasks there were."""
     many: float
+    """Tuples (combine), or partial results (reduce)."""
     few: float
+    """Clusters (combine), or keys (reduce)."""
     ms: float
+    """Time of all tasks together."""
 
 
 def read_prices(path: Path) -> Prices:

@@ -48,30 +48,39 @@ Frames = Iterable[tuple[int, bytes | pa.Buffer]]
 
 
 class BlobPart(NamedTuple):
-    """One encoded blob, or one part of a blob that was cut. `bucket` is the bucket, or the reduce task, that gets it."""
+    """One encoded blob, or one part of a blob that was cut."""
 
     bucket: int
+    """The reduce bucket, or the reduce task, that gets it."""
     data: bytes
+    """The bytes of this part."""
     part: int
+    """Which of the `parts` this is, from 0."""
     parts: int
+    """Into how many parts the blob was cut, 1 if it was not."""
 
 
 class _Range(NamedTuple):
-    """The combined frames of one routed partition.
-
-    first: offset of the first frame. last: the last frame. sequences: records `wire.SEQUENCE`. tuples: how many
-    tuples the frames had. came: when these tuples came into the input topic. split: what the frames say of split keys.
-    """
+    """The combined frames of one routed partition."""
 
     routed: int
+    """The routed partition, by its number."""
     first: int
+    """Offset of the first frame."""
     last: FrameAt
+    """The last frame, with its place in its session."""
     lanes: RoutedLanes
+    """What the frames say of how far each input partition was read."""
     sequences: Rows
+    """Which frames of which session these are: records `wire.SEQUENCE`."""
     partials: pa.Table
+    """The frames' tuples, combined: a row for each pane and key."""
     tuples: int
+    """How many tuples the frames had."""
     arrivals: Since
+    """When these tuples came into the input topic."""
     split: SplitKeyTables
+    """What the frames say of split keys."""
 
 
 class _Stopwatch:

@@ -13,8 +13,12 @@ from evenflow.numeric.kernels import kernel
 
 
 class _HashedKeys(NamedTuple):
+    """Keys and their hashes: what kernels take as one argument."""
+
     hashes: UInt64s
+    """(keys,): the hash of each key."""
     offsets: Int64s
+    """(keys + 1,): where the bytes of each key begin, and where the last ones end."""
     data: UInt8s
     """The bytes of key k are offsets[k] to offsets[k + 1]."""
 

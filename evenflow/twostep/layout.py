@@ -7,23 +7,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Shape of a query. All of it but `max_bytes` and `input_partitions` is fixed for the life of the query.
-
-    fingerprint: that of the query. topic_id: Kafka's id of the routed topic. input_partitions,
-    routed_partitions, buckets: how many there are. max_bytes: a larger blob is cut into parts. frames_of: for
-    a view, the fingerprint of the query that routed the frames. None for a query that reads its own frames.
-    reduce_tasks: how many reduce tasks merge the clusters of a micro-batch before their buckets do
-    (`reduce_task`). None: the combiner sends each cluster to its bucket.
-    """
+    """Shape of a query. All of it but `max_bytes` and `input_partitions` is fixed for the life of the query."""
 
     fingerprint: str
+    """Fingerprint of the query. A frame or blob with another one is refused."""
     topic_id: str
+    """Kafka's id of the routed topic."""
     input_partitions: int
+    """Partitions of the input topic: marks and lanes are kept for each."""
     routed_partitions: int
+    """Partitions of the routed topic, one for each possible worker."""
     buckets: int
+    """Reduce buckets, among which the keys are divided."""
     max_bytes: int
+    """A larger blob is cut into parts."""
     frames_of: str | None = None
+    """For a view, the fingerprint of the query that routed the frames. None for a query that reads its own
+    frames."""
     reduce_tasks: int | None = None
+    """How many reduce tasks merge the clusters of a micro-batch before their buckets do (`reduce_task`).
+    None: the combiner sends each cluster to its bucket."""
 
     @property
     def in_frames(self) -> str:

@@ -41,11 +41,14 @@ from evenflow.wire.blob import Blob
 
 
 class _SegmentRows(NamedTuple):
-    """Rows of a segment that came, their marks, and the first of them, counted over the rows of all blobs that came."""
+    """Rows of a segment that came."""
 
     segment: Segment
+    """The segment, as its blob describes it."""
     marks: Int64s
+    """Largest mark (ms) that its frames told of each input partition."""
     row: int
+    """The segment's first row, counted over the rows of all blobs that came."""
 
 
 def reduce_task(

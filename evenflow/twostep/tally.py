@@ -25,41 +25,42 @@ KEPT = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Stand:
-    """Where a bucket stands after a micro-batch. Times in ms.
-
-    windows: how many windows with tuples are open. panes: how many panes there are from the first to the last
-    open pane with a tuple. next_end: end of the first open window, None if no window is open. marks: the
-    least mark of each input partition.
-    """
+    """Where a bucket stands after a micro-batch."""
 
     windows: int
+    """How many windows with tuples are open."""
     panes: int
+    """How many panes there are from the first to the last open pane with a tuple."""
     next_end: int | None
+    """End of the first open window, ms. None if no window is open."""
     marks: tuple[int, ...]
+    """The least mark of each input partition, ms."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What tasks of one part did in one micro-batch.
-
-    busy_ms: time of all tasks together. longest_ms: time of the longest task. rows: tuples combined, or
-    partial rows reduced. repeated: partial rows that had been merged before, and changed nothing. keys:
-    registers of a HyperLogLog over the rows' keys, empty if there were no rows. key_replicas: distinct keys of each
-    worker, added up over the workers. arrivals: when the rows came into the input topic. emitted: result rows of
-    emitted windows, by the time when the newest tuple of their window came. routed: by routed partition, how many of its
-    tuples were combined, and the time (ms) that this took.
-    """
+    """What tasks of one part did in one micro-batch."""
 
     tasks: int = 0
+    """How many tasks there were."""
     busy_ms: float = 0.0
+    """Time of all tasks together."""
     longest_ms: float = 0.0
+    """Time of the longest task."""
     rows: int = 0
+    """Tuples combined, or partial rows reduced."""
     repeated: int = 0
+    """Partial rows that had been merged before, and changed nothing."""
     keys: bytes = b""
+    """Registers of a HyperLogLog over the rows' keys, empty if there were no rows."""
     key_replicas: int = 0
+    """Distinct keys of each worker, added up over the workers."""
     arrivals: Since = field(default_factory=dict)
+    """When the rows came into the input topic."""
     emitted: Since = field(default_factory=dict)
+    """Result rows of emitted windows, by the time when the newest tuple of their window came."""
     routed: Mapping[int, tuple[int, float]] = field(default_factory=dict)
+    """By routed partition: how many of its tuples were combined, and the time (ms) that this took."""
 
     def __add__(self, other: Work) -> Work:
         return Work(
@@ -102,35 +103,39 @@ def _union(first: bytes, second: bytes) -> bytes:
 
 
 class FrameAt(NamedTuple):
-    """A frame of a routed partition: its offset there, its session, and its number in the session."""
+    """A frame of a routed partition."""
 
     offset: int
+    """The frame's offset there."""
     session: int
+    """Id of the session in which an instance wrote it."""
     number: int
+    """The frame's number in the session."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """Counts that add up, and the newest stand of each bucket.
-
-    tuples: how many were combined. rows: how many result rows were emitted. unfit: result values that are
-    null because they do not fit their type. closed: by bucket, windows that were emitted (with few keys, a
-    bucket may have no row of a window). emitted: by bucket, the end (ms) of the last emitted window.
-    bucket_stands: by bucket. input_marks: newest mark (ms) of each input partition that combiners read, empty if they
-    read none.
-    frames: the newest frame that combiners read, by routed partition. work: by part and number of the micro-batch, of
-    the newest `KEPT` micro-batches of each part.
-    """
+    """Counts that add up, and the newest stand of each bucket."""
 
     tuples: int = 0
+    """How many tuples were combined."""
     rows: int = 0
+    """How many result rows were emitted."""
     unfit: int = 0
+    """Result values that are null because they do not fit their type."""
     closed: Mapping[int, int] = field(default_factory=dict)
+    """By bucket, windows that were emitted. With few keys, a bucket may have no row of a window."""
     emitted: Mapping[int, int] = field(default_factory=dict)
+    """By bucket, the end of the last emitted window, ms."""
     bucket_stands: Mapping[int, Stand] = field(default_factory=dict)
+    """By bucket, where it stands."""
     input_marks: tuple[int, ...] = ()
+    """Newest mark of each input partition that combiners read, ms. Empty if they read none."""
     frames: Mapping[int, FrameAt] = field(default_factory=dict)
+    """By routed partition, the newest frame that combiners read."""
     work: Mapping[tuple[Part, int], Work] = field(default_factory=dict)
+    """By part and number of the micro-batch, what its tasks did. Of the newest `KEPT` micro-batches of each
+    part."""
 
     def __add__(self, later: Tally) -> Tally:
         buckets = {*self.closed, *later.closed}

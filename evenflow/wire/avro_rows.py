@@ -39,15 +39,14 @@ _LONGEST = 10
 
 @dataclass(frozen=True)
 class AvroForm:
-    """How the rows of a query are written.
-
-    schema: its `readable_schema`. required: names of the columns that are never null (`never_null`). topic: the results
-    topic, which gives the record its name.
-    """
+    """How the rows of a query are written."""
 
     schema: pa.Schema
+    """The rows' `readable_schema`."""
     required: frozenset[str]
+    """Names of the columns that are never null (`never_null`)."""
     topic: str
+    """The results topic, which gives the record its name."""
 
     @cached_property
     def text(self) -> str:

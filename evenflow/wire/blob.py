@@ -55,65 +55,81 @@ MOST_SESSIONS = 4_096
 
 
 class Segment(NamedTuple):
-    """Rows begin..begin+rows of the `total` partials that routed partition `routed` has at offsets first..last.
-
-    marks: number of the segment's line in the blob's table of marks.
-    """
+    """Rows of a blob that are of one range of frames of one routed partition."""
 
     routed: int
+    """The routed partition, by its number."""
     first: int
+    """Offset of the range's first frame."""
     last: int
+    """Offset of the range's last frame."""
     total: int
+    """Partials that the range has for this bucket, in all parts of the blob."""
     begin: int
+    """Number of the segment's first row among these."""
     rows: int
+    """Rows that this blob, or this part of it, holds of them."""
     marks: int
+    """Number of the segment's line in the blob's table of marks."""
 
 
 class Piece(NamedTuple):
-    """Piece `number` of `pieces`, one from each reduce task. Only all of them together can be merged."""
+    """A piece of a bucket's blob. Only all pieces together, one from each reduce task, can be merged."""
 
     number: int
+    """Number of the piece, which is that of its reduce task."""
     pieces: int
+    """How many pieces there are."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BlobHeader:
-    """Header of a blob, or of one part of it.
-
-    fingerprint: that of the query. topic_id: Kafka's id of the routed topic. segments: in the order of their rows.
-    marks: largest mark (ms) that the frames of a segment told of each input partition, NO_MARK for none, shape (lines,
-    input partitions). A segment's marks count once all of its rows are merged. lanes: a record `LANE` for each
-    lane that was read, of the routed partitions whose lanes this bucket watches. came: the oldest `came` (ms) of the
-    blob's frames, for latencies alone. sequences: a record `SEQUENCE` for each segment and each session that wrote
-    frames of it, or whose total its frames tell.
-
-    for_task: whether the blob is for reduce task `bucket` of `buckets`, instead of for a bucket. piece: which piece the
-    blob is, None for a blob that has all rows of its segments. The segments of a piece count no rows.
-    """
+    """Header of a blob, or of one part of it."""
 
     fingerprint: str
+    """Fingerprint of the query. A blob of another query is refused."""
     topic_id: str
+    """Kafka's id of the routed topic."""
     bucket: int
+    """Number of the bucket, or of the reduce task."""
     buckets: int
+    """How many buckets, or reduce tasks, there are."""
     input_partitions: int
+    """Partitions of the input topic, as the combiner knew them."""
     routed_partitions: int
+    """Partitions of the routed topic."""
     segments: tuple[Segment, ...]
+    """In the order of their rows."""
     marks: Int64s
+    """(lines, input partitions): largest mark (ms) that the frames of a segment told, NO_MARK for none. A
+    segment's marks count once all of its rows are merged."""
     lanes: Rows
+    """A record `LANE` for each lane that was read, of the routed partitions whose lanes this bucket
+    watches."""
     came: int | None = None
+    """The oldest `came` (ms) of the blob's frames, for latencies alone."""
     sequences: Rows = field(default_factory=partial(records, 0, SEQUENCE))
+    """A record `SEQUENCE` for each segment and each session that wrote frames of it, or whose total its
+    frames tell."""
     for_task: bool = False
+    """Whether the blob is for reduce task `bucket` of `buckets`, instead of for a bucket."""
     piece: Piece | None = None
+    """Which piece the blob is, None for a blob that has all rows of its segments. The segments of a piece
+    count no rows."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Blob:
-    """A decoded blob, or a decoded part of one. The rows of its segments follow each other in `batch`."""
+    """A decoded blob, or a decoded part of one."""
 
     header: BlobHeader
+    """What the blob says of its rows."""
     batch: pa.RecordBatch
+    """The rows. Those of a segment follow those of the segment before it."""
     part: int
+    """Which of the `parts` this is, from 0."""
     parts: int
+    """Into how many parts the blob was cut, 1 if it was not."""
 
 
 def encode_blob(batch: pa.RecordBatch, header: BlobHeader, *, part: int = 0, parts: int = 1) -> bytes:

@@ -69,23 +69,27 @@ Read = Callable[[StrictObject], Any]
 
 
 class Opened(NamedTuple):
-    """An opened record: its header as `Read` made it, its rows, and that it is part `part` of `parts`.
-
-    sequence: number of the record, 0 where records are not numbered.
-    """
+    """An opened record."""
 
     header: Any
+    """The header as `Read` made it."""
     batch: pa.RecordBatch
+    """The rows of the record."""
     part: int
+    """Which of the `parts` this is, from 0."""
     parts: int
+    """Into how many parts the content was cut, 1 if it was not."""
     sequence: int
+    """Number of the record, 0 where records are not numbered."""
 
 
 class Body(NamedTuple):
-    """A record without its trailer, in pieces, and the CRC-32 of these pieces."""
+    """A record without its trailer."""
 
     pieces: tuple[bytes | pa.Buffer, ...]
+    """The bytes, in pieces that follow each other."""
     checked: int
+    """CRC-32 of these pieces."""
 
     def sealed(self, *, part: int = 0, parts: int = 1, sequence: int = 0) -> bytes:
         """The whole record. part, parts, sequence: as in `Opened`."""

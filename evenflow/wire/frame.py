@@ -36,35 +36,37 @@ TOTAL = np.dtype([(name, np.int64) for name in ("session", "frames")])
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FrameHeader:
-    """What all frames of one block have in common.
+    """What all frames of one block have in common. A frame that tells goes to every worker.
 
-    fingerprint: that of the query. epoch: that of the plan in force. offsets: a record `OFFSETS` for each
-    partition of the block, none if the frame only tells. told: a record `TOLD` for each partition of the
-    instance, none unless the frame tells. A frame that tells goes to every worker. came: timestamp (ms) of
-    the block's oldest record in the input topic, or None if it is unknown. The oldest is chosen among the
-    first record of each partition. `came` serves latencies alone.
-
-    session: the run of a data plane that wrote the frame, a random number above 0. totals: a record `TOTAL` for
-    each session that may have written before, none unless the frame begins a stint. The writing session is among
-    them, and its total counts this frame and its copies for the other workers.
-
-    batch: number of the micro-batch that holds the tuples, among those of the session. None if a partitioner routed
-    them tuple by tuple. split: hashes of the keys that this batch has at several workers (Prompt's reference table,
-    001 section 2.4), ascending. Every other key of the batch is at one worker. None if the table is not known, or too
-    large: then any key may be at several. Both serve the balance of the reducers alone.
+    `came` serves latencies alone, `batch` and `split` serve the balance of the reducers alone.
     """
 
     fingerprint: str
+    """Fingerprint of the query. A frame of another query is refused."""
     epoch: int
+    """Epoch of the plan in force."""
     input_partitions: int
+    """Partitions of the input topic, as the instance knew them."""
     routed_partitions: int
+    """Partitions of the routed topic, to each of which a block may have a frame."""
     session: int
+    """The run of a data plane that wrote the frame, a random number above 0."""
     offsets: Rows = field(default_factory=partial(records, 0, OFFSETS))
+    """A record `OFFSETS` for each partition of the block, none if the frame only tells."""
     told: Rows = field(default_factory=partial(records, 0, TOLD))
+    """A record `TOLD` for each partition of the instance, none unless the frame tells."""
     came: int | None = None
+    """Timestamp (ms) of the oldest among the first records of the block's partitions in the input topic, None
+    if unknown."""
     totals: Rows = field(default_factory=partial(records, 0, TOTAL))
+    """A record `TOTAL` for each session that may have written before, none unless the frame begins a stint.
+    The total of the writing session counts this frame and its copies for the other workers."""
     batch: int | None = None
+    """Number of the micro-batch that holds the tuples, among those of the session. None if a partitioner
+    routed them tuple by tuple."""
     split: UInt64s | None = None
+    """Hashes of the keys that this batch has at several workers (Prompt's reference table, 001 section 2.4),
+    ascending. None if the table is not known, or too large: then any key may be at several."""
 
 
 MOST_SPLIT = 4_096
@@ -113,16 +115,18 @@ def encode_frame(batch: pa.RecordBatch, header: FrameHeader, *, sequence: int) -
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Frame:
-    """A decoded frame: its header, its rows, and that it is part `part` of `parts`.
-
-    sequence: as in `FramePacker.pack`.
-    """
+    """A decoded frame."""
 
     header: FrameHeader
+    """What all frames of the block have in common."""
     batch: pa.RecordBatch
+    """The tuples of the frame, or of this part of it."""
     part: int
+    """Which of the `parts` this is, from 0."""
     parts: int
+    """Into how many parts the frame was cut, 1 if it was not."""
     sequence: int
+    """Number of the record among those of its session and routed partition, from 0 without gaps."""
 
 
 def decode_frame(data: Data, *, fingerprint: str) -> Frame:

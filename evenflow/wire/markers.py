@@ -26,14 +26,14 @@ MOST_TUPLES = 2**62
 
 @dataclass(frozen=True, kw_only=True)
 class EndOfStream:
-    """A marker: `producer` wrote `tuples` tuples to this partition, and `producers` producers were announced.
-
-    `producer` is 1 to 24 of letters, digits, '.', '_' and '-'. Raises ProtocolError for values out of range.
-    """
+    """What a marker says. Raises ProtocolError for values out of range."""
 
     producer: str
+    """Id of the producer that has ended: 1 to 24 of letters, digits, '.', '_' and '-'."""
     tuples: int
+    """How many tuples the producer wrote to this partition."""
     producers: int = 1
+    """How many producers were announced."""
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.producer):

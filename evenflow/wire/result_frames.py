@@ -41,21 +41,24 @@ _INT64 = range(-(2**63), 2**63)
 
 @dataclass(frozen=True, kw_only=True)
 class ResultHeader:
-    """What a record says of itself.
-
-    fingerprint: that of the query. window_start, window_end: in ms. part: number of the record within its
-    window and bucket, from 0. first: place of the record's first row among the window's rows in this bucket,
-    from 0. rows: how many rows the record holds. last: whether no more rows of this window and bucket follow.
-    """
+    """What a record says of itself."""
 
     fingerprint: str
+    """Fingerprint of the query. A record of another query is refused."""
     window_start: int
+    """Begin of the window, ms of event time."""
     window_end: int
+    """End of the window, ms of event time."""
     bucket: int
+    """The reduce bucket that the rows are of, by its number."""
     part: int
+    """Number of the record within its window and bucket, from 0."""
     first: int
+    """Place of the record's first row among the window's rows in this bucket, from 0."""
     rows: int
+    """How many rows the record holds."""
     last: bool
+    """Whether no more rows of this window and bucket follow."""
 
 
 def encode_results(

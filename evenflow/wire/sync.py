@@ -36,18 +36,19 @@ class OtherVersion(IncompatibleStateError):
 
 @dataclass(frozen=True)
 class SyncRecord:
-    """One record of the sync topic.
-
-    identity: of the query and of the partitioner's settings. Only records of one's own identity are used. session: the
-    run of the process that sent it, a random number above 0. source: the instance that sent it. time: event time (ms)
-    that the stream had reached there, None if unknown. payload: what was sent.
-    """
+    """One record of the sync topic."""
 
     identity: str
+    """Identity of the query and of the partitioner's settings. Only records of one's own identity are
+    used."""
     session: int
+    """The run of the process that sent the record, a random number above 0."""
     source: int
+    """The instance that sent the record."""
     time: int | None
+    """Event time (ms) that the stream had reached there, None if unknown."""
     payload: Message | Table
+    """What was sent."""
 
 
 def encode_sync(record: SyncRecord) -> bytes:

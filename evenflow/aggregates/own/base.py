@@ -51,10 +51,12 @@ class OwnAggregate:
 
 @dataclass(frozen=True)
 class Result:
-    """One value of a result column. fits: whether the type and the room hold it. If not, the value is null."""
+    """One value of a result column."""
 
     value: Any
+    """The value as Arrow takes it, null if it does not fit."""
     fits: bool = True
+    """Whether the type and the room hold the value."""
 
 
 @contextmanager

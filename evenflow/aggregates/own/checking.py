@@ -109,11 +109,14 @@ def _loaded(reference: str | type, options: Sequence[Any]) -> tuple[Aggregate, t
 
 @dataclass(frozen=True)
 class _Sample:
-    """Rows of several keys. keys: the key of each. values: None among them. times: event times in ms."""
+    """Rows of several keys."""
 
     keys: list[int]
+    """The key of each row."""
     values: list[Any]
+    """The value of each row, None among them."""
     times: list[int]
+    """The event time of each row, ms."""
 
     def picked(self, places: Sequence[int]) -> _Sample:
         return _Sample(

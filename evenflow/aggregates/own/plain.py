@@ -74,8 +74,11 @@ class Added:
     """Reduction from values to states of at most `room` bytes. A larger one is null. Values that are null are left out."""
 
     own: PlainAggregate
+    """The aggregate that a user wrote."""
     name: str
+    """How messages call the aggregate, where its functions fail."""
     room: int
+    """Bytes that a state may have."""
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The state of each group."""
@@ -104,8 +107,11 @@ class Merged:
     merged with it is null."""
 
     own: PlainAggregate
+    """The aggregate that a user wrote."""
     name: str
+    """How messages call the aggregate, where its functions fail."""
     room: int
+    """Bytes that a state may have."""
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The state of each group, merged in the order of the rows."""

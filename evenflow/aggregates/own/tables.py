@@ -56,7 +56,9 @@ class Combined:
     """Reduction from values to states. A group without a value has a null."""
 
     own: TableAggregate
+    """The aggregate that a user wrote."""
     name: str
+    """How messages call the aggregate, where its functions fail."""
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The state of each group."""
@@ -69,7 +71,9 @@ class MergedRows:
     """Reduction from states to states. A null is no state."""
 
     own: TableAggregate
+    """The aggregate that a user wrote."""
     name: str
+    """How messages call the aggregate, where its functions fail."""
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The state of each group."""

@@ -76,6 +76,7 @@ class CountBins:
     """Reduction from numbers to the counts of their bins, null if these take more than `room` bytes."""
 
     room: int
+    """Bytes that the counts of a group may take."""
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The counts of each group."""

@@ -71,6 +71,7 @@ class Vote:
     """Reduction from texts to clusters by VOTE. Null where the texts take more than `room` bytes."""
 
     room: int
+    """Bytes that the texts of a group may take."""
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The clusters of each group."""
@@ -84,6 +85,7 @@ class Improve:
     """Reduction from clusters to clusters by GREEDY. Null where the texts take more than `room` bytes."""
 
     room: int
+    """Bytes that the texts of a group may take."""
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The clusters of each group."""

@@ -25,7 +25,9 @@ class KeepEarliest:
     """Reduction from structs (time, value) to lists of at most `most` entries."""
 
     most: int
+    """Entries that the list of a group may have."""
     room: int
+    """Bytes that the list of a group may take."""
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The list of each group. Values that are null are left out."""
@@ -41,7 +43,9 @@ class JoinEarliest:
     """Reduction from such lists to lists of at most `most` entries."""
 
     most: int
+    """Entries that the list of a group may have."""
     room: int
+    """Bytes that the list of a group may take."""
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The list of each group."""

@@ -33,7 +33,9 @@ class CountFrequent:
     """Reduction from values to counters."""
 
     capacity: int
+    """Counters that a group may have."""
     room: int
+    """Bytes that the counters of a group may take."""
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The counters of each group."""
@@ -46,7 +48,9 @@ class AddFrequent:
     """Reduction from counters to counters."""
 
     capacity: int
+    """Counters that a group may have."""
     room: int
+    """Bytes that the counters of a group may take."""
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The counters of each group."""

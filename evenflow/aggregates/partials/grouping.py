@@ -20,10 +20,12 @@ from evenflow.numeric.kernels import kernel
 
 @dataclass(frozen=True)
 class Grouping:
-    """`of[row]` is the group of a row, and `first[group]` is the first row of a group. Groups are in order of appearance."""
+    """Which rows belong together. Groups are in order of appearance."""
 
     of: Int32s
+    """(rows,): the group of each row."""
     first: Int64s
+    """(groups,): the first row of each group."""
 
     @property
     def count(self) -> int:
@@ -35,22 +37,29 @@ class _KeyRows(NamedTuple):
     """What tells the groups of rows apart."""
 
     hashes: UInt64s
+    """(rows,): `hash_keys` of each row's key."""
     panes: Int64s
     """Empty if rows are grouped by key alone."""
     offsets: Int64s
+    """(rows + 1,): where the bytes of each row's key begin, and where the last ones end."""
     data: UInt8s
     """The bytes of row r's key are offsets[r] to offsets[r + 1]."""
 
 
 class _Groups(NamedTuple):
+    """The fields of a `Grouping` while they are written: what kernels take as one argument."""
+
     group_ids: Int32s
+    """(rows,): the group of each row."""
     first: Int64s
+    """(rows,): the first row of each group. Only as many entries count as there are groups."""
 
 
 class _GroupTable(NamedTuple):
     """A hash table with open addressing and linear probing. The number of slots is a power of two."""
 
     hash: UInt64s
+    """(slots,): the hash of the group in each slot."""
     group: Int32s
     """Group in each slot. -1: the slot is free."""
 

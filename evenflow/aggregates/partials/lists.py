@@ -17,8 +17,11 @@ class ValueCounts(NamedTuple):
     """The different values of several groups with their counts, by group, then by value, each once."""
 
     group_ids: Int64s
+    """(entries,): the group that each value is of."""
     values: pa.Array
+    """The values, ascending in each group."""
     counts: Int64s
+    """(entries,): how often the group has the value."""
 
 
 def lengths(column: pa.Array) -> Int64s:

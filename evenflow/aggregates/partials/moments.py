@@ -25,8 +25,12 @@ _TYPE = pa.struct([("n", pa.int64()), ("mean", pa.float64()), ("m2", pa.float64(
 
 
 class _Moments(NamedTuple):
+    """The moments of each group, shape (groups,) each: what kernels take as one argument."""
+
     n: Int64s
+    """How many values the group has."""
     mean: Float64s
+    """Mean of the values, 0 without any."""
     m2: Float64s
     """Sum of (value - mean)^2."""
 

@@ -48,6 +48,7 @@ class CountValues:
     """Reduction from values to multisets of at most `room` bytes. A larger one is null."""
 
     room: int
+    """Bytes that the multiset of a group may take."""
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The multiset of each group."""
@@ -62,6 +63,7 @@ class AddUp:
     """
 
     room: int
+    """Bytes that the multiset of a group may take."""
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The multiset of each group."""

@@ -18,7 +18,10 @@ from evenflow.numeric.kernels import kernel
 
 
 class _SortKeys(NamedTuple):
+    """By what rows are compared, shape (rows,) each: what kernels take as one argument."""
+
     majors: Int64s
+    """What decides first."""
     minors: Int64s
     """What decides between equal majors."""
 
@@ -61,7 +64,9 @@ class Extreme:
     """Reduction from texts to the largest (sign 1) or least (-1) text of each group, cut to a little more than `room`."""
 
     sign: int
+    """1: the largest text is kept, -1: the least."""
     room: int
+    """Bytes that a text may take in a result."""
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The text of each group. Null for a group without a text."""
@@ -107,7 +112,9 @@ class InTime:
     """
 
     sign: int
+    """1: the last struct is kept, -1: the first."""
     room: int
+    """Bytes that a text may take in a result."""
 
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The struct of each group. Null for a group without a value that is not null."""

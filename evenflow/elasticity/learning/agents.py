@@ -31,11 +31,14 @@ _MOST = 1e100
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """The work of a part. arrivals: tuples/s. mu: tuples/s that one unit can do. queue: tuples that wait."""
+    """The work of a part."""
 
     arrivals: float
+    """Tuples/s that arrive."""
     mu: float
+    """Tuples/s that one unit can do."""
     queue: float
+    """Tuples that wait."""
 
 
 class Agent:

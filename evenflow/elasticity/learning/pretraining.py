@@ -25,27 +25,32 @@ _MOST_TUPLES = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class Lessons:
-    """How agents are trained. samples: simulated steps. length_s: length of a step. breadth: see the module."""
+    """How agents are trained."""
 
     samples: int
+    """Simulated steps for each agent."""
     model: QueueModel
+    """The queue that is simulated."""
     length_s: float
+    """Length of a simulated step, s."""
     breadth: float = 1.0
+    """Rates are drawn from 1/breadth to `breadth` times the known rate (see the module)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pupil:
-    """An operator whose agent is to be trained.
-
-    load: what is known of it. The arrivals count only for a source. selectivity: tuples out for each tuple in (psi).
-    trained: its agent has been trained before, and only its output is needed.
-    """
+    """An operator whose agent is to be trained."""
 
     agent: Agent
+    """The operator's agent, which learns in place."""
     load: Load
+    """What is known of the operator's work. The arrivals count only for a source."""
     objective: Objective
+    """What is wanted from the operator, for its rewards."""
     selectivity: float
+    """Tuples out for each tuple in (psi)."""
     trained: bool = False
+    """Whether the agent has been trained before, so that only its output is needed."""
 
 
 def pretrain(pupils: Mapping[str, Pupil], edges: Edges, lessons: Lessons, *, seed: int) -> dict[str, float]:

@@ -67,23 +67,31 @@ class ContTuneOptions(Options):
 
 
 class _Measured(NamedTuple):
-    """Capacities (tuples/s) at a number of units, newest last. In a snapshot it is a list."""
+    """What was measured at one number of units. In a snapshot it is a list."""
 
     units: Count
+    """The part's parallelism during the measurements."""
     capacities: list[float]
+    """The part's capacities at that parallelism, tuples/s, newest last."""
 
 
 class _ContTuneMemory(BaseModel):
-    """What ContTune remembers. since: the step at which p or r changed last. big: whether the Big phase was last."""
+    """What ContTune remembers."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     p: Count = 0
+    """Routed partitions at the last observation, 0 before the first."""
     r: Count = 0
+    """Reduce buckets at the last observation, 0 before the first."""
     since: int | None = Field(default=None, ge=0, le=2**62)
+    """The step at which p or r changed last."""
     big: bool = False
+    """Whether the Big phase was last."""
     combine: list[_Measured] = Field(default_factory=list, max_length=_MOST_NUMBERS)
+    """What was measured of the combiner, by number of units."""
     reduce: list[_Measured] = Field(default_factory=list, max_length=_MOST_NUMBERS)
+    """What was measured of the reducer, by number of units."""
 
     def measurements(self, part: Part) -> list[_Measured]:
         return self.combine if part == "combine" else self.reduce

@@ -67,31 +67,35 @@ class DhalionOptions(Options):
 
 
 class _Failed(BaseModel):
-    """A scale-in that brought backpressure. units: those that it began with. rate: tuples/s that arrived then."""
+    """A scale-in that brought backpressure."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     units: Count
+    """The part's units before the scale-in."""
     rate: float | None
+    """Tuples/s that arrived at the part then."""
 
 
 class _DhalionMemory(BaseModel):
-    """What Dhalion remembers.
-
-    p, r: in force at the last observation, 0 before the first. since: the step at which p or r changed last. shrunk: the
-    part of the last scale-in, if its effect is not known yet. before: the units of that part before the scale-in. combine,
-    reduce: the blacklist.
-    """
+    """What Dhalion remembers."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     p: Count = 0
+    """Routed partitions at the last observation, 0 before the first."""
     r: Count = 0
+    """Reduce buckets at the last observation, 0 before the first."""
     since: int | None = Field(default=None, ge=0, le=2**62)
+    """The step at which p or r changed last."""
     shrunk: Part | None = None
+    """The part of the last scale-in, if its effect is not known yet."""
     before: Count = 0
+    """The units of that part before the scale-in."""
     combine: _Failed | None = None
+    """The combiner's scale-in that is on the blacklist."""
     reduce: _Failed | None = None
+    """The reducer's scale-in that is on the blacklist."""
 
     def failed(self, part: Part) -> _Failed | None:
         return self.combine if part == "combine" else self.reduce

@@ -89,24 +89,31 @@ class Ds2Options(Options):
 
 
 class _Rates(BaseModel):
-    """Rates of one part, in tuples/s. unit: its capacity over its parallelism, None if it was not busy."""
+    """Rates of one part, in tuples/s."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     arrivals: float = Field(ge=0)
+    """What arrived at the part."""
     unit: float | None = Field(ge=0)
+    """The part's capacity over its parallelism, None if the part was not busy."""
 
 
 class _Ds2Memory(BaseModel):
-    """What DS2 remembers. step: of the newest rates. combine, reduce: rates of the last `window_s`, newest last."""
+    """What DS2 remembers."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     step: Count = 0
+    """The step of the newest rates."""
     combine: list[_Rates] = Field(default_factory=list, max_length=_MOST_KEPT)
+    """Rates of the combiner in the last `window_s`, newest last."""
     reduce: list[_Rates] = Field(default_factory=list, max_length=_MOST_KEPT)
+    """Rates of the reducer in the last `window_s`, newest last."""
     p: Recommended = Field(default_factory=Recommended)
+    """What was recommended for p, so that a short lull scales nothing in."""
     r: Recommended = Field(default_factory=Recommended)
+    """What was recommended for r."""
 
     def rates(self, part: Part) -> list[_Rates]:
         return self.combine if part == "combine" else self.reduce

@@ -99,31 +99,35 @@ class PromptPlusOptions(Options):
 
 
 class _Batch(BaseModel):
-    """One micro-batch. load: its W, None if nothing was decided on it."""
+    """One micro-batch."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     load: float | None
+    """W of the micro-batch, None if nothing was decided on it."""
     rate: float | None
+    """Tuples/s of the micro-batch."""
     keys: float | None
+    """Distinct keys of the micro-batch."""
 
 
 class _PromptPlusMemory(BaseModel):
-    """What Prompt+ remembers.
-
-    last: what was in force at the newest observation. batches: consecutive micro-batches, newest last, at most 2d. over,
-    under: how many consecutive micro-batches were in zone 3 and in zone 1. direction: of the last action (1 out, -1 in,
-    0 none). grace: micro-batches for which an action in the opposite direction is still not allowed.
-    """
+    """What Prompt+ remembers."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     last: InForce | None = None
+    """What was in force at the newest observation."""
     batches: list[_Batch] = Field(default_factory=list, max_length=200)
+    """Consecutive micro-batches, newest last, at most 2d."""
     over: Count = 0
+    """How many consecutive micro-batches were in zone 3."""
     under: Count = 0
+    """How many consecutive micro-batches were in zone 1."""
     direction: int = Field(default=0, ge=-1, le=1)
+    """The direction of the last action: 1 out, -1 in, 0 none."""
     grace: Count = 0
+    """Micro-batches for which an action in the opposite direction is still not allowed."""
 
     # In a snapshot, a policy that has seen nothing has an empty list for `last`.
     @field_serializer("last")

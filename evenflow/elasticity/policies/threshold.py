@@ -62,13 +62,16 @@ class ThresholdOptions(Options):
 
 
 class _ThresholdMemory(BaseModel):
-    """What the policy remembers. in_force: of each observation in the last `up_period_s`."""
+    """What the policy remembers."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     p: Recommended = Field(default_factory=Recommended)
+    """What was recommended for p, so that a short lull scales nothing in."""
     r: Recommended = Field(default_factory=Recommended)
+    """What was recommended for r."""
     in_force: list[InForce] = Field(default_factory=list, max_length=_MOST_KEPT)
+    """The numbers in force at each observation in the last `up_period_s`."""
 
 
 class Threshold(Policy):

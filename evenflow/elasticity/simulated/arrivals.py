@@ -26,6 +26,7 @@ class Poisson:
     """The same rate in every step."""
 
     mean: float = 100.0
+    """Tuples/s of every step."""
 
     def __post_init__(self) -> None:
         _positive("mean", self.mean)
@@ -39,11 +40,13 @@ class Poisson:
 class Pareto:
     """Each step has its own rate, drawn from a Pareto law.
 
-    The rate is at least `least` and, for alpha above 1, on average `least * alpha / (alpha - 1)`.
+    For alpha above 1 the rate is on average `least * alpha / (alpha - 1)`.
     """
 
     alpha: float = 2.0
+    """Exponent of the tail: the smaller, the more often the rate is very high."""
     least: float = 50.0
+    """Least rate, tuples/s."""
 
     def __post_init__(self) -> None:
         _positive("alpha", self.alpha)

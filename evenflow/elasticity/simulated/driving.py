@@ -13,17 +13,18 @@ from evenflow.numeric.arrays import Float64s, Int64s
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """What happened in each step. Arrays of shape (steps,).
-
-    p, r: in force in the step. latencies_ms: 95th percentile of the latency, NaN in a step without tuples. waiting: tuples
-    that wait before all parts when the step ends.
-    """
+    """What happened in each step. Arrays of shape (steps,)."""
 
     rewards: Float64s
+    """Reward that the environment gave."""
     p: Int64s
+    """Routed partitions in force in the step."""
     r: Int64s
+    """Reduce buckets in force in the step."""
     latencies_ms: Float64s
+    """95th percentile of the latency, NaN in a step without tuples."""
     waiting: Float64s
+    """Tuples that wait before all parts when the step ends."""
 
 
 def drive(policy: Policy, environment: ElasticStage | ElasticChain, *, steps: int, seed: int) -> Trajectory:

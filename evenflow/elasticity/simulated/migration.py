@@ -26,10 +26,12 @@ NETWORK = 125e6
 
 @dataclass(frozen=True, kw_only=True)
 class Migration:
-    """What moving state costs. fixed_s: seconds whatever its size. rate: bytes/s. ConfigError for a value out of range."""
+    """What moving state costs. ConfigError for a value out of range."""
 
     fixed_s: float = 0.0
+    """Seconds that a move takes whatever its size."""
     rate: float = NETWORK
+    """Bytes/s that travel."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.fixed_s < math.inf or not 0 < self.rate < math.inf:

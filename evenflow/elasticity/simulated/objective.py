@@ -32,33 +32,35 @@ LEAST_SERVICE = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The outcome of one step of one operator.
-
-    arrivals, service: tuples/s. waiting: tuples that waited when the step began. queue: tuples that waited when it
-    ended. units: how many were used.
-    """
+    """The outcome of one step of one operator."""
 
     arrivals: float
+    """Tuples/s that arrived."""
     service: float
+    """Tuples/s that the units in use could serve."""
     waiting: float
+    """Tuples that waited when the step began."""
     queue: float
+    """Tuples that waited when the step ended."""
     units: int
+    """How many units were used."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Objective:
-    """What is wanted from one operator.
-
-    latency_s: its latency budget in seconds. most_units: the units that cost the full -1. most_queue: tuples
-    that may wait. None means as many as arrive within the latency budget (Little's law). `backlog` does not use it.
-    """
+    """What is wanted from one operator."""
 
     latency_s: float
+    """The operator's latency budget, s."""
     most_units: int
+    """The units that cost the full -1."""
     most_queue: float | None = None
+    """Tuples that may wait. None means as many as arrive within the latency budget (Little's law). `backlog`
+    does not use it."""
     weights: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3)
     """Weights of latency, queue and units in the reward."""
     form: Form = "paper"
+    """Which of the module's three rewards is paid."""
     step_s: float = 0.0
     """Seconds from one decision to the next. Only the context of `backlog` uses it (`agents`)."""
 

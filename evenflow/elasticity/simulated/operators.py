@@ -15,19 +15,19 @@ Edges = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Operator:
-    """One operator as a queue.
-
-    mu: tuples/s of one unit. rho: share of its work that is parallel. selectivity: tuples out for each tuple in
-    (psi). model: the laws of the gaps between tuples and of the service times. overhead: share of each step that it
-    spends on no tuple, whatever its units, as the fixed cost of a micro-batch. Its W counts this share. Its capacity does
-    not, because it is measured while the part works on tuples. ConfigError unless 0 <= overhead < 1.
-    """
+    """One operator as a queue. ConfigError unless 0 <= overhead < 1."""
 
     mu: float = 10.0
+    """Tuples/s of one unit."""
     rho: float = 0.9
+    """Share of the operator's work that is parallel."""
     selectivity: float = 1.0
+    """Tuples out for each tuple in (psi)."""
     model: QueueModel = field(default_factory=QueueModel)
+    """The laws of the gaps between tuples and of the service times."""
     overhead: float = 0.0
+    """Share of each step that is spent on no tuple, whatever the units: the fixed cost of a micro-batch. W
+    counts it, the capacity does not, because that is measured while the part works on tuples."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.overhead < 1:
@@ -50,7 +50,9 @@ class OperatorGraph:
     """
 
     operators: Mapping[str, Operator]
+    """The operators by name."""
     edges: Edges = ()
+    """Which operator's output goes to which: pairs (from, to) of names."""
 
     def __post_init__(self) -> None:
         if not self.operators:

@@ -56,17 +56,17 @@ def lindley(gaps: Float64s, services: Float64s, *, first: float = 0.0) -> Float6
 
 @dataclass(frozen=True)
 class Served:
-    """The outcome of one step of a queue.
-
-    arrivals, departures: tuples that came and tuples that were done in the step. queue: tuples left at its end.
-    latency_s: 95th percentile of the time from a tuple's arrival until it is done, over the tuples that came in the
-    step, even if they are done after it. None if no tuple came.
-    """
+    """The outcome of one step of a queue."""
 
     arrivals: int
+    """Tuples that came in the step."""
     departures: int
+    """Tuples that were done in the step."""
     queue: int
+    """Tuples left when the step ended."""
     latency_s: float | None
+    """95th percentile of the time from a tuple's arrival until it is done, over the tuples that came in the
+    step, even if they are done after it. None if no tuple came."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,9 @@ class QueueModel:
     """
 
     arrival_cv: float = 1.0
+    """Coefficient of variation of the gaps between arrivals."""
     service_cv: float = 1.0
+    """Coefficient of variation of the service times."""
 
     def step(
         self,

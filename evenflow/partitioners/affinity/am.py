@@ -57,7 +57,9 @@ class Affine(NamedTuple):
     """The holders of each key and the loads: what kernels take as one argument."""
 
     pool: HolderPool
+    """The holders of each key."""
     window: WindowLoads
+    """The loads of the workers in the window."""
     burden: Int64s
     """By what a new key chooses its worker: the distinct keys C (am) or the load L (cam) of each worker."""
 

@@ -59,8 +59,11 @@ class Hybrid(NamedTuple):
     """The two burdens of a worker, and the weight of the first: what kernels take as one argument."""
 
     loads: Spread
+    """Tuples of each worker."""
     keys: Spread
+    """Distinct keys of each worker."""
     p: float
+    """Weight of the tuples. The keys have the weight 1 - p."""
 
 
 @kernel

@@ -84,9 +84,13 @@ class ChoiceRule(NamedTuple):
     """The settings of d-choices, for kernels."""
 
     head: HeadRule
+    """The settings of the summary of frequent keys."""
     distinct: bool
+    """Whether a frequent key's d workers are all different."""
     eps: float
+    """Imbalance that is tolerated, a share of the stream."""
     growth: float
+    """d is computed again when the stream has grown by this share."""
 
 
 @kernel

@@ -51,12 +51,15 @@ class Head(NamedTuple):
     """All that a scheme with a head knows: what kernels take as one argument."""
 
     summary: SpaceSavingSummary
+    """SpaceSaving counts of the frequent keys."""
     ages: Rows
     """One of AGES."""
     tuples: Int64s
     """(1,): tuples that the summary has counted, halved whenever it is. By them `warm_up` ends."""
     window: WindowLoads
+    """The loads of the workers."""
     among: Candidates
+    """The two candidates of each key that is not head."""
 
 
 class HeadRule(NamedTuple):
@@ -65,7 +68,9 @@ class HeadRule(NamedTuple):
     windowed: bool
     """Loads are those of the window, not of all tuples so far."""
     theta: float
+    """Share of the stream from which a key is head."""
     warm_up: int
+    """Tuples that the summary counts before any key can be head."""
 
 
 @inlined
@@ -155,16 +160,16 @@ _VARIABLE: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class KeyCount:
-    """What the summary says of a key once its next tuple has been counted.
-
-    halvings: how often the summary forgets half before that tuple. count: upper bound of what the key's tuples cost.
-    total: N. tuples: how many there are.
-    """
+    """What the summary says of a key once its next tuple has been counted."""
 
     halvings: int
+    """How often the summary forgets half before that tuple."""
     count: int
+    """Upper bound of what the key's tuples cost."""
     total: int
+    """N: what all counted tuples cost."""
     tuples: int
+    """How many tuples are counted."""
 
 
 class HeadPartitioner(Partitioner):

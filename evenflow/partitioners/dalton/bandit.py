@@ -24,14 +24,20 @@ _UNCAPPED = 1 << 40  # more holders than any key can have
 
 
 class BanditPolicy(NamedTuple):
-    """The options of the bandit, for kernels. `BanditOptions` describes each."""
+    """The options of the bandit, for kernels."""
 
     gamma: float
+    """Step of learning: weight of the newest reward."""
     eps: float
+    """Share of a hot key's tuples that explore."""
     p1: float
+    """Weight of the worker's load in the reward."""
     p2: float
+    """Weight of the key's holders in the reward."""
     cap_max: int
+    """Holders that a key may have at most, where exploring is capped."""
     cap_growth: float
+    """Share of hot keys at the cap from which the cap grows by one."""
 
 
 @kernel

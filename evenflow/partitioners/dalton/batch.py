@@ -49,6 +49,7 @@ class BatchRule(NamedTuple):
     by_batch: bool
     """Loads are those of the batch, not of the window."""
     policy: BanditPolicy
+    """The options of the bandit."""
 
 
 @kernel

@@ -103,16 +103,21 @@ class Learned(NamedTuple):
     """All that an instance of Dalton knows: what kernels take as one argument."""
 
     window: WindowLoads
+    """The loads of the workers in the sliding window."""
     others: Int64s
     """(n,): tuples that other instances sent to each worker. Zeros where they are not told."""
     stats: Rows
     """One of STATS."""
     counts: Counts
+    """Exact counts of the keys of the statistics window. Used with `DaltonRule.exact`."""
     sketch: CountMinTable
+    """Estimated counts of the keys of the statistics window, where they are not exact."""
     distinct: Registers
     """The keys of a statistics window that the sketch counts. Used with `DaltonRule.noting`."""
     table: QTable
+    """What has been learned of each split key."""
     rng: UInt64s
+    """State of the random numbers that exploring draws."""
 
 
 class DaltonRule(NamedTuple):
@@ -131,6 +136,7 @@ class DaltonRule(NamedTuple):
     most: int
     """Keys that may be hot at once."""
     policy: BanditPolicy
+    """The options of the bandit."""
 
 
 def within_reach(times: Any) -> Any:

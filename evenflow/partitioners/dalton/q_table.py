@@ -42,6 +42,7 @@ class QTable(NamedTuple):
     """The Q-table: what kernels take as one argument. The rows in use are the first rows."""
 
     key: UInt64s
+    """(capacity,): the split key of each row."""
     slots: Int32s
     """Row of each slot of the hash table, or -1."""
     row: Rows
@@ -64,6 +65,7 @@ class Home(NamedTuple):
     """The home of a key that gets a row, and when the key was last there."""
 
     worker: Whole
+    """The worker that the key's tuples went to before it had a row."""
     slide: Whole
     """Slide of its last tuple there."""
     oldest: Whole
@@ -74,9 +76,11 @@ class Told(NamedTuple):
     """The hot keys of a common table: what kernels take as one argument."""
 
     keys: UInt64s
+    """(keys,): ids of the hot keys."""
     values: Float64s
-    """(keys, n)"""
+    """(keys, n): what the common table expects of each worker."""
     homes: Int32s
+    """(keys,): the home of each key."""
     home_slides: Int64s
     """Slide of the last tuple of each key at its home, or NEVER."""
 

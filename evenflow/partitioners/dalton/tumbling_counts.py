@@ -34,11 +34,14 @@ class Counts(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """The keys of a window, ascending, with their counts and last slides. Shape (keys,) each."""
+    """The keys of a window."""
 
     keys: UInt64s
+    """(keys,): ascending."""
     counts: Int64s
+    """(keys,): tuples of each key in the window."""
     last: Int64s
+    """(keys,): the slide in which each key was noted last."""
 
 
 @kernel

@@ -85,17 +85,24 @@ class Cache(NamedTuple):
     """The probe at which a key's search may begin. It never changes a result."""
 
     key: UInt64s
+    """(slots,): the key whose search is remembered in each slot."""
     step: Int64s
+    """(slots,): at which look at the workers the search was made. After the next look it does not count."""
     probe: Int64s
+    """(slots,): number of the probe at which the search ended."""
 
 
 class VirtualRule(NamedTuple):
     """The settings of cg, for kernels."""
 
     seed: np.uint64
+    """Seed of the probes' hash functions."""
     windowed: bool
+    """Whether loads are those of the window, not of all tuples so far."""
     eps: float
+    """Load above the average that is tolerated, as a share of the average."""
     check: int
+    """Tuples between two looks at the workers."""
 
 
 @inlined

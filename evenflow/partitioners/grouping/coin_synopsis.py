@@ -36,6 +36,7 @@ class CoinSynopsis(NamedTuple):
     """The synopsis: what kernels take as one argument. A place is a number set * 8 + way."""
 
     key: UInt64s
+    """(places,): the key that is, or was last, in each place."""
     bits: UInt32s
     """The bitmap of each place. 0: the place is free, whatever its key."""
     hot: npt.NDArray[np.uint8]

@@ -68,9 +68,13 @@ class Greedy(NamedTuple):
     """All that dagreedy knows: what kernels take as one argument."""
 
     window: WindowLoads
+    """The loads of the workers in the window."""
     tree: Int64s
+    """The tournament of these loads."""
     pool: HolderPool
+    """The holders of each key, X(k)."""
     counts: HotTable
+    """What the tuples of each key cost in the slide, and which keys are hot."""
     stop: Int64s
     """(1,): what has to grow when the kernel stops: `_FULL_HOLDERS` or `_FULL_COUNTS`."""
 
@@ -81,7 +85,9 @@ class GreedyRule(NamedTuple):
     salt: np.uint64
     """The salt of F_1."""
     alpha: float
+    """Weight of staying with a holder. The load has the weight 1 - alpha."""
     theta: float
+    """Share of a slide's tuples above which a key is hot."""
 
 
 @kernel

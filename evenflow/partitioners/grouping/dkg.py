@@ -52,7 +52,9 @@ class Neighbours(NamedTuple):
     """How many neighbouring workers each key of a summary has: what kernels take as one argument."""
 
     summary: SpaceSavingSummary
+    """SpaceSaving counts of the frequent keys."""
     window: WindowLoads
+    """The loads of the workers."""
     owner: UInt64s
     """(counters,): the key that `width` and `changed` belong to. Another key may have taken over the counter since."""
     width: Int32s
@@ -69,9 +71,13 @@ class NeighbourRule(NamedTuple):
     salt: np.uint64
     """The salt of F_1."""
     windowed: bool
+    """Whether loads are those of the window, not of all tuples so far."""
     frequent: float
+    """Share of the monitored keys that may change their workers."""
     check_ms: int
+    """A key's width changes at most once in this event time, ms."""
     warm_up_ms: int
+    """Event time from the first tuple on in which no key's width changes, ms."""
 
 
 @inlined

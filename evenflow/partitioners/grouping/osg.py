@@ -131,6 +131,7 @@ class OsgState(NamedTuple):
     """Everything that the rule knows: what kernels take as one argument."""
 
     sketches: Sketches
+    """What the workers have measured, and what the scheduler has of it."""
     expected: Float64s
     """(n,): the scheduler's sum of each worker."""
     workers: Rows
@@ -145,7 +146,9 @@ class OsgRule(NamedTuple):
     """The settings of osg, for kernels."""
 
     check: int
+    """Tuples of a worker between two looks at its sketch."""
     mu: float
+    """A sketch is stable if its means change by at most this share."""
 
 
 @kernel

@@ -62,11 +62,16 @@ def _flips(coins: np.uint64, most: int) -> int:
 
 
 class _Rule(NamedTuple):
+    """The settings of pstream, for kernels."""
+
     among: Candidates
+    """The one candidate of each rare key."""
     r: int
+    """One tuple in 2^r is looked at."""
     l: int  # noqa: E741 - the paper's name
+    """Bits of a key's popularity."""
     stay: float
-    """log(1 - p)."""
+    """log(1 - p), where p is the probability that a key's popularity declines at a look."""
 
 
 @kernel

@@ -41,7 +41,7 @@ class Placing(NamedTuple):
     place: Int32s
     """(keys,): the worker of each key, or -1."""
     loads: Int64s
-    """(n,)."""
+    """(n,): load of each worker so far."""
     times: UInt8s
     """(keys,): how often the key was readjusted."""
     meta: Rows

@@ -56,6 +56,7 @@ class Mapping(NamedTuple):
     """What is learned of keys, and where they are placed: what kernels take as one argument."""
 
     summary: SpaceSavingSummary
+    """SpaceSaving counts of the frequent keys while the partitioner learns."""
     placed: Int32s
     """(counters,): the worker of each entry of the summary that is a heavy hitter, or -1."""
     weights: Int64s

@@ -61,8 +61,11 @@ class Function(NamedTuple):
     """The partitioning function, and what counts tuples for the next one: what kernels take as one argument."""
 
     table: RoutingTable
+    """The frequent keys and their workers."""
     ring: Ring
+    """Where all other keys go."""
     summary: SpaceSavingSummary
+    """SpaceSaving counts from which the next function is made."""
     clock: Rows
     """One of CLOCK."""
 

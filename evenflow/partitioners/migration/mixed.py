@@ -66,6 +66,7 @@ class Routing(NamedTuple):
     """What a tuple needs: what kernels take as one argument."""
 
     table: RoutingTable
+    """The keys that have a worker of their own."""
     summary: SpaceSavingSummary
     """Of the tuples of the slide."""
     loads: Int64s

@@ -24,12 +24,13 @@ class Ring(NamedTuple):
     """The ring: what kernels take as one argument."""
 
     points: UInt64s
-    """Ascending."""
+    """Hashes at which the workers' points lie, ascending."""
     workers: Int32s
     """The worker of each point."""
     begins: UInt32s
     """For the leading bits of a hash: the first point that is not below all hashes with these bits."""
     salt: np.uint64
+    """Salt of the hash function of keys."""
     shift: np.uint64
     """By how many bits a hash is shifted to its leading bits."""
 

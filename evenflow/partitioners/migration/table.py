@@ -24,6 +24,7 @@ class RoutingTable(NamedTuple):
     """The routing table: what kernels take as one argument."""
 
     keys: UInt64s
+    """The key in each slot of the hash table."""
     workers: Int32s
     """The worker of the key in this slot, or NOWHERE if the slot is empty."""
 

@@ -40,23 +40,36 @@ _TRAIN = "train one with `evenflow train partly`"
 
 
 class NetworkLayers(NamedTuple):
-    """Weights have the shape (inputs, outputs), and biases (outputs,)."""
+    """Weights and biases of the three layers. The width of a layer is its number of units.
+
+    The last layer has a unit for each action.
+    """
 
     first: npt.NDArray[np.float32]
+    """(features, width of the first layer): weights."""
     first_bias: Float32s
+    """(width of the first layer,)."""
     second: npt.NDArray[np.float32]
+    """(width of the first layer, width of the second layer): weights."""
     second_bias: Float32s
+    """(width of the second layer,)."""
     last: npt.NDArray[np.float32]
+    """(width of the second layer, actions): weights."""
     last_bias: Float32s
+    """(actions,)."""
 
 
 class Workspace(NamedTuple):
     """Where the kernel works: an observation, and the output of each layer."""
 
     observation: Float32s
+    """(features,): what the network is asked about."""
     first: Float32s
+    """(width of the first layer,): output of the first layer."""
     second: Float32s
+    """(width of the second layer,): output of the second layer."""
     last: Float32s
+    """(actions,): output of the last layer, the value of each action."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -64,6 +77,7 @@ class TrainedPolicy:
     """A trained network, and the batches that it is for."""
 
     layers: NetworkLayers
+    """The network's weights and biases."""
     keys_each: int
     """The policy decides about so many keys for each data block, the most frequent ones of the batch."""
     data_blocks: int | None

@@ -40,9 +40,13 @@ class _Written(NamedTuple):
     """The fields of a KeyPlacement while they are written."""
 
     data_block: Int32s
+    """(keys,): the data block of a whole key, -1 - s for the split key s."""
     begin: Int64s
+    """(split keys + 1,): where the fragments of each split key begin."""
     fragment_data_block: Int32s
+    """(fragments,): the data block of each fragment."""
     fragment_size: Int64s
+    """(fragments,): tuples of each fragment."""
 
 
 @kernel

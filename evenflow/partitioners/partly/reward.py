@@ -53,8 +53,9 @@ class Rewards(NamedTuple):
     by_times: bool = False
     """Whether the final reward is the variance of task times. The cost model if not."""
     prices: Prices = UNPRICED
+    """What tasks cost in time. Counts with `by_times` only."""
     scale: Scale = UNSCALED
-    """Both count with `by_times` only."""
+    """Turns the excess of the variances into a cost. Counts with `by_times` only."""
 
 
 @kernel

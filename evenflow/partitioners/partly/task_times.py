@@ -42,12 +42,14 @@ class Prices(NamedTuple):
 
 
 class Variances(NamedTuple):
-    """Of the tasks of a planned batch, as shares of the square of a mean map task."""
+    """How far the times of a batch's tasks are apart, as shares of the square of a mean map task."""
 
     map: float
+    """Variance of the map tasks."""
     reduce: float
+    """Variance of the reduce tasks."""
     floor: float
-    """Of the reduce tasks if no key were split."""
+    """Variance of the reduce tasks if no key were split."""
 
     @property
     def excess(self) -> float:
@@ -61,7 +63,9 @@ class Scale(NamedTuple):
     most: float
     """The excess that stands for `most_cost`. No excess stands for `least_cost`."""
     least_cost: float
+    """The cost of a batch without an excess."""
     most_cost: float
+    """The cost of a batch with the excess `most`."""
 
     def cost(self, excess: float) -> float:
         """The cost that stands for this excess. Beyond `most` it goes on rising."""
@@ -69,11 +73,14 @@ class Scale(NamedTuple):
 
 
 class Fragments(NamedTuple):
-    """Of a plan: keys, their fragments, and the sum of the squares of the fragments of each key."""
+    """How a plan splits its keys."""
 
     keys: Whole
+    """Different keys of the batch, whole or split."""
     fragments: Whole
+    """Fragments of all keys together. A key that is not split has one."""
     squares: Whole
+    """Sum of the squares of each key's number of fragments."""
 
 
 UNPRICED = Prices(0.0, 0.0, 0.0, 0.0, 0.0)

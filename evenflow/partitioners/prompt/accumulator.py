@@ -99,14 +99,18 @@ class _QuasiOrder(NamedTuple):
     """What order="quasi" keeps besides the counts."""
 
     tree: CountTree
+    """The keys by their counts."""
     pace: _Pace
+    """When each key's place in the tree is renewed."""
 
 
 class _HTable(NamedTuple):
     """Every key of the batch with its exact count. An entry is a row number, by first arrival."""
 
     key: UInt64s
+    """(entries,): the key of each entry."""
     freq: Int64s
+    """(entries,): tuples of the key so far."""
     table: Int32s
     """Entry of each place of the hash table, or -1."""
     meta: Rows

@@ -119,7 +119,9 @@ class _DataBlocks(NamedTuple):
     """How full the data blocks are. Only one of `room` and `tree` is kept. The other is empty."""
 
     loads: Int64s
+    """(data blocks,): tuples in each data block."""
     capacity: int
+    """Tuples that a data block has room for."""
     room: Int64s
     """For "tightest": room * data_blocks + data_block for every data block, ascending. Ties fall to the lowest."""
     tree: Int64s
@@ -127,8 +129,12 @@ class _DataBlocks(NamedTuple):
 
 
 class _BatchKeys(NamedTuple):
+    """The keys of a batch, and which of them are large."""
+
     counts: Int64s
+    """(keys,): tuples of each key, descending."""
     cut: int
+    """The cut-off: keys with more tuples than this are large."""
     data_block: Int32s
     """The data block of each key. For a split key -1 - s."""
     large: Int64s
@@ -136,10 +142,14 @@ class _BatchKeys(NamedTuple):
 
 
 class _Fragments(NamedTuple):
+    """The fragments of the split keys."""
+
     begin: Int64s
     """(split keys + 1,): where the fragments of each split key begin, and where the last ones end."""
     data_block: Int32s
+    """(fragments,): the data block of each fragment."""
     size: Int64s
+    """(fragments,): tuples of each fragment."""
 
 
 @kernel

@@ -38,7 +38,9 @@ class MapOutput(NamedTuple):
     """The output of the map tasks: one row per (data block, key), ascending by data block and then by key."""
 
     data_block: Int32s
+    """The data block of each cluster: the map task that puts it out."""
     keys: UInt64s
+    """The key of each cluster."""
     sizes: Int64s
     """Tuples of each cluster."""
     split: Bools

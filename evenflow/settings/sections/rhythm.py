@@ -51,11 +51,14 @@ class RhythmSettings(Protocol):
 
 
 class Rhythm(NamedTuple):
-    """Most tuples of a block, how long (ms) it waits to fill, and how long (ms) a transaction is."""
+    """How large blocks are, and how long blocks and transactions last."""
 
     block_tuples: int
+    """Most tuples of a block."""
     linger: int
+    """How long a block waits to fill, ms."""
     commit_interval: int
+    """How long a transaction is, ms."""
 
 
 def rhythm(

@@ -31,15 +31,16 @@ from evenflow.wire.blob import Blob, Segment
 
 
 class _SegmentArrival(NamedTuple):
-    """A segment that came, its blob, and its first row, counted over the rows of all blobs that came.
-
-    sequences: what it says of each session, records `wire.SEQUENCE` as tuples.
-    """
+    """A segment that came."""
 
     segment: Segment
+    """The segment, as its blob describes it."""
     blob: Blob
+    """The blob that brought it."""
     row: int
+    """The segment's first row, counted over the rows of all blobs that came."""
     sequences: Sequence[tuple[int, ...]]
+    """What the blob says of each session: records `wire.SEQUENCE` as tuples."""
 
 
 def begun(plan: AggregatePlan, layout: Layout, state: BucketState, blob: Blob) -> Bucket:

@@ -192,20 +192,20 @@ def _reduced(
 
 @dataclass
 class _Emitted:
-    """What one micro-batch has emitted so far.
-
-    windows, rows: how many. A row that comes out again is a row, but its window is none. unfit: values that are null
-    because they do not fit their type. end: end (ms) of the last window. arrivals: of each window (last pane, time
-    (ms) when its newest tuple came or None, rows). tuples: of each window with tuples (last pane, how many), with
-    `emit = "top"` only.
-    """
+    """What one micro-batch has emitted so far."""
 
     windows: int = 0
+    """How many windows. A window that comes out again does not count."""
     rows: int = 0
+    """How many rows, those that came out again included."""
     unfit: int = 0
+    """Values that are null because they do not fit their type."""
     end: int | None = None
+    """End of the last window, ms."""
     arrivals: list[tuple[int, int | None, int]] = field(default_factory=list)
+    """Of each window: last pane, time (ms) when its newest tuple came or None, rows."""
     tuples: list[tuple[int, int]] = field(default_factory=list)
+    """Of each window with tuples: last pane, how many. With `emit = "top"` only."""
 
     def window(self, plan: AggregatePlan, out: _Out, slices: Slices) -> Iterator[pa.Table]:
         """The results of these slices of a window, which are counted. A window without rows does not count."""
@@ -223,15 +223,16 @@ class _Emitted:
 
 
 class _Out(NamedTuple):
-    """A window of which rows come out: its last pane and its end (ms).
-
-    arrival_time: when (ms) its newest tuple came, None if unknown. again: whether the window has come out before.
-    """
+    """A window of which rows come out."""
 
     pane: int
+    """The window's last pane."""
     end: int
+    """The window's end, ms."""
     arrival_time: int | None
+    """When the window's newest tuple came, ms. None if unknown."""
     again: bool = False
+    """Whether the window has come out before."""
 
 
 def _tally(

@@ -42,19 +42,25 @@ META, LANES, SESSIONS, TOTALS = "meta", "lanes", "sessions", "totals"
 
 @dataclass
 class PendingSegment:
-    """A segment of which the first `have` of `total` rows were merged."""
+    """A segment of which only some rows were merged."""
 
     first: int
+    """Offset of the segment's first frame."""
     last: int
+    """Offset of the segment's last frame."""
     total: int
+    """Rows of the segment in this bucket."""
     have: int
+    """How many of them were merged, the first ones."""
 
 
 class CameClosed(NamedTuple):
-    """A closed pane, and when (ms) the newest of its tuples came into the input topic."""
+    """A closed pane, and how new it is."""
 
     pane: int
+    """The pane, by its number."""
     arrival_time: int
+    """When the newest of the pane's tuples came into the input topic, ms."""
 
 
 _MORE_SESSIONS = 64
@@ -67,35 +73,42 @@ _MOST_CAME = 64
 class Meta:
     """Position of a bucket.
 
-    closed: panes below it are closed. newest: the last closed pane that has a tuple, None before the first.
-    tuples: how many tuples the window that closed last has, counted with `emit = "changes"` only. pending: by
-    routed partition, the segment of which only some rows were merged.
-
-    due and revisions are for `late = "update"`. due: the windows that end with panes below it have come out, None before
-    the first. revisions: of each window that has come out and may change yet, by its last pane, how often rows of it have
-    come out again. A window that is not there has not been updated.
-
-    The rest serves latencies, never results. Times are ms. came: for each open pane, when the newest of its
-    tuples came into the input topic, as far as blobs say it (`BlobHeader.came`). came_closed: the closed
-    panes that may hold the newest tuple of a later window. Their numbers ascend and their times descend.
-    came_unknown: the last closed pane that has tuples of unknown time.
+    `due` and `revisions` are for `late = "update"`. Those with `came` serve latencies, never results.
     """
 
     fingerprint: str
+    """Fingerprint of the query. State of another query is refused."""
     topic_id: str
+    """Kafka's id of the routed topic."""
     bucket: int
+    """Which of the `buckets` this is, from 0."""
     buckets: int
+    """How many buckets the query has."""
     input_partitions: int
+    """Partitions of the input topic that the state has marks of."""
     routed_partitions: int
+    """Partitions of the routed topic that the state has offsets of."""
     closed: int
+    """Panes below this one are closed."""
     newest: int | None = None
+    """The last closed pane that has a tuple, None before the first."""
     tuples: int = 0
+    """How many tuples the window that closed last has. Counted with `emit = "changes"` only."""
     due: int | None = None
+    """The windows that end with panes below this one have come out. None before the first."""
     revisions: dict[int, int] = field(default_factory=dict)
+    """By last pane of a window that may change yet: how often rows of it have come out again. A window that
+    is not there has not been updated."""
     pending: dict[int, PendingSegment] = field(default_factory=dict)
+    """By routed partition, the segment of which only some rows were merged."""
     came: dict[int, int] = field(default_factory=dict)
+    """By open pane: when the newest of its tuples came into the input topic, ms, as far as blobs say it
+    (`BlobHeader.came`)."""
     came_closed: list[CameClosed] = field(default_factory=list)
+    """The closed panes that may hold the newest tuple of a later window. Their numbers ascend and their times
+    descend."""
     came_unknown: int | None = None
+    """The last closed pane that has tuples of unknown time."""
 
     @classmethod
     def first(cls, header: BlobHeader, *, slide: int) -> Meta:

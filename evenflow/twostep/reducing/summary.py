@@ -44,18 +44,22 @@ _ROWS = "rows"
 
 @dataclass(frozen=True, kw_only=True)
 class PartPlan:
-    """A part of a summary. plan: it emits all rows of all windows. by: the column by which its rows are grouped."""
+    """A part of a summary."""
 
     plan: AggregatePlan
+    """How the part's own results are computed: it emits all rows of all windows."""
     by: str
+    """The result column by which the part's rows are grouped."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryPlan:
-    """How a summary is computed. plan: over rows of its parts, whose value columns are result columns of theirs."""
+    """How a summary is computed."""
 
     plan: AggregatePlan
+    """The plan over rows of its parts, whose value columns are result columns of theirs."""
     parts: tuple[PartPlan, ...]
+    """The queries whose rows are aggregated."""
 
     @classmethod
     def of(cls, query: Query) -> SummaryPlan:

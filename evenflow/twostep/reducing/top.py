@@ -37,17 +37,16 @@ _PANE, _UNFIT, _KEY, _VALUES = range(4)
 
 @dataclass(frozen=True, kw_only=True)
 class BucketReport:
-    """What a bucket says after the leaders of the windows that it has closed in one micro-batch.
-
-    closed: the bucket's panes below it are closed. came: for each window with rows (the window's last pane,
-    time (ms) when its newest tuple came or None). tuples: for each window with rows (its last pane, how many
-    tuples all keys of the bucket have in it).
-    """
+    """What a bucket says after the leaders of the windows that it has closed in one micro-batch."""
 
     bucket: int
+    """The bucket that reports, by its number."""
     closed: int
+    """The bucket's panes below this one are closed."""
     came: list[tuple[int, int | None]] = field(default_factory=list)
+    """For each window with rows: its last pane, and when its newest tuple came (ms) or None."""
     tuples: list[tuple[int, int]] = field(default_factory=list)
+    """For each window with rows: its last pane, and how many tuples all keys of the bucket have in it."""
 
 
 def leaders(plan: AggregatePlan, table: pa.Table, pane: int) -> Iterator[pa.Table]:
@@ -170,16 +169,15 @@ def tally_of_windows(emitted: list[tuple[int | None, int]], *, unfit: int, end: 
 
 @dataclass(kw_only=True)
 class Heard:
-    """What the task that merges remembers besides rows.
-
-    closed: by bucket, the pane below which it has closed all. came: by last pane of a window that waits, time
-    (ms) when the window's newest tuple came, None if a bucket does not know it. tuples: by last pane of a
-    window that waits, how many tuples the buckets have told so far.
-    """
+    """What the task that merges remembers besides rows."""
 
     closed: dict[int, int] = field(default_factory=dict)
+    """By bucket, the pane below which it has closed all."""
     came: dict[int, int | None] = field(default_factory=dict)
+    """By last pane of a window that waits: when its newest tuple came, ms. None if a bucket does not know
+    it."""
     tuples: dict[int, int] = field(default_factory=dict)
+    """By last pane of a window that waits: how many tuples the buckets have told so far."""
 
     @classmethod
     def load(cls, state: BucketState) -> Heard:
