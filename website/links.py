@@ -47,7 +47,7 @@ def relinked(text: str, source: str) -> str:
 
     source: path of the file, of which its links are relative. Raises FileNotFoundError if a link leads to no file.
     """
-    here = PurePosixPath(_uri(source)).parent
+    folder = PurePosixPath(_uri(source)).parent
 
     def link(match: re.Match[str]) -> str:
         mark, words, address = match.groups()
@@ -59,7 +59,7 @@ def relinked(text: str, source: str) -> str:
             raise FileNotFoundError(f"{source} links to {address}, which is not there")
         inside = target.startswith("docs/") and (ROOT / target).is_file()
         if target in COPIES or inside:
-            return f"{mark}[{words}]({os.path.relpath(_uri(target), here)}{'#' + anchor if anchor else ''})"
+            return f"{mark}[{words}]({os.path.relpath(_uri(target), folder)}{'#' + anchor if anchor else ''})"
         named = restored(words).strip("`") in (target, PurePosixPath(target).name)
         return f"`{target}`" if named else f"{words} (`{target}`)"
 
