@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
+SITE := .site/.setup-done
 FLAGS ?=
 SEEDS ?= 1000
 FROM ?= 0
@@ -30,7 +31,7 @@ BY_GROUP = --dist loadgroup --no-loadscope-reorder
 SMOKE = topics-roundtrip service-end-to-end-fused growth reduce-prompt scale
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s test-rl test-chaos simulate-faults simulate-on fuzz lint lock sbom audit kernels format bench reproduce docs queries clean broker doctor
+.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s test-rl test-chaos simulate-faults simulate-on fuzz lint lock sbom audit kernels format bench reproduce docs site queries clean broker doctor
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -109,11 +110,13 @@ lint: setup ## ruff, mypy, import-linter
 kernels: setup ## compile the kernels, which every process of the tests would else do by itself
 	$(BIN)/python -m partitioner_service.precompile
 
-lock: ## the hashes of the packages in requirements.lock (uv, in a venv of its own, .audit)
+lock: ## the hashes of the packages in requirements.lock, and the lock of the site (uv, in a venv of its own, .audit)
 	@test -x .audit/bin/python || $(PYTHON) -m venv .audit
 	.audit/bin/python -m pip install --quiet --disable-pip-version-check -r docker/audit.txt
 	.audit/bin/uv pip compile requirements.lock --quiet --no-deps --generate-hashes --no-header --no-annotate \
 		--python-version 3.11 --universal --output-file requirements.hashed.lock
+	.audit/bin/uv pip compile website/requirements.txt --quiet --generate-hashes --no-header --no-annotate \
+		--python-version 3.11 --universal --output-file website/requirements.hashed.lock
 
 sbom: setup ## a bill of materials (CycloneDX) of the packages and jars, in build/sbom.json
 	@test -x .audit/bin/python || $(PYTHON) -m venv .audit
@@ -127,7 +130,7 @@ audit: setup ## what is known against the locked packages (pip-audit, needs the 
 	@test -x .audit/bin/python || $(PYTHON) -m venv .audit
 	.audit/bin/python -m pip install --quiet --disable-pip-version-check -r docker/audit.txt
 	$(BIN)/python -m spark_consumers.jars.hashes
-	.audit/bin/pip-audit --requirement requirements.hashed.lock --require-hashes --disable-pip --progress-spinner off $(FLAGS)
+	.audit/bin/pip-audit --requirement requirements.hashed.lock --requirement website/requirements.hashed.lock --require-hashes --disable-pip --progress-spinner off $(FLAGS)
 
 format: setup ## put the code into the one format
 	$(BIN)/ruff check --fix .
@@ -149,6 +152,18 @@ docs: setup ## regenerate the generated pages, and the pictures of kept rows
 	$(BIN)/python -m monitoring.instruments > docs/metrics.md
 	$(BIN)/python -m monitoring.grafana
 
+site: $(SITE) ## all pages as a site with search, in build/site (mkdocs, in a venv of its own, .site); opens without a server
+	NO_MKDOCS_2_WARNING=1 .site/bin/mkdocs build --strict --quiet --config-file website/mkdocs.yml
+	@echo build/site/index.html
+
+# tests/browser builds the site and reads it.
+test-browser test-more: $(SITE)
+
+$(SITE): website/requirements.hashed.lock
+	@test -x .site/bin/python || $(PYTHON) -m venv .site
+	.site/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r website/requirements.hashed.lock
+	@touch $@
+
 queries: setup ## every built-in query through the whole pipeline, with three partitioners: docs/queries.md (FLAGS="--limit 1000")
 	$(BIN)/python -m benchmarks.queries_page $(FLAGS)
 
@@ -159,5 +174,5 @@ doctor: setup ## what is wrong on this machine, and what to do
 	$(BIN)/evenflow doctor $(FLAGS)
 
 clean: ## remove what tools and runs leave behind (not .venv, not the jars)
-	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .numba_cache .evenflow build dist .rl .audit
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .numba_cache .evenflow build dist .rl .audit .site
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

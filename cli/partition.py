@@ -33,7 +33,7 @@ def partition(
         bool,
         typer.Option(
             "--from-routed",
-            help="The committed offsets are gone: continue where the routed frames end (docs/operations.md).",
+            help="The committed offsets are gone: continue where the routed frames end (docs/operations/data-loss.md).",
         ),
     ] = False,
     take_over: Annotated[

@@ -64,7 +64,7 @@ def read_range(
         if start < first:
             raise DataLossError(
                 f"{topic}[{partition}]: offsets {start} to {first - 1} are gone",
-                hint="see docs/operations.md",
+                hint="see docs/operations/data-loss.md",
             )
     left = {partition: stops[partition] for partition in starts if starts[partition] < stops[partition]}
     if not left:
@@ -243,12 +243,12 @@ def _position(message: Record, kafka: KafkaSettings, topic: str) -> int | None:
     if error.code() in _TRIMMED:
         raise DataLossError(
             f"{topic}[{message.partition()}]: the offset to read is gone: {error.str()}",
-            hint="see docs/operations.md",
+            hint="see docs/operations/data-loss.md",
         )
     if error.code() in UNFETCHABLE:
         raise ServiceError(
             f"offset {message.offset()} of {topic}[{message.partition()}] cannot be fetched: {error.str()}",
-            hint="see 'A record that cannot be fetched' in docs/operations.md",
+            hint="see 'A record that cannot be fetched' in docs/operations/rejected-records.md",
         )
     if error.retriable() or error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
         return None

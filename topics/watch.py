@@ -130,5 +130,5 @@ def _lost(message: str) -> DataLossError:
     return DataLossError(
         message,
         hint="what was in it is lost: stop the query's services, give the query a new name and replay its input, or "
-        "see 'Rebuild after data loss' in docs/operations.md",
+        "see 'Rebuild after data loss' in docs/operations/data-loss.md",
     )

@@ -182,7 +182,7 @@ def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -
             raise ProtocolError(
                 f"routed partition {routed}, offset {offset}: {error.message}",
                 hint="something else than the partitioners wrote to the routed topic, or a record was damaged: "
-                "rebuild the query under a new name (docs/operations.md)",
+                "rebuild the query under a new name (docs/operations/data-loss.md)",
             ) from None
         lanes.add(frame, offset)
         sequences.add(frame, offset)

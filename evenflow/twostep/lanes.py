@@ -27,7 +27,7 @@ def routed_twice(routed: int, partition: int, offset: int, reached: int) -> Prot
         f"offset {offset} of input partition {partition} came to routed partition {routed}, but that lane had been "
         f"read up to offset {reached - 1} before: the input was routed twice",
         hint="no result from here on could be right: find who wrote to the consumer group or to the routed topic "
-        "besides the partitioners, then give the query a new name (docs/operations.md, rebuild)",
+        "besides the partitioners, then give the query a new name (docs/operations/data-loss.md, rebuild)",
     )
 
 
@@ -128,7 +128,7 @@ class RoutedLanes:
         raise ProtocolError(
             f"routed partition {self._routed}, offset {offset}: part {frame.part} of {frame.parts} of a frame does not "
             "follow the part before it: the input was routed twice, or a part is missing",
-            hint="rebuild the query under a new name (docs/operations.md)",
+            hint="rebuild the query under a new name (docs/operations/data-loss.md)",
         )
 
     def _check_layout(self, frame: Frame, offset: int) -> None:

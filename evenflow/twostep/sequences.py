@@ -25,8 +25,8 @@ from evenflow.wire.blob import MOST_SESSIONS
 from evenflow.wire.frame import Frame
 
 REBUILD = (
-    "no result from here on could be right: rebuild the query under a new name (docs/operations.md, frames that are "
-    "gone), and look for the cause in Kafka: a disk that was lost, an unclean election, records that were deleted"
+    "no result from here on could be right: rebuild the query under a new name (docs/operations/data-loss.md, frames "
+    "that are gone), and look for the cause in Kafka: a disk that was lost, an unclean election, records that were deleted"
 )
 
 
@@ -46,7 +46,7 @@ def frame_again(routed: int, session: int, where: str, *, first: int, expected: 
         f"routed partition {routed}, {where}: frame {first} of session {session} comes where frame {expected} must: "
         "it was written twice, or by something else than a partitioner",
         hint="find who wrote to the routed topic besides the partitioners, then rebuild the query under a new name "
-        "(docs/operations.md)",
+        "(docs/operations/data-loss.md)",
     )
 
 

@@ -95,7 +95,8 @@ READING = _gauge(
 )
 BLOCK_TUPLES = _gauge("evenflow_block_tuples", "Most tuples of a block, as set or chosen.")
 LINGER = _gauge(
-    "evenflow_linger_seconds", "How long a block waits to fill, as set or chosen (docs/operations.md#rhythm)."
+    "evenflow_linger_seconds",
+    "How long a block waits to fill, as set or chosen (docs/operations/changing-settings.md#rhythm).",
 )
 COMMIT_INTERVAL = _gauge("evenflow_commit_interval_seconds", "Length of a transaction, as set or chosen.")
 PARTITIONS = _gauge("evenflow_input_partitions_owned", "Input partitions that this instance reads.")

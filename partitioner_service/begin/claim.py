@@ -172,7 +172,7 @@ class _Claim:
 GONE = (
     "the offsets expired (the broker's offsets.retention.minutes while no partitioner ran) or were deleted. `evenflow "
     "partition --from-routed` continues where the routed frames end, `evenflow reset` begins anew: see 'Rebuild after "
-    "data loss' in docs/operations.md"
+    "data loss' in docs/operations/data-loss.md"
 )
 """What to do about committed offsets that are gone."""
 

@@ -53,7 +53,7 @@ from topics.reader import read_range
 log = logging.getLogger(__name__)
 
 _OFFSET = methodcaller("offset")
-_SEE = "see 'Rebuild after data loss' in docs/operations.md"
+_SEE = "see 'Rebuild after data loss' in docs/operations/data-loss.md"
 _BEGIN_ANEW = f"nothing was committed. Begin anew: `evenflow reset`, or a new name; {_SEE}"
 
 

@@ -112,7 +112,7 @@ class RunNote:
         more = f" and {len(still) - _MOST_NAMED} more" if len(still) > _MOST_NAMED else ""
         log.warning(
             "the last %s of instance %s did not end in order: killed, or out of memory? %s; see 'A record that cannot "
-            "be fetched' in docs/operations.md",
+            "be fetched' in docs/operations/rejected-records.md",
             "run" if runs == 1 else f"{runs:,} runs",
             self._instance,
             f"Since the last of them began, nothing was committed of {where}{more}"

@@ -23,11 +23,11 @@ from topics.state import TopicState
 _VALUE = methodcaller("value")
 _ANEW = (
     "nothing was committed. No result can be made exact from what is left: rebuild the query under a new name (see "
-    "'Frames that are gone' in docs/operations.md), and look for the cause in Kafka"
+    "'Frames that are gone' in docs/operations/data-loss.md), and look for the cause in Kafka"
 )
 _EXPIRED = (
     "nothing was committed. Begin anew: `evenflow reset`, or a new name (see 'Rebuild after data loss' in "
-    "docs/operations.md). Frames live as long as retention.ms of their topic says: raise it, and "
+    "docs/operations/data-loss.md). Frames live as long as retention.ms of their topic says: raise it, and "
     "offsets.retention.minutes of the brokers, before the next long stop"
 )
 

@@ -72,7 +72,8 @@ def way_of(settings: Settings, consumer: Consumer, *, client_id: str) -> Way:
         return Queues(consumer, Librdkafka(consumer, client_id), settings.topic("input"))
     except NotProvenError as reason:
         log.warning(
-            "records are read by consume(), at about half the speed: %s; see 'Reading' in docs/operations.md",
+            "records are read by consume(), at about half the speed: %s; see 'Reading' in "
+            "docs/operations/changing-settings.md",
             reason,
         )
         return Messages(consumer)

@@ -98,7 +98,7 @@ def load_states(
                 f"{where} has no committed offset although the query has begun",
                 hint=f"the offsets of group {data_plane_group(settings)} expired or were deleted. `evenflow partition "
                 "--from-routed` continues where the routed frames end: see 'Rebuild after data loss' in "
-                "docs/operations.md",
+                "docs/operations/data-loss.md",
             )
         state = PartitionState.decode(entry.metadata, offset=entry.offset)
         check_continues(settings, state, topic_ids, where)
@@ -106,7 +106,7 @@ def load_states(
         if not low <= state.offset <= high:
             raise DataLossError(
                 f"{where} holds offsets {low}..{high}, but the next to read is {state.offset}",
-                hint="the topic was trimmed or truncated: see 'Rebuild after data loss' in docs/operations.md",
+                hint="the topic was trimmed or truncated: see 'Rebuild after data loss' in docs/operations/data-loss.md",
             )
         states[entry.partition] = state
     return states

@@ -155,7 +155,8 @@ class Slicer:
         if code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             raise DataLossError(
                 f"the records of {self._topic}[{message.partition()}] that come next are gone ({error.str()})",
-                hint="retention deleted them before they were read; see 'Rebuild after data loss' in docs/operations.md",
+                hint="retention deleted them before they were read; see 'Rebuild after data loss' in "
+                "docs/operations/data-loss.md",
             )
         if error.fatal() or code in _FORBIDDEN:
             raise clients.service_error(error, self._kafka, f"reading {self._topic}")

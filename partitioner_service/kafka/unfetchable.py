@@ -65,7 +65,8 @@ class UnfetchableBatches:
             if partition not in self._since:  # a batch that is tried again is told once
                 self._since[partition] = self._clock()
                 log.error(
-                    "%s[%d] cannot be read on at offset %d: %s; see 'A record that cannot be fetched' in docs/operations.md",
+                    "%s[%d] cannot be read on at offset %d: %s; see 'A record that cannot be fetched' in "
+                    "docs/operations/rejected-records.md",
                     *(self._topic, partition, offset, error.str()),
                 )
             self._batches[partition] = Unfetchable(partition, offset, error.str())

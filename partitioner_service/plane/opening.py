@@ -158,7 +158,7 @@ def _bombs(
     for partition, bomb in sorted(ahead.bombs.items()):
         log.error(
             "%s[%d] will be read to offset %d, and no further: %s; see 'A record that cannot be fetched' in "
-            "docs/operations.md",
+            "docs/operations/rejected-records.md",
             *(topic, partition, bomb.first, bomb.why),
         )
     return ahead

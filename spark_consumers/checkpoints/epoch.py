@@ -187,7 +187,7 @@ class StageEpoch:
                 f"another driver has taken over {self._id}: {holder.who}, with epoch {holder.epoch}. This one had epoch "
                 f"{self.number}",
                 hint="the newer one goes on, and nothing is lost. Only one driver of a stage can work, so end one of the "
-                "two for good (docs/operations.md, 'Two drivers')",
+                "two for good (docs/operations/start-and-stop.md, 'Two drivers')",
             )
             return self._fenced
         if isinstance(error, ServiceError):

@@ -158,7 +158,7 @@ class Checkpoint:
             if note["topics"].get(role) != state.topic_id:
                 raise DataLossError(
                     f"topic {state.name} was deleted and made again since the checkpoint {self.location} was written",
-                    hint="what was in it is lost: give the query a new name, or rebuild it (docs/operations.md)",
+                    hint="what was in it is lost: give the query a new name, or rebuild it (docs/operations/data-loss.md)",
                 )
         if note["results"] != results:
             raise IncompatibleStateError(
@@ -177,7 +177,7 @@ class Checkpoint:
                     raise DataLossError(
                         f"{state.name}[{partition}] begins at offset {begin}, but offsets from {needed} are needed",
                         hint="the broker deleted them (retention): rebuild the query with query.emit_from "
-                        "(docs/operations.md), and give the topic a longer retention.ms",
+                        "(docs/operations/data-loss.md), and give the topic a longer retention.ms",
                     )
 
     def _batches(self, folder: str) -> list[int]:
@@ -306,7 +306,7 @@ def resume_offsets(settings: Settings, routed: TopicState, partials: TopicState)
         raise IncompatibleStateError(
             f"the combiner has lost its checkpoint, and {partials.name} ends with blobs of routed partitions "
             f"{torn} that not every bucket got: where to go on is ambiguous",
-            hint="restore the combiner's checkpoint, or rebuild the query under a new name (docs/operations.md)",
+            hint="restore the combiner's checkpoint, or rebuild the query under a new name (docs/operations/data-loss.md)",
         )
     resume = {
         # Bucket 0 stands for all buckets: they agree, or the start was refused above.
@@ -318,7 +318,7 @@ def resume_offsets(settings: Settings, routed: TopicState, partials: TopicState)
             raise DataLossError(
                 f"{routed.name}[{number}] begins at offset {routed.begin[number]}, but the combiner must go "
                 f"on at {offset}",
-                hint="rebuild the query under a new name (docs/operations.md)",
+                hint="rebuild the query under a new name (docs/operations/data-loss.md)",
             )
     return resume
 
@@ -352,7 +352,7 @@ def _reached(settings: Settings, routed: TopicState, partials: TopicState) -> di
             if header.topic_id != routed.topic_id:
                 raise DataLossError(
                     f"{partials.name} holds blobs of an earlier topic {routed.name}, which was deleted since",
-                    hint="give the query a new name, or rebuild it (docs/operations.md)",
+                    hint="give the query a new name, or rebuild it (docs/operations/data-loss.md)",
                 )
             for segment in header.segments:
                 buckets = reached.setdefault(segment.routed, {})

@@ -130,7 +130,7 @@ def marker_lost(path: str) -> DataLossError:
     return DataLossError(
         f"results.path {path} has lost its {MARKER} while the application ran: the folder was removed or emptied, with the "
         "results that were in it",
-        hint="restore it from a copy, or rebuild the query under a new name (docs/operations.md)",
+        hint="restore it from a copy, or rebuild the query under a new name (docs/operations/data-loss.md)",
     )
 
 

@@ -1,6 +1,7 @@
 """Where an application runs: in one process, on one machine, or on a cluster, and what follows from that.
 
-Whatever assumes one machine is a setting, and its default fits one machine (`[spark]`, docs/operations.md).
+Whatever assumes one machine is a setting, and its default fits one machine (`[spark]`,
+docs/operations/workers-and-partitions.md).
 """
 
 from __future__ import annotations

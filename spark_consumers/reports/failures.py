@@ -58,7 +58,7 @@ def _of_ours(report: str) -> EvenflowError | None:
 
 def _lost(report: str) -> EvenflowError | None:
     match = _LOST.search(report)
-    return DataLossError(match[1], hint="rebuild the query (docs/operations.md)") if match else None
+    return DataLossError(match[1], hint="rebuild the query (docs/operations/data-loss.md)") if match else None
 
 
 def _no_library(who: str, trace: str) -> EvenflowError | None:

@@ -39,7 +39,7 @@ the other. Windows come in order. So the rows of the same windows always come in
 tables are cut.
 """
 
-RESTORE = "restore it from a copy, or see 'Rebuild after data loss' in docs/operations.md"
+RESTORE = "restore it from a copy, or see 'Rebuild after data loss' in docs/operations/data-loss.md"
 """What to do about results that are gone, in words."""
 _ROWS_AT_ONCE = 20_000
 

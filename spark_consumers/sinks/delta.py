@@ -35,7 +35,7 @@ _TIME = pa.timestamp("us", "UTC")
 _FORBIDDEN = frozenset(" ,;{}()\n\t=")
 _ATTEMPTS = 20
 _NOT_THERE = "it is not there any more"
-_NEW_TABLE = "set results.path to a new folder (docs/operations.md)"
+_NEW_TABLE = "set results.path to a new folder (docs/operations/refusals.md)"
 
 
 class Delta(TypedSink):
@@ -68,7 +68,7 @@ class Delta(TypedSink):
                 raise DataLossError(
                     f"there is no Delta table in {uri}, although this query's checkpoint has begun micro-batches up to "
                     f"{contents.planned}: what they wrote is gone",
-                    hint="restore the folder, or rebuild the query under a new name (docs/operations.md)",
+                    hint="restore the folder, or rebuild the query under a new name (docs/operations/data-loss.md)",
                 )
             return
         owner, where = _owner(table, uri), f"the Delta table {uri}"

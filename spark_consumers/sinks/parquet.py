@@ -37,7 +37,7 @@ from spark_consumers.writing import Write
 
 _SPARKS_LOG = "_spark_metadata"  # the folder in which Spark's own file sink notes which files count
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_NEW_FOLDER = "set results.path to a new folder (docs/operations.md)"
+_NEW_FOLDER = "set results.path to a new folder (docs/operations/refusals.md)"
 
 
 class Parquet(ResultSink):
@@ -181,7 +181,7 @@ def _refuse_unmarked(path: str, names: list[str], evidence: Found) -> None:
         raise DataLossError(
             f"results.path {path} has no {MARKER}, although this query's checkpoint has begun micro-batches up to "
             f"{evidence.planned}: what they wrote is gone",
-            hint="restore the folder, or rebuild the query under a new name (docs/operations.md)",
+            hint="restore the folder, or rebuild the query under a new name (docs/operations/data-loss.md)",
         )
 
 

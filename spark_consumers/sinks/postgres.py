@@ -49,7 +49,7 @@ _FORM = "postgresql://user@host:5432/database/table, or with a schema .../databa
 _PASSWORD = (
     "the password comes from the environment variable PGPASSWORD, or from the file that PGPASSFILE names"
 )
-_NEW_TABLE = "name another table in results.path (docs/operations.md)"
+_NEW_TABLE = "name another table in results.path (docs/operations/refusals.md)"
 _TYPES = {
     pa.int64(): "bigint",
     pa.float64(): "double precision",
@@ -223,7 +223,7 @@ class Upsert:
                 raise FencedError(
                     f"another driver (epoch {noted[1]}) writes to the table {self.table}, and this one has epoch "
                     f"{self.epoch}",
-                    hint="run one driver of a query at a time (docs/operations.md)",
+                    hint="run one driver of a query at a time (docs/operations/start-and-stop.md)",
                 )
             if noted[2] >= batch:
                 return
@@ -452,7 +452,7 @@ def _loss_of_table(table: Table, begun: int) -> DataLossError:
     return DataLossError(
         f"the table {table} or its row in {NOTES} is gone, although this query's checkpoint has begun micro-batches up to "
         f"{begun}",
-        hint="restore both, or rebuild the query under a new name (docs/operations.md)",
+        hint="restore both, or rebuild the query under a new name (docs/operations/data-loss.md)",
     )
 
 

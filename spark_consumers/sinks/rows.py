@@ -61,7 +61,7 @@ class RowsSink(TypedSink):
             f"not there (it was {contents.begun}): a start from the beginning would write what is left of the input once "
             "more",
             hint="restore the checkpoint or set spark.checkpoint to where it is; to begin anew give the query a new name "
-            "(docs/operations.md)",
+            "(docs/operations/refusals.md)",
         )
 
     def writer(self, settings: Settings, start: Start) -> Write:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from evenflow.telemetry import HotKey
 from monitoring.instruments.controller import ControllerInstruments
@@ -42,16 +41,6 @@ class Shown:
 
     def text(self, selector: str) -> str:
         return self.page.inner_text(selector)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = shutil.which("chromium")
-    assert found, "no chromium: `make test-browser` installs Debian's"
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture

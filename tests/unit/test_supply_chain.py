@@ -17,6 +17,7 @@ from workbench.materials import with_jars
 ROOT = Path(__file__).parents[2]
 hashed = runpy.run_path(str(ROOT / "docker/hashed.py"))["hashed"]
 HASHED = (ROOT / "requirements.hashed.lock").read_text()
+SITE = (ROOT / "website/requirements.hashed.lock").read_text()
 
 
 def pins(text: str) -> dict[str, str]:
@@ -28,22 +29,30 @@ def test_both_locks_have_the_same_packages_and_versions() -> None:
     assert pins(HASHED) == pins((ROOT / "requirements.lock").read_text()), "run `make lock`"
 
 
-def test_every_package_of_the_lock_has_a_sha256() -> None:
-    entries = re.split(r"\n(?=\S)", HASHED.strip())
-    assert len(entries) == len(pins(HASHED))
+def test_the_lock_of_the_site_has_the_versions_that_are_asked_for() -> None:
+    asked = pins((ROOT / "website/requirements.txt").read_text())
+    assert asked.items() <= pins(SITE).items(), "run `make lock`"
+
+
+@pytest.mark.parametrize("lock", [HASHED, SITE], ids=["evenflow", "site"])
+def test_every_package_of_a_lock_has_a_sha256(lock: str) -> None:
+    entries = re.split(r"\n(?=\S)", lock.strip())
+    assert {entry.partition("==")[0] for entry in entries} == set(pins(lock))
     assert [entry for entry in entries if not re.search(r"--hash=sha256:[0-9a-f]{64}", entry)] == []
 
 
 def test_the_set_up_and_the_images_install_nothing_without_its_hash() -> None:
     makefile, install = (ROOT / "Makefile").read_text(), (ROOT / "docker/install.sh").read_text()
-    setup = makefile.partition("$(STAMP): ")[2].partition("\n\n")[0]
+    setup = "".join(
+        makefile.partition(f"\n$({name}): ")[2].partition("\n\n")[0] for name in ("STAMP", "SITE")
+    )
     lines = [
         line
         for line in (setup + install).splitlines()
         if re.search(r"(/python -m pip install|^\$pip) ", line)
     ]
     lines = [line for line in lines if not line.startswith("pip=")]
-    assert len(lines) == 5
+    assert len(lines) == 6
     for line in lines:
         assert re.search(r"--require-hashes|--no-deps -e|--no-deps --editable|--dry-run", line), line
 

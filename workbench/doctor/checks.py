@@ -139,7 +139,7 @@ def check_certificates(settings: Settings, *, now: Callable[[], float] = time.ti
     moment = now()
     for certificate in certificate_ends(settings):
         ended, soon = certificate.end <= moment, certificate.end - moment < SOON_SECONDS
-        do = "replace the file, and restart what uses it: docs/operations.md#evenflowcertificateendssoon"
+        do = "replace the file, and restart what uses it: docs/operations/alerts.md#evenflowcertificateendssoon"
         yield Finding(
             "certificate",
             "problem" if ended else "warning" if soon else "ok",

@@ -140,7 +140,8 @@ def _whole(settings: Settings, states: dict[int, PartitionState]) -> dict[TopicR
     missing = [names[role] for role in ("input", *_FIRST_HAVE) if names[role] not in topics]
     if missing:
         raise DataLossError(
-            f"there is no topic {missing[0]}", hint="see 'Rebuild after data loss' in docs/operations.md"
+            f"there is no topic {missing[0]}",
+            hint="see 'Rebuild after data loss' in docs/operations/data-loss.md",
         )
     ids = TopicIds(*(topics[names[role]].topic_id for role in ("input", *_FIRST_HAVE)))
     for partition, state in states.items():

@@ -73,7 +73,7 @@ def _not_begun(facts: Facts) -> Trouble:
         return Trouble(
             "wrong",
             "the query has begun, but its committed offsets are gone (they expired, or the input topic was made anew): "
-            "see 'Rebuild after data loss' in docs/operations.md, or `evenflow reset`",
+            "see 'Rebuild after data loss' in docs/operations/data-loss.md, or `evenflow reset`",
         )
     return Trouble("warning", "the query has not begun: start `evenflow partition`")
 
@@ -83,7 +83,7 @@ def _missing_topics(facts: Facts) -> Iterator[str]:
         are = "is" if len(facts.gone) == 1 else "are"
         yield (
             f"{', '.join(facts.gone)} {are} gone, with all that was in it: see 'Rebuild after data loss' in "
-            "docs/operations.md"
+            "docs/operations/data-loss.md"
         )
 
 
@@ -111,7 +111,8 @@ def _stuck(facts: Facts) -> Iterator[str]:
             if offsets.get(at.partition, at.offset + 1) <= at.offset:
                 yield (
                     f"offset {at.offset} of partition {at.partition} cannot be fetched ({printable(at.why)}): see 'A record "
-                    f"that cannot be fetched' in docs/operations.md, and `evenflow skip {at.partition} {at.offset}`"
+                    f"that cannot be fetched' in docs/operations/rejected-records.md, and "
+                    f"`evenflow skip {at.partition} {at.offset}`"
                 )
 
 

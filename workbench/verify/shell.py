@@ -147,7 +147,7 @@ def _refuse_truncated(settings: Settings, before: TopicState, committed: list[Co
             raise DataLossError(
                 f"{now.name}[{state.partition}] ends at offset {end}, but the partitioner has read it up to {state.offset}: "
                 "its last records are gone",
-                hint="the topic was truncated: see 'Rebuild after data loss' in docs/operations.md",
+                hint="the topic was truncated: see 'Rebuild after data loss' in docs/operations/data-loss.md",
             )
 
 

@@ -89,7 +89,7 @@ class Query(BaseModel):
     out_of_orderness: Duration = Field(
         default=0,
         description="How far behind the largest event time of its input partition a tuple may come and still be in time. "
-        "A query that has begun may go on with a larger value (docs/operations.md).",
+        "A query that has begun may go on with a larger value (docs/operations/changing-settings.md).",
     )
     allowed_lateness: Duration = Field(
         default=0,
@@ -106,7 +106,7 @@ class Query(BaseModel):
         default=None,
         description="A tuple that is further than this ahead of its input partition's progress is rejected (reason 'jump'), "
         "unless `jump_confirmations` consecutive tuples agree. None: off. A query that has begun may go on with another "
-        "value (docs/operations.md).",
+        "value (docs/operations/changing-settings.md).",
     )
     jump_confirmations: int = Field(
         default=3,
@@ -151,7 +151,7 @@ class Query(BaseModel):
     emit_from: int | None = Field(
         default=None,
         description="Event time (ms). Only windows that start at or after it are emitted. The rebuild after data loss uses "
-        "it (docs/operations.md). None: all windows.",
+        "it (docs/operations/data-loss.md). None: all windows.",
     )
     emit: str = Field(
         default="all",

@@ -189,7 +189,7 @@ def check_origin(layout: Layout, blob: Blob, *, receivers: int) -> None:
         raise DataLossError(
             f"a blob is of routed topic {header.topic_id}, but the routed topic is {layout.topic_id}: "
             "it was deleted and made again",
-            hint="give the query a new name, or rebuild it (docs/operations.md)",
+            hint="give the query a new name, or rebuild it (docs/operations/data-loss.md)",
         )
     theirs = (header.buckets, header.routed_partitions)
     ours = (receivers, layout.routed_partitions)

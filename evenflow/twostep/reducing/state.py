@@ -252,7 +252,7 @@ class Bucket:
             raise DataLossError(
                 f"the reducer's state is of routed topic {meta.topic_id}, but the topic is now {layout.topic_id}: "
                 "it was deleted and made again",
-                hint="give the query a new name, or rebuild it (docs/operations.md)",
+                hint="give the query a new name, or rebuild it (docs/operations/data-loss.md)",
             )
         return cls(plan, state, meta, needed(state, LANES))
 

@@ -12,7 +12,10 @@ from evenflow.errors import DataLossError
 from evenflow.numeric.arrays import Int64s
 
 _SIZE = struct.Struct("<q")
-DAMAGED = "restore the checkpoint from a copy; if there is none, rebuild the query under a new name (docs/operations.md)"
+DAMAGED = (
+    "restore the checkpoint from a copy; if there is none, rebuild the query under a new name "
+    "(docs/operations/data-loss.md)"
+)
 """What to do about a state that is damaged."""
 # Without threads: the tables are small, and every core has a task already.
 _COMPRESSED: Any = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)

@@ -1,4 +1,4 @@
-"""The commands of docs/operations.md for `--from-routed` in a cluster fit the manifests."""
+"""The commands of docs/operations/data-loss.md for `--from-routed` in a cluster fit the manifests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs/operations.md").read_text()
+PAGE = (ROOT / "docs/operations/data-loss.md").read_text()
 COMMANDS = PAGE[PAGE.index("    before=$(kubectl") : PAGE.index("**Before a long stop.**")]
 
 

@@ -140,7 +140,7 @@ def test_a_dashboard_has_its_variables_links_and_a_name_of_its_own(name: str, bo
 
 
 def test_each_alert_has_a_runbook_and_a_test() -> None:
-    pages = (ROOT / "docs/operations.md").read_text()
+    pages = (ROOT / "docs/operations/alerts.md").read_text()
     anchors = {
         re.sub(r"[^a-z0-9 -]", "", line.lstrip("# ").lower()).replace(" ", "-")
         for line in pages.splitlines()
@@ -149,7 +149,7 @@ def test_each_alert_has_a_runbook_and_a_test() -> None:
     tests = (ROOT / "monitoring/prometheus/rules.test.yml").read_text()
     for rule in rules("alert"):
         page, _, anchor = rule["annotations"]["runbook"].partition("#")
-        assert page == "docs/operations.md"
+        assert page == "docs/operations/alerts.md"
         assert anchor in anchors
         assert f"alertname: {rule['alert']}\n" in tests
         assert rule["labels"]["severity"] in ("page", "ticket", "info")

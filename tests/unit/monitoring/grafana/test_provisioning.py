@@ -18,7 +18,7 @@ from monitoring.grafana.__main__ import FOLDER
 
 PROVISIONING = FOLDER.parent / "provisioning"
 DATASOURCES, DASHBOARDS = "datasources/prometheus.yml", "dashboards/evenflow.yml"
-GUIDE = (Path(__file__).parents[4] / "docs/operations.md").read_text()
+GUIDE = (Path(__file__).parents[4] / "docs/operations/alerts.md").read_text()
 Uid = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,40}$")]
 Text = Annotated[str, Field(min_length=1)]
 OrgId = Annotated[int, Field(ge=1)]
