@@ -17,8 +17,11 @@ LOGICAL_TYPE = "evenflow-cell"
 _KINDS = {
     "boolean": "bool", "int": "int", "long": "int", "float": "float", "double": "float", "bytes": "bytes", "string": "text",
 }  # fmt: skip
-_LOGICAL = {"int": ("date",), "long": tuple(TICKS), "bytes": ("decimal",), "fixed": ("decimal", "uuid")}
-"""Type -> the logical types that count for it."""
+_LOGICAL = frozenset(
+    [("int", "date"), ("bytes", "decimal"), ("fixed", "decimal"), ("fixed", "uuid")]
+    + [("long", unit) for unit in TICKS]
+)
+"""The types that a logical type is read for. For any other type it is as none."""
 _NAMED = ("record", "error", "enum", "fixed")
 _DEEPEST = 100
 """Depth of a schema. The partitioner refuses deeper ones as well."""
@@ -100,7 +103,7 @@ class AvroSchema:
                 {"name": field["name"], "type": self._flat(field["type"], within)}
                 for field in definition["fields"]
             ]
-            flat = {"type": "record", "name": number, "fields": fields}
+            flat = {"type": kind, "name": number, "fields": fields}
         self.types[number] = flat
         return flat
 
@@ -117,7 +120,7 @@ class AvroSchema:
             flat["size"] = schema["size"]
             if not isinstance(schema["size"], int) or schema["size"] < 0:
                 raise ValueError("a fixed type has no size")
-        if logical not in _LOGICAL.get(kind, ()):
+        if (kind, logical) not in _LOGICAL:
             logical = ""
         if logical == "decimal" and (type(scale) is not int or not 0 <= scale <= _LARGEST_SCALE):
             logical = ""
@@ -127,7 +130,7 @@ class AvroSchema:
         if isinstance(schema, list):
             return False  # a union writes at least the number of its branch
         schema = self.types[schema] if isinstance(schema, str) and schema != "null" else schema
-        if schema == "null" or schema["type"] != "record":
+        if schema == "null" or "fields" not in schema:
             return schema == "null" or schema.get("size") == 0
         name = schema["name"]
         if name not in self._widths:

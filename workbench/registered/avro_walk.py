@@ -40,11 +40,11 @@ class AvroWalk:
             return at
         if isinstance(schema, str):
             schema = self._types[schema]
-        kind = schema["type"]
-        if kind == "record":
+        if "fields" in schema:
             for field in schema["fields"]:
                 at = self.end(field["type"], at, depth + 1)
             return at
+        kind = schema["type"]
         if kind in ("array", "map"):
             return self._items_end(schema, at, depth + 1)
         if kind == "enum":

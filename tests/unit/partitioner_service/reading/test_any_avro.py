@@ -179,9 +179,13 @@ def nothing(levels: int) -> Any:
         (record_of(("x", "Loop"), name="Loop"), b""),
         ({"type": "fixed", "name": "F", "size": -1}, b""),
         ("Absent", b""),
+        ({"type": "record", "name": "X"}, b""),
+        ({"type": "int", "logicalType": ["date"]}, b"\0"),
     ],
 )
-def test_a_schema_whose_records_have_no_end_is_refused_by_both_readers(kind: Any, value: bytes) -> None:
+def test_a_schema_that_is_none_or_whose_records_have_no_end_is_refused_by_both_readers(
+    kind: Any, value: bytes
+) -> None:
     schema = record_of(("k", "string"), ("t", "long"), ("i", "null"), ("x", kind))
     assert both_of(json.dumps(schema)).agree([prefix(1) + b"\2a\x0a" + value]) == [None]
 
