@@ -50,7 +50,8 @@ $(STAMP): requirements.lock requirements.hashed.lock pyproject.toml
 demo: setup ## the whole pipeline on this machine, compared with a direct aggregation (FLAGS=...)
 	$(BIN)/evenflow demo $(FLAGS)
 
-monitoring: setup ## the demo under load with Prometheus and the live page (FLAGS="--seconds 300", ...)
+monitoring: setup ## the demo under load with Prometheus (installed as root) and the live page (FLAGS="--seconds 300", ...)
+	$(BIN)/python -m tests.ground.debian prometheus
 	$(BIN)/evenflow demo --watch --prometheus $(FLAGS)
 
 test: setup ## lint, types, layers, and the tests, in three processes on two cores (JOBS=...)
@@ -58,7 +59,7 @@ test: setup ## lint, types, layers, and the tests, in three processes on two cor
 	$(SHARES) $(TWICE) $(BY_FILE) tests/pipeline tests/chaos tests/faults tests/unit -m "not more and not long" --durations=40 $(FLAGS)
 
 test-browser: setup ## the live page in Debian's Chromium, which is installed (as root)
-	$(BIN)/python -m workbench.local.debian chromium
+	$(BIN)/python -m tests.ground.debian chromium
 	$(BIN)/python -m pytest tests/browser $(FLAGS)
 
 test-containers: setup ## the suites in Docker containers; installs the engine, makes the images (as root)
@@ -75,7 +76,7 @@ test-rl: setup ## the training of policies (tests/rl); installs the extra `rl` i
 	PYTHONPATH=$(CURDIR) .rl/bin/python -m pytest tests/rl $(FLAGS)
 
 test-more: setup ## the longer suites (marked `more`), some of them in containers (CONTAINERS=no: none), and smoke runs of benchmarks
-	$(BIN)/python -m workbench.local.debian chromium
+	$(BIN)/python -m tests.ground.debian chromium prometheus
 	$(SHARES) $(TWICE) $(BY_GROUP) tests/unit tests/pipeline tests/chaos tests/faults tests/browser -m "more and not long and not containers and not k8s" --durations=40 $(FLAGS)
 ifneq ($(CONTAINERS),no)
 	$(BIN)/python -m tests.ground prepare containers
@@ -84,6 +85,7 @@ endif
 	$(BIN)/python -m benchmarks --smoke $(SMOKE)
 
 test-long: setup ## the tests that are like others but of more kinds: every partitioner, more kills, larger windows; a smoke run of every benchmark
+	$(BIN)/python -m tests.ground.debian prometheus
 	$(PYTEST) tests -m "long or family" $(FLAGS)
 	EVENFLOW_EXAMPLES=10 $(PYTEST) tests/unit -m hypothesis --timeout 3000 $(FLAGS)
 	$(BIN)/python -m benchmarks --smoke

@@ -77,7 +77,7 @@ def demo(
         bool,
         typer.Option(
             "--prometheus",
-            help="Of a closed loop: also run Prometheus (Debian's) with evenflow's rules and alerts.",
+            help="Of a closed loop: also run Prometheus, from the path, with evenflow's rules and alerts.",
         ),
     ] = False,
     as_json: Annotated[

@@ -10,5 +10,6 @@ May live here: whatever starts, stops, checks or explains the services on this m
 | `verify` | the results again, by other means |
 | `doctor`, `look`, `status` | what is wrong on the machine, with the records, with a running query |
 | `lifetime` | a query's end: reset, rename, skip |
+| `registered` | Avro and Protobuf records, read with other code than the partitioner's |
 | `strimzi` | a query's topics and rights for an operator |
 """

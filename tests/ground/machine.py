@@ -12,12 +12,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from evenflow.errors import ServiceError
-from workbench.local.debian import install
+from tests.ground.debian import install
 
 # A program of each of Debian's packages, by the package's name.
 ENGINE_PACKAGES = {"docker.io": "dockerd", "iproute2": "ip", "iptables": "iptables"}
 COMPOSE_PACKAGES = {"docker-compose": "docker-compose"}
 IMAGE_PACKAGES = {"debootstrap": "debootstrap"}
+PROMETHEUS_PACKAGES = {"prometheus": "prometheus"}
 NODE_PACKAGES = {
     "containerd": "containerd",
     "runc": "runc",

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.ground.debian import install
 from tests.patience import PATIENCE
-from workbench.local.debian import install
 
 PASSWORD = "q7-loopback"
 """Of the user `evenflow`, who owns the database `rows`."""

@@ -463,7 +463,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "workbench/look/shape.py": ("look, json",),
     "workbench/materials.py": "tests/unit/test_supply_chain.py",
     "workbench/result_rows.py": ("row of results",),
-    "workbench/registered.py": ("tuple, avro",),
+    "workbench/registered/avro_schema.py": ("tuple, avro",),
     "workbench/status/results.py": ("result",),
     "workbench/verify/input/markers.py": ("marker, for verify",),
     "workbench/verify/input/strict.py": ("tuple, json",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 import urllib.error
 import urllib.parse
@@ -15,7 +16,6 @@ import yaml
 
 from evenflow.errors import ServiceError
 from workbench.local.broker_properties import HOST
-from workbench.local.debian import program
 from workbench.local.ports import free_ports
 from workbench.local.processes import ChildProcess
 
@@ -30,7 +30,7 @@ class Prometheus:
 
     folder: for its configuration, data and log. targets: job -> port or ports. every: seconds between scrapes. hold: for
     how many seconds an alert's condition must hold before the alert fires. None: as the rules say. Entering raises
-    ServiceError if Prometheus does not start.
+    ServiceError if Prometheus is not on the path or does not start.
     """
 
     def __init__(
@@ -46,8 +46,14 @@ class Prometheus:
         self._process: ChildProcess | None = None
 
     def __enter__(self) -> Prometheus:
+        program = shutil.which("prometheus")
+        if program is None:
+            raise ServiceError(
+                "there is no program prometheus on the path",
+                hint="install Prometheus, on Debian as root: apt-get install --no-install-recommends prometheus",
+            )
         command = [
-            str(program("prometheus", package="prometheus")),
+            program,
             f"--config.file={self._config}",
             f"--storage.tsdb.path={self._folder / 'data'}",
             f"--web.listen-address={HOST}:{self.port}",

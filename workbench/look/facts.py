@@ -20,7 +20,7 @@ from topics.schemas.registry import Lookup, RegisteredSchema, SchemaRefused
 from workbench.look.order import jumps
 from workbench.look.sample import Stretch, TopicRecords
 from workbench.look.shape import RecordShape, shape_of
-from workbench.registered import RegisteredRecords
+from workbench.registered.records import RegisteredRecords
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from evenflow.grammar.column_types import ANY_VALUE, decimal_scale
 from evenflow.grammar.explosion import BLANKS, MOST_ELEMENTS
 from evenflow.grammar.paths import segments
 from evenflow.settings import Query, Settings
-from workbench.registered import RegisteredRecords
+from workbench.registered.records import RegisteredRecords
 from workbench.unreadable import Number, Unreadable
 from workbench.verify.input.deep import Fields, read_deep
 

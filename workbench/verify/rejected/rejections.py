@@ -13,7 +13,7 @@ import duckdb
 
 from evenflow.settings import Settings
 from partitioner_service.kafka.sink import SKIPPED
-from workbench.registered import WITHHELD
+from workbench.registered.records import WITHHELD
 from workbench.verify.inputs import REASONS, Committed
 from workbench.verify.rejected.ends import end_of
 from workbench.verify.rejected.jumps import check_jumps

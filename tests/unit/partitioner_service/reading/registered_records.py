@@ -15,7 +15,7 @@ from partitioner_service.reading.parse import Parser
 from partitioner_service.reading.registered.protobuf_schema import message_at, pool_of
 from partitioner_service.reading.registered.schemas import Schemas
 from topics.schemas.registry import RegisteredSchema
-from workbench.registered import RegisteredRecords
+from workbench.registered.records import RegisteredRecords
 from workbench.verify.input.strict import StrictReader, Unreadable
 
 URL = {"url": "http://127.0.0.1:1"}
