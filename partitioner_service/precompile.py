@@ -124,6 +124,7 @@ class _Partitions(NamedTuple):
     """Input partitions that nobody else has."""
 
     states: dict[int, PartitionState]
+    """How far each partition has been read."""
 
     def move(self, states: Mapping[int, PartitionState]) -> None:
         """As `Owner.move`."""

@@ -68,6 +68,7 @@ def block_loads(
 @dataclass
 class _Pane:
     loads: Int64s
+    """Load of each worker, shape (n,)."""
     workers: int
     """Number of workers in use. 0 if this number changed within the pane."""
 

@@ -9,16 +9,16 @@ TICKS = {"timestamp-millis": 1, "timestamp-micros": 1_000, "timestamp-nanos": 1_
 
 
 class RegisteredCell(NamedTuple):
-    """One value of a record.
-
-    kind: bool, int, float, text, bytes, enum, stamp (ms since 1970) or nested (a list, map or object, with no value here).
-    logical: Avro's logical type, empty if there is none that fits. scale: that of a decimal.
-    """
+    """One value of a record."""
 
     kind: str
+    """bool, int, float, text, bytes, enum, stamp (ms since 1970) or nested (a list, map or object)."""
     value: Any
+    """The value. None for a null, and for what is nested."""
     logical: str = ""
+    """Avro's logical type. Empty if there is none that fits."""
     scale: int = 0
+    """The scale of a decimal."""
 
 
 NESTED = RegisteredCell("nested", None)
