@@ -412,6 +412,12 @@ class ResultsSettings(Section):
         return None if form is None or form.path == "server" else self.path
 
     @property
+    def takes_registry(self) -> bool:
+        """Whether the sink registers schemas."""
+        form = BUILT_IN_SINKS.get(self.sink)
+        return form is not None and form.registry
+
+    @property
     def on_server(self) -> bool:
         """Whether the results are on a server that is not Kafka, such as Postgres."""
         form = BUILT_IN_SINKS.get(self.sink)

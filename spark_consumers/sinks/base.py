@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
@@ -178,6 +178,17 @@ class ResultSink(ABC):
         The offset is above 0 if retention has deleted results. Empty for a sink that never loses results.
         """
         return {}
+
+
+@runtime_checkable
+class SaysNewestEnd(Protocol):
+    """A sink that can say up to where its results reach. `evenflow status` asks it."""
+
+    def newest_end(self, settings: Settings) -> int | None:
+        """End of the newest window with results (ms). None if there is none.
+
+        Raises ServiceError if the place does not answer.
+        """
 
 
 def gathered(tables: Iterable[pa.Table], *, rows: int = _ROWS_AT_ONCE) -> Iterator[pa.Table]:

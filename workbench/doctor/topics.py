@@ -78,7 +78,7 @@ def check_registry(settings: Settings) -> Iterator[Finding]:
     if settings.input.registered and settings.input.registry is not None:
         registries.append(("schema registry", settings.input.registry.url, lambda: Registry(settings.input)))
     of_results = settings.results_registry
-    if settings.results.sink == "avro" and of_results is not None:
+    if settings.results.takes_registry and of_results is not None:
         section, registry = of_results
         if section != "input.registry":
             registries.append(

@@ -17,7 +17,7 @@ from evenflow.wire.avro_rows import window_end_of
 from evenflow.wire.result_frames import METADATA_KEY
 from spark_consumers.checkpoints.result_files import visible
 from spark_consumers.sinks import sink_of
-from spark_consumers.sinks.postgres import Postgres
+from spark_consumers.sinks.base import SaysNewestEnd
 from topics.reader import read_newest
 
 _NEWEST = 10
@@ -30,20 +30,20 @@ Written = tuple[int, int | None]
 
 
 def can_look(settings: Settings) -> bool:
-    """Whether the results lie where `newest_written` looks: in a topic, in a folder of this machine, or in Postgres."""
+    """Whether the results lie where `newest_written` looks: in a topic, in a local folder, or where the sink says it."""
     sink, folder = sink_of(settings), settings.results.folder
     in_folder = folder is not None and local_folder(folder) is not None
-    return "results" in sink.topics or in_folder or isinstance(sink, Postgres)
+    return "results" in sink.topics or in_folder or isinstance(sink, SaysNewestEnd)
 
 
 def newest_written(settings: Settings) -> Written | None:
     """The newest written window. None if none is written, or if the results lie elsewhere (`can_look`).
 
     The windows of a bucket are written in order, so the newest records or files hold the newest window. Raises ServiceError
-    if Postgres does not answer.
+    if a sink that is asked does not answer.
     """
     sink = sink_of(settings)
-    if isinstance(sink, Postgres):
+    if isinstance(sink, SaysNewestEnd):
         end = sink.newest_end(settings)
         return None if end is None else (end, None)
     if "results" in sink.topics:
