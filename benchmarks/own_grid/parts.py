@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks import pictures
 from benchmarks.own_grid.changing import hard
+from benchmarks.own_grid.dealing import dealt
 from benchmarks.own_grid.found import found
 from benchmarks.own_grid.measuring import (
     Figures,
@@ -249,6 +250,7 @@ PARTS: dict[str, Callable[[Size], Iterator[str]]] = {
     "told": told,
     "hard": hard,
     "passing": passing,
+    "dealt": dealt,
     "reach": reach,
     "seeds": seeds,
     "weights": weights,

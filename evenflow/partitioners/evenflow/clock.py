@@ -13,7 +13,7 @@ from evenflow.numeric.arrays import NEVER, Int64s, Whole
 from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.evenflow.frequent import fade, halve, sure
 from evenflow.partitioners.evenflow.holder_rings import drop_all, drop_unused
-from evenflow.partitioners.evenflow.holders import fewest_of, in_long_runs
+from evenflow.partitioners.evenflow.holders import fewest_of, in_long_runs, length_of_runs
 from evenflow.partitioners.evenflow.placements import cell_of, keys_of, move_to, put
 from evenflow.partitioners.evenflow.state import (
     NO_RELIEF,
@@ -125,6 +125,8 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
     for count in range(water.again.shape[0]):
         water.again[count] -= water.again[count] // slides
     water.in_row[0] -= water.in_row[0] // slides
+    for count in range(2):
+        water.in_runs[count] -= water.in_runs[count] // slides
 
 
 @kernel
@@ -149,25 +151,34 @@ def _limit_of_runs(water: Water, rule: Rule, brings: float) -> np.int64:
 
     None moves if the stream does not come in runs. The longer runs are, the more one replica levels. The more runs of the
     same key a window has, the more often the key may move. brings: cost of the tuples that a cell brings in a window.
-    Where homes are remembered, none moves before a window was full. Where they are hashed, only long runs move, and a run is
-    as large as what it levels.
+    None moves before a window was full. Where homes are hashed: see `_limit_of_shared_runs`.
     """
+    if not rule.remembers:
+        return _limit_of_shared_runs(water, rule, brings)
     full, n, scale = water.progress[()]["full"], water.window.loads.shape[0], water.scale[()]
-    if not (full > 0 if rule.remembers else in_long_runs(water)):
+    if full == 0:
         return np.int64(NO_RELIEF)
     mean, whole = max(full, water.progress[()]["tuples"]) / n, float(water.again[0])
     length = whole / max(1.0, whole - water.in_row[0])
     run = length * scale["mean"]
     times = max(1.0, brings / run)
-    most = _RUN_LEFT * run
-    if rule.remembers:
-        if length < _SHORTEST_RUN or mean < _RUNS_OF_WORKER * run:
-            return np.int64(NO_RELIEF)
-        price = _RUN_PRICE * _price_of_average(water, rule, mean) * times / (length - 1.0) ** 2
-        most = scale["grain"] + price
-    if times > _MOST_RUNS:
+    if length < _SHORTEST_RUN or times > _MOST_RUNS or mean < _RUNS_OF_WORKER * run:
         return np.int64(NO_RELIEF)
-    return np.int64(min(max(most, rule.level * mean * n), _MOST_RELIEF) * rule.unit)
+    price = _RUN_PRICE * _price_of_average(water, rule, mean) * times / (length - 1.0) ** 2
+    most = max(scale["grain"] + price, rule.level * mean * n)
+    return np.int64(min(most, _MOST_RELIEF) * rule.unit)
+
+
+@kernel
+def _limit_of_shared_runs(water: Water, rule: Rule, brings: float) -> np.int64:
+    """Rule 8 of several sources whose homes are hashed: only long runs move, and a run is as large as what it levels."""
+    if rule.sources == 1 or not in_long_runs(water):
+        return np.int64(NO_RELIEF)
+    run = length_of_runs(water) * water.scale[()]["mean"]
+    if brings > _MOST_RUNS * run:
+        return np.int64(NO_RELIEF)
+    enough = rule.level * max(water.progress[()]["full"], water.progress[()]["tuples"])
+    return np.int64(min(max(_RUN_LEFT * run, enough), _MOST_RELIEF) * rule.unit)
 
 
 @kernel

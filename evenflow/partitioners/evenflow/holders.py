@@ -10,7 +10,7 @@ import numpy as np
 from evenflow.keys import GOLDEN, candidate_kernel, mix64
 from evenflow.numeric.arrays import NEVER, Int64s, Whole
 from evenflow.numeric.kernels import inlined, kernel
-from evenflow.partitioners.evenflow.frequent import PARTS
+from evenflow.partitioners.evenflow.frequent import PARTS, lasts
 from evenflow.partitioners.evenflow.holder_rings import Rings, adopt, drop_after, edge_to
 from evenflow.partitioners.evenflow.placements import cell_of, keys_of, put
 from evenflow.partitioners.evenflow.state import REFERENCE, Lowest, Rule, Water
@@ -30,8 +30,9 @@ _GRAINS = 2
 CERTAIN = 1 << 32
 """A worker that accepts so many of 2^32 keys accepts all."""
 _TRIES = 32
-_LONG_RUN, _SEEN = 4, 32
-"""A stream comes in long runs if runs have so many tuples on average. That is believed from so many tuples on."""
+_LONG_RUN, _SEEN, _PASSING_RUNS = 4, 4, 2
+"""A stream comes in long runs if runs have so many tuples on average. That is believed from so many runs on. A key with at
+most so many runs in the window is one that passes."""
 _SIGN = np.int64(63)
 
 
@@ -215,10 +216,13 @@ def _passing(water: Water, rule: Rule, owner: Owner, certain: Whole, tuples: flo
 
     A holder of a key that lasts is of use for as long as the key is hot. A holder of a burst is of use for a moment, and
     then a replica in the window for nothing. Several sources remember so much of the stream that a run would seem to last.
+    There a key with a run or two in the window is one that passes.
     tuples: those of the window, or of the window when it is full.
     """
-    if not rule.remembers and in_long_runs(water):
-        return 1.0
+    if rule.sources > 1 and not rule.remembers and in_long_runs(water):
+        run = length_of_runs(water) * water.scale[()]["mean"]
+        if water.summary.lasting[owner.at] <= float(PARTS) * _PASSING_RUNS * run:
+            return 1.0
     summary = water.summary
     # The key's share of the window, in shares of the recent stream that it has now.
     lasted = summary.lasting[owner.at] * float(summary.meta[()]["seen"]) / (float(PARTS) * tuples * certain)
@@ -244,11 +248,30 @@ def _grain(water: Water, rule: Rule, owner: Owner, mean: float, tuples: Whole) -
 
 
 @inlined
+def settled(water: Water, rule: Rule, owner: Owner, certain: Whole, tuples: Whole) -> bool:
+    """Whether the key is split and lasts, judged by what the window will have when it is full.
+
+    tuples: those of the window so far, of which the first runs of a stream have all.
+    """
+    if water.holders.ring[owner.at]["size"] == 0:
+        return False
+    whole = np.int64(_when_full(water, rule, tuples) * tuples)
+    return bool(lasts(water.summary, owner.at, certain, whole))
+
+
+@inlined
 def in_long_runs(water: Water) -> bool:
     """Whether the tuples of a key come in a row, in runs of `_LONG_RUN` or more on average."""
-    whole = np.int64(water.again[0])
-    seen = whole >= _SEEN * np.int64(water.scale[()]["mean"])
-    return bool(seen and (whole - water.in_row[0]) * _LONG_RUN <= whole)
+    whole = water.in_runs[0]
+    begun = whole - water.in_runs[1]
+    return bool(begun >= _SEEN * np.int64(water.scale[()]["mean"]) and begun * _LONG_RUN <= whole)
+
+
+@inlined
+def length_of_runs(water: Water) -> float:
+    """The mean length of a run, in tuples."""
+    whole = water.in_runs[0]
+    return float(whole) / max(1.0, float(whole - water.in_runs[1]))
 
 
 @kernel

@@ -32,6 +32,7 @@ from evenflow.partitioners.evenflow.holders import (
     move_home,
     move_run,
     price_of,
+    settled,
     too_rare,
 )
 from evenflow.partitioners.evenflow.placements import cell_of, crowded, is_of_now, put, worker_of
@@ -74,7 +75,7 @@ def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole,
             water.credit[home] += brings
             water.tail[home] += brings
     else:
-        home = worker_of(water.places, cell) if in_row != 0 else np.int64(-1)
+        home = worker_of(water.places, cell) if in_row != 0 and rule.sources > 1 else np.int64(-1)
         if home < 0:
             home = hashed_home(rule, key)
     # A home that is hashed needs no cell, but the cells in use tell how many keys the window has.
@@ -225,6 +226,11 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         water.again[0] += np.int64(0) if split else cost
         water.again[1] += np.int64(0) if split else soon * cost
         water.in_row[0] += np.int64(0) if split else in_row * cost
+        if in_row == 0:
+            water.in_runs[2] = 1 - soon
+        if not settled(water, rule, owner, certain, tuples + fresh):
+            water.in_runs[0] += cost
+            water.in_runs[1] += water.in_runs[2] * in_row * cost
         block.out[row] = worker
         if doubted:
             doubt_it(water, high, home, column, time, cost)

@@ -143,6 +143,10 @@ class Water(NamedTuple):
     """One of RUNS."""
     in_row: Int64s
     """(1,): cost of tuples of whole keys in about the last window whose key is that of the tuple before."""
+    in_runs: Int64s
+    """(3,): cost of all tuples in about the last window but those of split keys that last. Cost of those of them that go
+    on a run whose key the slide had not had before. 1 while such a run goes on. A key with most of the stream comes back
+    within the slide, so it is not a run."""
     doubts: Rows
     """(DOUBTS,) of DOUBT."""
     doubted_costs: Int64s

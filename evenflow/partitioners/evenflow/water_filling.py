@@ -215,7 +215,7 @@ class Evenflow(Partitioner):
         frozenset({"told", "rounds", "bias"}),
         frozenset({"summary.lasting", "again", "relieved", "relief"}),
         frozenset({"doubted_costs", "scale", "moments", "speeds"}),
-        frozenset({"runs", "in_row"}),
+        frozenset({"runs", "in_row", "in_runs"}),
     )
     takes_costs = True
     takes_speeds = True
@@ -233,6 +233,7 @@ class Evenflow(Partitioner):
         self._rounds = record(ROUNDS, due=NEVER, told=NOT_TOLD)
         self._speeds = np.zeros(self.workers)
         self._runs, self._in_row = record(RUNS, previous=-1), np.zeros(1, np.int64)
+        self._in_runs = np.zeros(3, np.int64)
         self._scale, self._moments = new_scale(fewest_of(self.sources)), np.zeros(MOMENTS)
         self._shape()
         self._window = self._no_loads()
@@ -401,6 +402,7 @@ class Evenflow(Partitioner):
             again=self._again,
             runs=self._runs,
             in_row=self._in_row,
+            in_runs=self._in_runs,
             doubts=self._doubts,
             doubted_costs=self._doubted_costs,
             scale=self._scale,
@@ -520,6 +522,7 @@ class Evenflow(Partitioner):
             "again": self._again,
             "runs": self._runs,
             "in_row": self._in_row,
+            "in_runs": self._in_runs,
             "doubts": self._doubts,
             "doubted_costs": self._doubted_costs,
             "scale": self._scale,
@@ -545,7 +548,7 @@ class Evenflow(Partitioner):
         self._relief = state["relief"]
         self._progress, self._doubts, self._others = state["progress"], state["doubts"], state["others"]
         self._again, self._doubted_costs = state["again"], state["doubted_costs"]
-        self._runs, self._in_row = state["runs"], state["in_row"]
+        self._runs, self._in_row, self._in_runs = state["runs"], state["in_row"], state["in_runs"]
         self._scale, self._moments, self._speeds = state["scale"], state["moments"], state["speeds"]
         known = self._speeds[self._speeds != 0]
         if len(known) not in (0, self.workers) or not np.all((known >= SLOWEST) & (known <= FASTEST)):

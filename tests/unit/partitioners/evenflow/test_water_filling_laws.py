@@ -280,6 +280,29 @@ def test_several_sources_that_see_the_same_runs_give_them_to_the_same_workers() 
     assert ksr < more
 
 
+def test_a_run_that_one_of_several_sources_has_whole_is_not_split() -> None:
+    """Each source sees 12,000 tuples in a window: a run is a seventh of a worker's share there."""
+    stream = generated("runs:length=100", tuples=150_000, keys=50_000, seed=6)
+    out, dealt = np.empty(len(stream), np.int32), stream.keys % np.uint64(5)
+    for source in range(5):
+        p = create("evenflow", workers=16, source=source, sources=5, window_ms=60_000, slide_ms=2_000)
+        mine = dealt == source
+        out[mine] = p.assign(stream.keys[mine], stream.times[mine])
+    figures = window_figures(out, stream.codes, stream.times // 2_000, 16, panes_per_window=30)
+    assert figures.ksr[29:].mean() < 1.3
+
+
+def test_a_key_with_most_of_the_stream_is_no_run() -> None:
+    """It comes in rows of ten, but the slide has had it before."""
+    rng = np.random.default_rng(7)
+    keys = np.where(rng.random(60_000) < 0.9, 0, rng.integers(1, 5_000, 60_000)).astype(np.uint64) * SPREAD
+    for sources in (1, 5):
+        p = create("evenflow", workers=16, sources=sources, **WINDOW)
+        out = p.assign(keys, np.arange(60_000))
+        loads = worker_loads(out[:2_000], 16)
+        assert loads.max() < 1.3 * loads.mean(), "it is split from the beginning"
+
+
 def test_a_key_that_cools_is_released_and_goes_home() -> None:
     hot = one_key(5000)
     even = all_distinct(60_000)

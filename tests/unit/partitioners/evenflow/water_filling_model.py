@@ -14,7 +14,7 @@ MEMORY, LEAST_MEMORY, AGES, DOUBTS, FILLED = 8, 2048, 16, 64, 128
 GRAINS, COUNTING, LEAST_FREE, SIGMAS, FEW, PARTS = 2, 1 << 14, 0.05, 2, 8, 1024
 WEIGHTS, STEADY, COARSEST, MOST_MEMORY = 256, 8, 16, 1 << 29
 RUN_PRICE, SHORTEST_RUN, MOST_RUNS, RUNS_OF_WORKER = 0.25, 2, 4, 8
-LONG_RUN, RUN_SEEN, RUN_LEFT = 4, 32, 0.5
+LONG_RUN, RUNS_SEEN, RUN_LEFT, PASSING_RUNS = 4, 4, 0.5, 2
 
 
 @dataclass(eq=False)
@@ -117,6 +117,11 @@ class SlowEvenflow:
         """The high half of the last tuple's hash."""
         self.in_row = 0
         """Tuples of whole keys in about the last window that came straight after one of the same key."""
+        self.in_runs = [0, 0]
+        """Tuples in about the last window but of split keys that last, and those that went on a run of a key that was new to
+        the slide."""
+        self.goes_on = 0
+        """Whether such a run goes on."""
         self.limit = inf
         """The overload above which a run that begins moves away."""
         self.slide: int | None = None
@@ -270,6 +275,7 @@ class SlowEvenflow:
             self.limit = self.limit_of_hashed(brings)
         self.again = [count - count // self.slides for count in self.again]
         self.in_row -= self.in_row // self.slides
+        self.in_runs = [count - count // self.slides for count in self.in_runs]
         crowded = 2 * len(self.homes) > self.cells
         if crowded and self.cells < self.most_cells and now >= self.grew + self.slides + self.sweeping:
             self.grow()
@@ -292,16 +298,20 @@ class SlowEvenflow:
 
     def limit_of_hashed(self, brings: float) -> float:
         """The overload above which a run that begins goes to another candidate."""
-        if not self.in_long_runs():
+        if self.sources == 1 or not self.in_long_runs():
             return inf
-        run = self.again[0] / max(1, self.again[0] - self.in_row) * self.mean
-        if brings / run > MOST_RUNS:
+        run = self.length_of_runs() * self.mean
+        if brings > MOST_RUNS * run:
             return inf
         return int(max(RUN_LEFT * run, self.enough * max(self.full, self.costs)) * self.unit)
 
     def in_long_runs(self) -> bool:
-        whole = self.again[0]
-        return whole >= RUN_SEEN * self.mean and LONG_RUN * (whole - self.in_row) <= whole
+        whole, going_on = self.in_runs
+        return whole - going_on >= RUNS_SEEN * self.mean and LONG_RUN * (whole - going_on) <= whole
+
+    def length_of_runs(self) -> float:
+        whole, going_on = self.in_runs
+        return whole / max(1, whole - going_on)
 
     def grow(self) -> None:
         """Four times as many cells: the keys of one are in several now, and keep their worker."""
@@ -360,7 +370,7 @@ class SlowEvenflow:
         cell = (spot >> 32) % self.cells
         if not self.remembers:
             self.forget_if_old(cell)
-            goes_on = in_row and cell in self.homes
+            goes_on = in_row and self.sources > 1 and cell in self.homes
             worker = self.homes[cell][0] if goes_on else self.hashed_home(key)
             self.homes[cell] = (worker, self.now)
             return worker
@@ -471,7 +481,13 @@ class SlowEvenflow:
         lasts = self.fullness(tuples) * mean * self.price * sqrt(0.01 * self.seen / counter.certain)
         filled = self.fullness(tuples) if self.in_long_runs() else 1.0
         lasted = counter.lasting * float(self.seen) / (float(PARTS) * (filled * tuples) * counter.certain)
-        if self.in_long_runs() and not self.remembers:
+        run = self.length_of_runs() * self.mean
+        if (
+            self.in_long_runs()
+            and self.sources > 1
+            and not self.remembers
+            and counter.lasting <= PARTS * PASSING_RUNS * run
+        ):
             lasted = 0.0
         average = self.unit * tuples / max(1.0, self.keys())
         own = max(1.0, self.unit * counter.lasting / PARTS)
@@ -547,6 +563,12 @@ class SlowEvenflow:
         if not split:
             self.again = [self.again[0] + cost, self.again[1] + soon * cost]
             self.in_row += in_row * cost
+        if not in_row:
+            self.goes_on = 1 - soon
+        full = int(self.fullness(tuples) * tuples)
+        if not counter.holders or 2 * counter.lasting * self.seen < PARTS * counter.certain * full:
+            self.in_runs[0] += cost
+            self.in_runs[1] += self.goes_on * in_row * cost
         if doubted:
             self.doubted.append((spot >> 32, home, worker, split, cost, time))
         self.most = max(self.most, len(counter.holders))
