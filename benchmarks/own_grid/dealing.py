@@ -70,5 +70,5 @@ def _measured(one: tuple[Size, Cell]) -> tuple[float, float]:
     for source, partitioner in enumerate(scenario.partitioners(entrant(cell.name), stream)):
         mine = sources == source
         out[mine] = partitioner.assign(stream.keys[mine], stream.times[mine])
-    figures, first = measured(size, stream.codes, out, scenario.workers), size.window - 1
+    figures, first = measured(size, stream.codes.astype(np.int64), out, scenario.workers), size.window - 1
     return float(figures.imbalance[first:].mean()), float(figures.ksr[first:].mean())
