@@ -228,9 +228,11 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         water.in_row[0] += np.int64(0) if split else in_row * cost
         if in_row == 0:
             water.in_runs[2] = 1 - soon
-        if not settled(water, rule, owner, certain, tuples + fresh):
+        # Once a window was full, `split` says what `settled` would.
+        if not (split if progress["full"] > 0 else settled(water, rule, owner, certain, tuples + fresh)):
             water.in_runs[0] += cost
-            water.in_runs[1] += water.in_runs[2] * in_row * cost
+            if in_row != 0:
+                water.in_runs[1] += water.in_runs[2] * cost
         block.out[row] = worker
         if doubted:
             doubt_it(water, high, home, column, time, cost)
