@@ -27,7 +27,7 @@ COPIES = {
 """File of the repository -> page of the site."""
 ASSETS = ("site.css", "pictures.js", "iframe-worker.js")
 LINK = re.compile(r"(!?)\[([^\]\[]*)\]\(([^()\s]+)\)")
-_CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"(^ *```.*?^ *```$|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
 _ITEM = re.compile(r"( *)([*-]|\d+\.)( +)(?=\S)")
 _FENCE = re.compile(r" *```")
 

@@ -41,7 +41,9 @@ class Scale:
     kind: str
     """`linear` or `log`."""
     first: float
+    """The value at pixel 0, or its logarithm."""
     step: float
+    """By how much the value, or its logarithm, grows with a pixel."""
     unit: str
     """What stands behind each number of the axis, such as ` %`."""
     title: str

@@ -30,7 +30,7 @@ from evenflow.plugins import (
     name_of,
     what_is_wrong,
 )
-from evenflow.text.options import checked_options, choice_with
+from evenflow.text.options import checked_options, choice_with, no_option
 from evenflow.text.spelling import did_you_mean
 
 if TYPE_CHECKING:
@@ -208,9 +208,7 @@ def _loaded(name: str) -> object:
         if module not in _POLICIES:
             raise
         # "fixed:p" is an option without its value rather than a class in a module called fixed.
-        raise ConfigError(
-            f"{module}: {attribute!r} is no option", hint="write option=value,option=value"
-        ) from None
+        raise no_option(module, attribute) from None
 
 
 def _name_of_class(policy: type[Policy]) -> str:

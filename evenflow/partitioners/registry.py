@@ -50,7 +50,7 @@ from evenflow.plugins import (
     name_of,
     what_is_wrong,
 )
-from evenflow.text.options import checked_options, choice_with
+from evenflow.text.options import checked_options, choice_with, no_option
 from evenflow.text.spelling import did_you_mean
 
 
@@ -347,9 +347,7 @@ def _loaded(name: str) -> object:
         if module not in _ENTRIES:
             raise
         # "pkg:d" is an option without its value rather than a class in a module called pkg.
-        raise ConfigError(
-            f"{module}: {attribute!r} is no option", hint="write option=value,option=value"
-        ) from None
+        raise no_option(module, attribute) from None
 
 
 def _name_of_class(algorithm: type[Partitioner]) -> str:

@@ -42,6 +42,11 @@ def choice_with(text: str, options: Mapping[str, Any]) -> tuple[str, dict[str, A
     return name, {**behind, **options}
 
 
+def no_option(owner: str, word: str) -> ConfigError:
+    """The error for a word behind a name that is no `option=value`. owner: the name."""
+    return ConfigError(f"{owner}: {word!r} is no option", hint="write option=value,option=value")
+
+
 def checked_options(
     kind: type[_Options], options: Mapping[str, Any], *, owner: str, defaults: Mapping[str, Any] | None = None
 ) -> _Options:

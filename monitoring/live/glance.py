@@ -36,7 +36,7 @@ class ExchangeGlance:
     age_s: float | None
     """Seconds since that table was heard. None before the first."""
     unanswered: int
-    """Messages that the instance sent since then."""
+    """Messages that the instance sent since it heard its newest table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class BatchesGlance:
     count: int
     """How many batches had tuples."""
     cut_short: int
-    """How many of these were cut before they were whole."""
+    """How many of the batches with tuples were cut before they were whole."""
     held: int
     """Tuples that wait for the end of their batch."""
     tuples: int | None

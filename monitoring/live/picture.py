@@ -164,6 +164,7 @@ class Picture:
         alive = [instance for instance in known if now - instance.at < silent_after()]
         loads = _sums([instance.loads for instance in alive])
         total = sum(loads)
+        # As `evenflow.metrics.imbalance`, which imports numba. A controller does without.
         imbalance = (max(loads) - total / len(loads)) / total if total else None
         rates = [instance.record.rate for instance in alive if instance.record.rate is not None]
         lags = [instance.record.lag for instance in known]

@@ -47,13 +47,13 @@ class Parts:
     learned: LearnedState
     """Keeps what the partitioner has learned."""
     router: Router
-    """Routes blocks."""
+    """Makes frames and rejections of blocks."""
     gate: Gate
     """Stands between reading and routing."""
     sink: Sink
     """Writes frames and rejected records, and commits."""
     source: Source
-    """Reads the input topic."""
+    """Reads the input topic, and owns the states of its partitions."""
     pace: Pace
     """Says which partitions fall asleep, and which are paused."""
     skips: SkipOrders

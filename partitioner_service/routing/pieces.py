@@ -77,7 +77,7 @@ class Routing:
     """Where tuples go."""
 
     tuples: Accepted
-    """The tuples."""
+    """The accepted tuples, in the order in which they are routed."""
     hashes: UInt64s
     """Hash of each tuple's key, shape (tuples,)."""
     cells: Int32s
@@ -99,7 +99,7 @@ class Piece:
     """Records of one slice that are judged and not routed yet."""
 
     slice: Slice
-    """The slice."""
+    """The slice that the records are part of."""
     before: PartitionState
     """State of the partition before these records."""
     after: PartitionState

@@ -4,7 +4,7 @@ Rule "one writer per stage".
 
 Kafka decides which driver that is. Each stage of each query has a transactional id, `<query>.spark.<stage>`.
 A driver that starts takes the id over, which fences the driver before it, and writes the next epoch in a
-transaction. Epochs are records of `<query>.snapshots`, which is compacted, beside the notes of `begun.py`.
+transaction. Epochs are records of `<query>.snapshots`, which is compacted, beside the notes of `results_note.py`.
 
 Whether a driver is still the newest is asked by writing its record once more. Kafka commits this transaction
 only for the newest holder of the id. Nothing that is remembered could answer: a driver may have stood still

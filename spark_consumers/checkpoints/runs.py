@@ -1,11 +1,11 @@
 """The folders of a stage's runs: each driver works in a folder of its own, so no two ever write the same file.
 
-    <spark.checkpoint>/<query>/<stage>/run-<epoch>/     Spark's checkpoint and the note of `checkpoints.py`
+    <spark.checkpoint>/<query>/<stage>/run-<epoch>/     Spark's checkpoint and the note of `notes.py`
     <spark.checkpoint>/<query>/<stage>/run-<epoch>/complete
 
 A run begins with all that the run before it had (`run_folder.py`). The file `complete` is written once all of it
 is there. An earlier evenflow had no such folders. What it left lies in the stage's folder itself, and is refused by
-its note (`checkpoints.py`).
+its note (`notes.py`).
 """
 
 from __future__ import annotations

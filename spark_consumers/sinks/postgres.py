@@ -75,7 +75,7 @@ class Table:
     schema: str | None
     """Schema of the table."""
     name: str
-    """The table itself."""
+    """Name of the table, without its schema."""
 
     def __str__(self) -> str:
         server = self.host if self.port is None else f"{self.host}:{self.port}"

@@ -49,7 +49,7 @@ class TopicSink(ResultSink):
 
         In the query's own topic, any record means that. A topic that the user names may hold rows of other
         queries. So there only the query's note counts, which says that the query has begun to write to this
-        topic (`begun.py`).
+        topic (`checkpoints/results_note.py`).
         """
         topic = settings.topic("results")
         own = topic == f"{settings.query.name}.results"

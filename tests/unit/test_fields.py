@@ -18,6 +18,7 @@ ROOMS = (
     "monitoring",
     "benchmarks",
     "papers",
+    "website",
 )
 RECORDS = {"NamedTuple", "BaseModel"}
 """The bases of classes whose annotated names are fields. A class that extends such a class is one too."""

@@ -27,7 +27,8 @@ class PartitionFacts:
     state: PartitionState | None
     """State that partitioners have committed. None before the query has begun."""
     watermark: int | None
-    """Event time (ms) that the partition has reached. None before the first tuple."""
+    """Event time (ms) by which the partition's tuples have come: the largest so far less `out_of_orderness`. None before the
+    first tuple."""
     mark: int | None
     """Event time (ms) up to which the partition has closed windows. None before the first tuple and after the
     end."""

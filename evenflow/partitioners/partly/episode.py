@@ -68,7 +68,7 @@ class Episode(NamedTuple):
     chosen: Int64s
     """(data blocks,): room to choose in. After `act` the first places name the data blocks of the key's pieces."""
     pieces: Int64s
-    """(data blocks,): after `act` the sizes of these pieces."""
+    """(data blocks,): after `act`, tuples of the key's piece in each data block of `chosen`."""
     scores: Float64s
     """(data blocks,): room to choose in."""
 

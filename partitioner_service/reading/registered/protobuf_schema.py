@@ -189,7 +189,7 @@ class _Field:
     wire: int = -1
     """Wire type by the schema."""
     do: int = PASS
-    """What is done with the field."""
+    """What the scan does with the field: PASS, or another of these codes."""
     leaf: int = -1
     """Leaf of a needed cell, -1 if the field is none."""
     column: int = -1
