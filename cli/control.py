@@ -36,8 +36,8 @@ def control(
     settings = settings_of(context, **chosen)
 
     from controller.decide import policy_of
+    from controller.log_lines import judgement_words
     from controller.service import control as run
-    from controller.talk import judgement_words
     from topics.query.waiting import wait_for_input
 
     def tell(judgement: Judgement, record: DecisionRecord) -> None:

@@ -11,10 +11,10 @@ from controller.collect import Collector
 from controller.decide import Decider, Judgement, ReplicaDecider, policy_of
 from controller.evaluate import Evaluation, Evaluator, Rounds, patience, reached
 from controller.kubernetes import ScaledReplicas, leading, lost
+from controller.log_lines import LogLines
 from controller.memory import remember
 from controller.plan_history import PlanHistory, stages_of
 from controller.realise import Published, Realiser, Replicas, SaidReplicas, Untouched
-from controller.talk import Talk
 from evenflow.elasticity import Policy
 from evenflow.errors import ServiceError
 from evenflow.host.stopping import stopped_by_signals
@@ -175,7 +175,7 @@ class Controller:
         self._decider = Decider(settings, policy)
         self._replicas = ReplicaDecider(settings)
         self._scaler = replicas or SaidReplicas()
-        self._talk = Talk(settings, clock=clock)
+        self._talk = LogLines(settings, clock=clock)
         self._pending: Plan | None = None
         self._history = PlanHistory(settings)
         self._plans = PlanFollower(settings)

@@ -26,21 +26,21 @@ from evenflow.errors import ConfigError, EvenflowError
 
 log = logging.getLogger(__name__)
 Base = TypeVar("Base")
-Thing = TypeVar("Thing")
+Plugin = TypeVar("Plugin")
 CALLED_IN = "CALLED_IN_FOLDER"
 """Variable of the environment that names the folder where the user called the command, for services that the command
 starts in another folder. At the end of Python's path, so that its files hide no other module."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry(Generic[Thing]):
+class Entry(Generic[Plugin]):
     """A line of a list: a name that may be written, and what it stands for."""
 
     name: str
     """The name that a setting or an option takes."""
     summary: str
     """What the thing does, in one line. If it cannot be loaded: what is wrong."""
-    plugin: Thing | None
+    plugin: Plugin | None
     """The thing itself, None if it cannot be loaded."""
     package: str | None = None
     """The package that offers the thing, None for evenflow."""
@@ -73,8 +73,8 @@ class Plugins:
         return tuple(sorted(offered.keys() - set(own)))
 
     def entries(
-        self, own: Mapping[str, Thing], load: Callable[[str], Thing], summary: Callable[[Thing], str]
-    ) -> list[Entry[Thing]]:
+        self, own: Mapping[str, Plugin], load: Callable[[str], Plugin], summary: Callable[[Plugin], str]
+    ) -> list[Entry[Plugin]]:
         """A line for each of evenflow's `own` things by name, and behind them for each that packages offer.
 
         load: the thing of a package's name, or ConfigError. summary: what a thing is.
@@ -83,8 +83,8 @@ class Plugins:
         return [*ours, *(self._entry(name, load, summary) for name in self.names(own=own))]
 
     def _entry(
-        self, name: str, load: Callable[[str], Thing], summary: Callable[[Thing], str]
-    ) -> Entry[Thing]:
+        self, name: str, load: Callable[[str], Plugin], summary: Callable[[Plugin], str]
+    ) -> Entry[Plugin]:
         package = self.package(name)
         try:
             plugin = load(name)

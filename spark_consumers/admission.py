@@ -16,7 +16,7 @@ from spark_consumers.checkpoints.folders import Folder
 from spark_consumers.checkpoints.notes import Checkpoint, resume_offsets, stage_location
 from spark_consumers.checkpoints.results_note import begun_at, note_beginning
 from spark_consumers.sinks import sink_of
-from spark_consumers.sinks.base import Found
+from spark_consumers.sinks.base import StartFacts
 from topics.state import TopicState
 
 _LOG = logging.getLogger("evenflow.spark")
@@ -92,10 +92,10 @@ class Admission:
                 note_beginning(settings, place, stage_location(settings, self._stage))
         return "earliest"
 
-    def _evidence(self, checkpoint: Checkpoint, place: str, names: Mapping[str, list[str]]) -> Found:
+    def _evidence(self, checkpoint: Checkpoint, place: str, names: Mapping[str, list[str]]) -> StartFacts:
         """What this start finds. names: of folders that were looked at before the checkpoint was."""
         planned = checkpoint.planned
-        return Found(
+        return StartFacts(
             names=lambda folder: names[folder] if folder in names else self._names(folder),
             text=self._text,
             written=self._written,

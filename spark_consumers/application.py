@@ -33,7 +33,7 @@ from spark_consumers.cluster.manager import SparkCluster
 from spark_consumers.reports.health import Health
 from spark_consumers.reports.java_log import JavaLog
 from spark_consumers.reports.listener import Onlooker, Telemetry
-from spark_consumers.reports.log_lines import Talk
+from spark_consumers.reports.log_lines import LogLines
 from spark_consumers.reports.results_watch import ResultsWatch
 from spark_consumers.reports.upstream import unread
 from spark_consumers.session import end_session, java_status, make_session, session_conf
@@ -83,7 +83,7 @@ def run(
     stop = stop_event or threading.Event()
     watch = TopicWatch(settings.kafka, _watched(topics.values()))
     talks = [
-        Talk(query_settings, partial(unread, query_settings), unanswered=lambda: watch.unanswered)
+        LogLines(query_settings, partial(unread, query_settings), unanswered=lambda: watch.unanswered)
         for query_settings in run_queries
     ]
     _warn_of_waits(settings)
@@ -279,7 +279,7 @@ def _telemetry(
     spark: SparkSession,
     settings: Settings,
     stages: tuple[Stage, ...],
-    talks: Sequence[Talk],
+    talks: Sequence[LogLines],
     onlookers: Sequence[Onlooker],
     *,
     watch: TopicWatch,

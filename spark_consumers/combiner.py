@@ -18,7 +18,7 @@ from evenflow.errors import ProtocolError
 from evenflow.twostep import BlobPart, Tally, combine_task
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
-from spark_consumers.tasks import Stopwatch, Told
+from spark_consumers.tasks import OnTally, Stopwatch
 
 BLOBS = "label int, bucket int, identity binary, blob binary"
 _ARROW = pa.schema(
@@ -35,7 +35,7 @@ def combined(
     layout: Layout,
     *,
     tasks: int,
-    on_tally: Told | None,
+    on_tally: OnTally | None,
     wait_us: Waits = 0,
     measured: bool = False,
 ) -> DataFrame:
@@ -53,7 +53,7 @@ def combined(
 
 
 def combine_stream(
-    layout: Layout, on_tally: Told | None, wait_us: Waits = 0, *, measured: bool = False
+    layout: Layout, on_tally: OnTally | None, wait_us: Waits = 0, *, measured: bool = False
 ) -> Callable[[Batches], Batches]:
     """The function that one task applies to its record batches (partition, offset, value)."""
 
@@ -86,7 +86,7 @@ def combine_stream(
 
 
 def _of_parts(
-    layout: Layout, stretches: Stretches, on_tally: Told | None, clock: Callable[[], float] | None
+    layout: Layout, stretches: Stretches, on_tally: OnTally | None, clock: Callable[[], float] | None
 ) -> list[BlobPart]:
     """The blobs of all parts of a summary, each with its part's mark. The frames are held until the last part has read them.
 

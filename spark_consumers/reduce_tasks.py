@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame
 from evenflow.twostep import reduce_task
 from spark_consumers.combiner import BLOBS, blob_batch
 from spark_consumers.layout import Layout
-from spark_consumers.tasks import Stopwatch, Told
+from spark_consumers.tasks import OnTally, Stopwatch
 
 Batches = Iterable[pa.RecordBatch]
 
 
-def pieces(clusters: DataFrame, layout: Layout, *, on_tally: Told | None) -> DataFrame:
+def pieces(clusters: DataFrame, layout: Layout, *, on_tally: OnTally | None) -> DataFrame:
     """Pieces (columns BLOBS) of a stream of the combiner's blobs (columns BLOBS).
 
     on_tally: each task hands it its time, None if nobody listens.
@@ -31,7 +31,7 @@ def pieces(clusters: DataFrame, layout: Layout, *, on_tally: Told | None) -> Dat
     )
 
 
-def reduce_stream(layout: Layout, on_tally: Told | None) -> Callable[[Batches], Batches]:
+def reduce_stream(layout: Layout, on_tally: OnTally | None) -> Callable[[Batches], Batches]:
     """The function that one Spark task applies to its record batches (columns BLOBS)."""
 
     def task(batches: Batches) -> Batches:

@@ -32,7 +32,7 @@ from spark_consumers.combiner import by_part
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
 from spark_consumers.sinks.base import Shape
-from spark_consumers.tasks import Stopwatch, Told
+from spark_consumers.tasks import OnTally, Stopwatch
 
 _PIECE = 32_768  # bytes: fits into one send of the loopback, see MapOfBytes
 _COUNT = struct.Struct("<I")
@@ -40,7 +40,7 @@ _CHECKSUM = struct.Struct("<I")
 
 
 def reduced(
-    blobs: DataFrame, layout: Layout, *, schema: str, shape: Shape, on_tally: Told | None
+    blobs: DataFrame, layout: Layout, *, schema: str, shape: Shape, on_tally: OnTally | None
 ) -> DataFrame:
     """Rows of `schema` from a stream of (label, blob).
 
@@ -69,7 +69,7 @@ class _Processor(StatefulProcessor):
     A group is a bucket, known to Spark by its label.
     """
 
-    def __init__(self, layout: Layout, on_tally: Told | None) -> None:
+    def __init__(self, layout: Layout, on_tally: OnTally | None) -> None:
         self._layout = layout
         self._on_tally = on_tally
         self._state: Any = None  # Spark's MapState, set by `init` in the Python worker
@@ -94,7 +94,7 @@ class _Processor(StatefulProcessor):
             yield arrow_frame(table)
 
     def _tables(
-        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: Told | None
+        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: OnTally | None
     ) -> Iterator[pa.Table]:
         raise NotImplementedError
 
@@ -105,12 +105,12 @@ class _Processor(StatefulProcessor):
 class ReduceBucket(_Processor):
     """The reducer's core for one bucket in one micro-batch. It returns results as the sink takes them."""
 
-    def __init__(self, layout: Layout, shape: Shape, on_tally: Told | None) -> None:
+    def __init__(self, layout: Layout, shape: Shape, on_tally: OnTally | None) -> None:
         super().__init__(layout, on_tally)
         self._shape = shape
 
     def _tables(
-        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: Told | None
+        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: OnTally | None
     ) -> Iterator[pa.Table]:
         yield from self._shape(
             reduce_windows(self._layout.plan, self._layout, state, blobs, on_tally=on_tally), bucket
@@ -121,7 +121,7 @@ class LeadBucket(_Processor):
     """The reducer's core for `emit = "top"`: the bucket sends its leaders to the task that merges them."""
 
     def _tables(
-        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: Told | None
+        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: OnTally | None
     ) -> Iterator[pa.Table]:
         # All buckets send to one label, so that Spark brings all leaders to one task.
         label = bucket_labels(self._layout.buckets)[0]
@@ -133,7 +133,7 @@ class MergeLeaders(ReduceBucket):
     """Merges the leaders that all buckets send, in one task. The rows count as rows of bucket 0."""
 
     def _tables(
-        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: Told | None
+        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: OnTally | None
     ) -> Iterator[pa.Table]:
         yield from self._shape(
             merge_leaders(self._layout.plan, self._layout, state, blobs, on_tally=on_tally), bucket
@@ -147,7 +147,7 @@ class PartBuckets(_Processor):
     """
 
     def _tables(
-        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: Told | None
+        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: OnTally | None
     ) -> Iterator[pa.Table]:
         layout, tallies = self._layout, [Tally()]
         label = bucket_labels(layout.buckets)[0]
@@ -173,7 +173,7 @@ class MergeParts(ReduceBucket):
     """Merges what all buckets of all parts of a summary send, in one task. The rows count as rows of bucket 0."""
 
     def _tables(
-        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: Told | None
+        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: OnTally | None
     ) -> Iterator[pa.Table]:
         yield from self._shape(
             merge_parts(self._layout.summary, self._layout, state, blobs, on_tally=on_tally), bucket

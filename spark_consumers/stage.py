@@ -40,7 +40,7 @@ from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Start
 from spark_consumers.sinks.topic import topic_options
 from spark_consumers.sources import records
-from spark_consumers.tasks import Told
+from spark_consumers.tasks import OnTally
 from spark_consumers.writing import Write, checked, into_kafka
 from topics.state import TopicState
 
@@ -207,7 +207,7 @@ def stage_frame(
     topic_id: str,
     *,
     starting: str,
-    on_tally: Told | None,
+    on_tally: OnTally | None,
 ) -> DataFrame:
     """The rows that the stage is to write: blobs for `combine`, the sink's columns for `reduce` and `fused`.
 
@@ -239,7 +239,7 @@ def stage_frame(
     return _reduced(blobs.select("label", "blob"), settings, layout, on_tally)
 
 
-def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, on_tally: Told | None) -> DataFrame:
+def _reduced(blobs: DataFrame, settings: Settings, layout: Layout, on_tally: OnTally | None) -> DataFrame:
     sink = sink_of(settings)
     schema = spark_types(sink.schema(settings))
     return reducer.reduced(blobs, layout, schema=schema, shape=sink.shaper(settings), on_tally=on_tally)

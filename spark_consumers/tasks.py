@@ -12,7 +12,7 @@ from evenflow.twostep import Tally
 _BATCH = "streaming.sql.batchId"
 """Spark's own name for the number of the micro-batch that a task belongs to."""
 
-Told = Callable[[Tally], object]
+OnTally = Callable[[Tally], object]
 """A listener: it is handed the tally of what a task has done."""
 
 
@@ -28,6 +28,6 @@ class Stopwatch:
         batch = context.getLocalProperty(_BATCH) if context is not None else None
         return tally.in_batch(int(batch or 0), 1000 * (time.perf_counter() - self._began))
 
-    def telling(self, on_tally: Told | None) -> Told | None:
+    def telling(self, on_tally: OnTally | None) -> OnTally | None:
         """A listener that passes each tally on to `on_tally`, `timed`. None stays None."""
         return None if on_tally is None else lambda tally: on_tally(self.timed(tally))

@@ -78,7 +78,9 @@ class Binding:
 
     @property
     def generic(self) -> bool:
-        return self.name.strip("_") in GENERIC
+        # A class has a capital. Constants, which have capitals only, are not counted.
+        word = self.name.strip("_")
+        return (word if word.isupper() else word.lower()) in GENERIC
 
 
 @dataclass(kw_only=True)

@@ -31,15 +31,15 @@ from evenflow.settings import Settings
 from evenflow.telemetry import Stage
 from evenflow.twostep import Tally
 from monitoring.instruments.spark import SparkInstruments
-from spark_consumers.cluster.executors import Standing
+from spark_consumers.cluster.executors import ExecutorState
 from spark_consumers.reports.listener import Telemetry
-from spark_consumers.reports.log_lines import Talk
+from spark_consumers.reports.log_lines import LogLines
 from spark_consumers.session import end_session, make_session
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Start
 from spark_consumers.sinks.topic import topic_options
 from spark_consumers.stage import stage_frame
-from spark_consumers.tasks import Told
+from spark_consumers.tasks import OnTally
 from spark_consumers.workers.tallies import Tallies
 from spark_consumers.writing import checked, into_kafka
 from topics.admin import describe, ensure_topics, pipeline_topics
@@ -146,8 +146,8 @@ class _Streams:
         if not has:
             return self._measured(None, lambda: None)
         tally = self.spark.sparkContext.accumulator(Tally(), Tallies())
-        standing = Standing(slots=self.spark.sparkContext.defaultParallelism)
-        talk = Talk(self.settings, lambda: None)
+        standing = ExecutorState(slots=self.spark.sparkContext.defaultParallelism)
+        talk = LogLines(self.settings, lambda: None)
         telemetry = _ClockedTelemetry(
             self.settings, (self.stage,), tally, talk, lambda: standing, (self._instruments,)
         )
@@ -166,7 +166,7 @@ class _Streams:
             telemetry.close()
             self.listened += telemetry.spent
 
-    def _measured(self, callback: Told | None, look: Callable[[], None]) -> Piece:
+    def _measured(self, callback: OnTally | None, look: Callable[[], None]) -> Piece:
         began = self.meter.now()
         with self._started(callback, _SPARE) as query:
             while not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]  # it takes parts of a second too
@@ -175,7 +175,7 @@ class _Streams:
             return Piece(callback is not None, self.tuples, _seconds(query), used)
 
     @contextmanager
-    def _started(self, callback: Told | None, into: str) -> Iterator[StreamingQuery]:
+    def _started(self, callback: OnTally | None, into: str) -> Iterator[StreamingQuery]:
         spark, settings, stage = self.spark, self.settings, self.stage
         frame = stage_frame(spark, settings, stage, self._topic_id, starting="earliest", on_tally=callback)
         with tempfile.TemporaryDirectory(dir=self.folder) as checkpoint:

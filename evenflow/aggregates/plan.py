@@ -46,7 +46,7 @@ Rule "a gap is noticed".
 """
 
 
-class Asked(Protocol):
+class QueryShape(Protocol):
     """What a plan is made of: the settings of a query (`evenflow.settings.Query` says what each of them means)."""
 
     @property
@@ -105,7 +105,7 @@ class AggregatePlan:
     """The partial columns, each once. `rows` is the first."""
 
     @classmethod
-    def of(cls, query: Asked) -> AggregatePlan:
+    def of(cls, query: QueryShape) -> AggregatePlan:
         """The plan of this query.
 
         Raises ConfigError for an unknown aggregate, for a column that an aggregate does not take, and for an
@@ -344,7 +344,7 @@ def _output(
     return Output(label, function, call if room is None else replace(call, room=room))
 
 
-def outputs_of(query: Asked, room: Room | None = None) -> list[Output]:
+def outputs_of(query: QueryShape, room: Room | None = None) -> list[Output]:
     """The result columns in the order of the settings: aggregates, and expressions over these."""
     kinds, specs = query.value_columns, query.aggregates
     outputs = {
@@ -356,7 +356,7 @@ def outputs_of(query: Asked, room: Room | None = None) -> list[Output]:
     ]
 
 
-def _room(query: Asked) -> Room:
+def _room(query: QueryShape) -> Room:
     """What one column may take: the columns of a kind share what the settings allow evenly."""
     outputs = outputs_of(query)
     partials = {

@@ -39,10 +39,10 @@ from evenflow.partitioners.partly.planner import new_episode
 from evenflow.partitioners.partly.reward import Rewards, play
 from evenflow.training.batches import BatchLaw, TrainingBatch
 
-Seen = npt.NDArray[np.float32]
+BoxValues = npt.NDArray[np.float32]
 
 
-class PartitionBatch(gymnasium.Env[Seen, np.int64]):
+class PartitionBatch(gymnasium.Env[BoxValues, np.int64]):
     """Plans batches of a law.
 
     keys_each: keys of the head for each data block. stage: of the actions, 1 to 3. partial: whether there are partial
@@ -78,7 +78,7 @@ class PartitionBatch(gymnasium.Env[Seen, np.int64]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Seen, dict[str, Any]]:
+    ) -> tuple[BoxValues, dict[str, Any]]:
         """Begin an episode with the next batch of the law, or with `options["batch"]`, a `TrainingBatch`."""
         super().reset(seed=seed, options=options)
         batch: TrainingBatch | None = (options or {}).get("batch")
@@ -91,7 +91,7 @@ class PartitionBatch(gymnasium.Env[Seen, np.int64]):
             self._matrix[:] = 0
         return self._observation(), {}
 
-    def step(self, action: np.int64) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.int64) -> tuple[BoxValues, float, bool, bool, dict[str, Any]]:
         """Place the next key. The episode terminates with the last key of the head."""
         episode, facts = self._episode, self._episode.facts
         key, fragments = int(facts[AT]), int(facts[FRAGMENTS])
@@ -111,7 +111,7 @@ class PartitionBatch(gymnasium.Env[Seen, np.int64]):
         cost = cost_of(episode.sizes, episode.cardinalities, tuples, keys, fragments - 1)
         return {"cost": cost, "fragments": fragments}
 
-    def _observation(self) -> Seen:
+    def _observation(self) -> BoxValues:
         if self._matrix is not None:
             counts = np.zeros(len(self._matrix), np.float32)
             head = int(self._episode.facts[HEAD])

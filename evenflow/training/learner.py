@@ -102,7 +102,7 @@ class ActorCritic(Protocol):
         ...
 
 
-Made = Callable[[Episodes, Training, int], ActorCritic]
+LearnerFactory = Callable[[Episodes, Training, int], ActorCritic]
 """Makes what learns on these episodes. The last argument: actions that the training has had already."""
 
 
@@ -119,7 +119,7 @@ class Learner:
     make: what learns.
     """
 
-    def __init__(self, training: Training, folder: Path, *, resume: bool, make: Made = ppo) -> None:
+    def __init__(self, training: Training, folder: Path, *, resume: bool, make: LearnerFactory = ppo) -> None:
         self._training, self._folder = training, folder
         folder.mkdir(parents=True, exist_ok=True)
         self.curve = self._read_curve(resume)

@@ -22,15 +22,15 @@ from evenflow.twostep.reducing.stored import BucketState
 from evenflow.twostep.reducing.summary import SummaryPlan, merge_parts
 from evenflow.twostep.reducing.top import merge_leaders
 from evenflow.twostep.results import json_rows
-from evenflow.twostep.tally import FrameAt, Part, Stand, Tally, Work
+from evenflow.twostep.tally import BucketPosition, FrameAt, Part, Tally, Work
 
 __all__ = [
     "BlobPart",
+    "BucketPosition",
     "BucketState",
     "FrameAt",
     "Layout",
     "Part",
-    "Stand",
     "SummaryPlan",
     "Tally",
     "Work",

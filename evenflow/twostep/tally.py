@@ -24,7 +24,7 @@ KEPT = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stand:
+class BucketPosition:
     """Where a bucket stands after a micro-batch."""
 
     windows: int
@@ -127,7 +127,7 @@ class Tally:
     """By bucket, windows that were emitted. With few keys, a bucket may have no row of a window."""
     emitted: Mapping[int, int] = field(default_factory=dict)
     """By bucket, the end of the last emitted window, ms."""
-    bucket_stands: Mapping[int, Stand] = field(default_factory=dict)
+    bucket_stands: Mapping[int, BucketPosition] = field(default_factory=dict)
     """By bucket, where it stands."""
     input_marks: tuple[int, ...] = ()
     """Newest mark of each input partition that combiners read, ms. Empty if they read none."""
@@ -180,13 +180,13 @@ class Tally:
         return min(marks, default=None)
 
     @property
-    def stand(self) -> Stand | None:
+    def stand(self) -> BucketPosition | None:
         """Where all buckets together stand. None before the first micro-batch."""
         if not self.bucket_stands:
             return None
         each = list(self.bucket_stands.values())
         nexts = [stand.next_end for stand in each if stand.next_end is not None]
-        return Stand(
+        return BucketPosition(
             windows=max(stand.windows for stand in each),
             panes=max(stand.panes for stand in each),
             next_end=min(nexts, default=None),

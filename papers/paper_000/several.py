@@ -71,9 +71,9 @@ class Run:
     scenario: Scenario
     """Number of combiners and partitioners, and the window."""
     messages: int = 0
-    """Messages to the reducer, as in `Talk`."""
+    """Messages to the reducer, as in `ExchangeRun`."""
     told_bytes: int = 0
-    """Bytes of messages and tables, as in `Talk`."""
+    """Bytes of messages and tables, as in `ExchangeRun`."""
 
 
 def run(

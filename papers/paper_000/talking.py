@@ -18,7 +18,7 @@ from evenflow.simulation import KeyedStream
 
 
 @dataclass
-class Talk:
+class ExchangeRun:
     """How the stream was routed, and what the partitioners exchanged meanwhile."""
 
     workers: Int32s
@@ -55,7 +55,7 @@ def talk(
     slide_ms: int,
     work_ms: Callable[[int], float] = lambda now: 0.0,
     adaptive: bool = False,
-) -> Talk:
+) -> ExchangeRun:
     """Route the stream, and let the partitioners tell and hear. Rounds wait for all of them.
 
     The reducer works on a round for `work_ms(now)`. The partitioners get the round's table when this work is done.
@@ -69,7 +69,7 @@ def talk(
         clock=clock,
     )
     rounds = Rounds(reducer, sources=len(parts), patience=inf, clock=lambda: 0.0)
-    conversation = Talk(np.empty(len(stream), np.int32))
+    conversation = ExchangeRun(np.empty(len(stream), np.int32))
     due: deque[tuple[float, Table]] = deque()
     step = dsync_bounds(slide_ms)[0]
     for low in range(0, len(stream), step):
@@ -91,7 +91,7 @@ def talk(
 
 
 def _deliver(
-    due: deque[tuple[float, Table]], parts: Sequence[DaltonCooperative], now: int, conversation: Talk
+    due: deque[tuple[float, Table]], parts: Sequence[DaltonCooperative], now: int, conversation: ExchangeRun
 ) -> None:
     while due and due[0][0] <= now:
         _, table = due.popleft()

@@ -32,7 +32,7 @@ _HEARTBEATS = 3
 _STEP_SECONDS = 0.25
 
 
-class Heard(Protocol):
+class TelemetryReader(Protocol):
     """New telemetry records. A `Follower`, but in unit tests."""
 
     def new(self, timeout: float) -> list[Record]:
@@ -72,7 +72,7 @@ def refuse_live_namesake(settings: Settings, *, clock: Callable[[], float] = tim
 
 def heartbeat(
     settings: Settings,
-    telemetry: Heard,
+    telemetry: TelemetryReader,
     patience: float,
     is_member: Callable[[], bool],
     *,

@@ -30,7 +30,7 @@ _TWINS = 3
 """So many records of a twin are no rest of this instance's last run."""
 
 
-class _Heard(NamedTuple):
+class _NewestTable(NamedTuple):
     """The newest table."""
 
     table: Table
@@ -55,7 +55,7 @@ class Figures:
         """How many there can be."""
         self._clock, self._wall = clock, wall
         self._lock = threading.Lock()
-        self._newest: _Heard | None = None
+        self._newest: _NewestTable | None = None
         self._messages = self._unanswered = self._tables_heard = self._tables_made = 0
         self._bytes_in = self._bytes_out = self._lost = 0
         self._ignored: Counter[Reason] = Counter()
@@ -102,7 +102,7 @@ class Figures:
         with self._lock:
             self._tables_heard += 1
             back, self._unanswered = self._unanswered >= SEVERAL, 0
-            self._newest = _Heard(table, self._clock(), self._wall())
+            self._newest = _NewestTable(table, self._clock(), self._wall())
         if back:
             log.info("exchange: tables come again")
 

@@ -27,7 +27,7 @@ from partitioner_service.plane.loop import Loop
 from partitioner_service.plane.onlooker import Onlooker
 from partitioner_service.plane.opening import open_parts
 from partitioner_service.plane.questions import Questions
-from partitioner_service.reports.log_lines import Talk
+from partitioner_service.reports.log_lines import LogLines
 from partitioner_service.reports.status import Latest
 from partitioner_service.reports.telemetry import Reports
 from partitioner_service.routing.plan_inbox import PlanInbox
@@ -68,7 +68,7 @@ class DataPlane:
         self.speeds = MeasuredSpeeds(settings) if settings.partitioner.speeds == "measured" else None
         """How fast the workers are. None if nobody measures it."""
         self._reports = Reports(settings, clock=clock)
-        self._talk = Talk(settings, clock=clock)
+        self._talk = LogLines(settings, clock=clock)
         self._watchdog = Watchdog() if watchdog is None else watchdog
         self._questions = Questions()
         self._latest = Latest(settings.partitioner.instance, clock=clock)

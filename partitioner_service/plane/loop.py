@@ -30,7 +30,7 @@ from partitioner_service.plane.skips import behind
 from partitioner_service.reports import status
 from partitioner_service.reports.health import broker_gone, standing_still, warnings_of
 from partitioner_service.reports.key_answer import key_answer
-from partitioner_service.reports.log_lines import Talk
+from partitioner_service.reports.log_lines import LogLines
 from partitioner_service.reports.rejected import Rejected
 from partitioner_service.reports.telemetry import Reports
 from partitioner_service.routing.pieces import Routed
@@ -63,7 +63,7 @@ class Loop:
         plan_inbox: PlanInbox,
         reports: Reports,
         questions: Questions,
-        talk: Talk,
+        talk: LogLines,
         latest: status.Latest,
         stop: threading.Event,
         clock: Callable[[], float],

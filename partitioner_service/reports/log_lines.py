@@ -13,7 +13,7 @@ from evenflow.reporting.words import by_reason, moment, partitions, share, span
 from evenflow.settings import Settings
 from partitioner_service.reports.batch_concerns import BatchConcerns
 from partitioner_service.reports.rejected import Rejected
-from partitioner_service.reports.standstill import OPEN_FOR_LONG, STANDS_STILL, Standing
+from partitioner_service.reports.standstill import OPEN_FOR_LONG, STANDS_STILL, StandstillWatch
 from partitioner_service.routing.batches import Batching, batching
 
 log = logging.getLogger("partitioner_service")
@@ -28,7 +28,7 @@ class Standings(NamedTuple):
     """What else is wrong, in sentences."""
 
 
-class Talk:
+class LogLines:
     """Logs what every new status gives reason to say. clock: for intervals (s). wall: seconds since 1970."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Talk:
     ) -> None:
         self._settings = settings
         self._wall = wall
-        self._standing = Standing(settings, clock=clock, wall=wall)
+        self._standing = StandstillWatch(settings, clock=clock, wall=wall)
         self._batches = BatchConcerns(settings, clock=clock)
         self._concerns = Concerns(log, clock=clock)
         self._heartbeat = Heartbeat(clock=clock)

@@ -28,7 +28,7 @@ Shown = Mapping[str, Any]
 """What the status page shows: as a whole, or of one input partition."""
 
 
-class Standing:
+class StandstillWatch:
     """Looks at each new status.
 
     clock: for intervals (s). wall: seconds since 1970, to compare event times with.

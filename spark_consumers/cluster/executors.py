@@ -53,7 +53,7 @@ class Follower(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class ExecutorState:
     """How many tasks and executors an application has at the moment, and by which plan."""
 
     slots: int | None = None
@@ -120,7 +120,7 @@ class Executors:
         self._demand: int | None = None
         self._requested: int | None = None
         self._told_local = False
-        self.standing = Standing(slots=slots)
+        self.standing = ExecutorState(slots=slots)
 
     def look(self) -> None:
         """Read new plans, ask for missing executors, and let surplus ones go."""
@@ -173,7 +173,7 @@ class Executors:
     # ---- executors
 
     def _stay(self) -> None:
-        self.standing = Standing(
+        self.standing = ExecutorState(
             slots=self.standing.slots, epoch=self._epoch, reducers=self._settings.reducers
         )
         if self._schedule.newest and not self._told_local:
@@ -232,7 +232,7 @@ class Executors:
         cores = self._settings.spark.executor_cores
         slots = None if executors is None else executors * cores
         current = self._schedule.current
-        self.standing = Standing(
+        self.standing = ExecutorState(
             slots=slots,
             executors=executors,
             epoch=self._epoch,

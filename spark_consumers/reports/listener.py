@@ -16,8 +16,8 @@ from evenflow.settings import Settings
 from evenflow.telemetry import LONGEST_WORDS, BatchRecord, HeartbeatRecord, Record, Stage
 from evenflow.twostep import Tally
 from evenflow.windows import END_MARK
-from spark_consumers.cluster.executors import Standing
-from spark_consumers.reports.log_lines import Talk
+from spark_consumers.cluster.executors import ExecutorState
+from spark_consumers.reports.log_lines import LogLines
 from spark_consumers.reports.micro_batches import batch_record, query_of, stage_of
 from spark_consumers.reports.pulse import Beat, Pulse
 from topics.clients import producer
@@ -51,8 +51,8 @@ class Telemetry:
         settings: Settings,
         stages: Iterable[Stage],
         tally: Accumulator[Tally],
-        talk: Talk,
-        standing: Callable[[], Standing],
+        talk: LogLines,
+        standing: Callable[[], ExecutorState],
         onlookers: Sequence[Onlooker] = (),
     ) -> None:
         self.tally = tally

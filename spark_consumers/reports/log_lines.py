@@ -43,7 +43,7 @@ def say_where_it_begins(
     )
 
 
-class Talk:
+class LogLines:
     """Logs the progress of a query or a view.
 
     Spark's listener reports each micro-batch, and the application's own thread calls `look` every now and

@@ -11,7 +11,7 @@ from evenflow.telemetry import BatchRecord, PartWork, Stage, parts_of
 from evenflow.twostep import Part, Tally
 from evenflow.twostep.arrival_times import Since
 from evenflow.windows import NO_MARK
-from spark_consumers.cluster.executors import Standing
+from spark_consumers.cluster.executors import ExecutorState
 
 
 def query_of(progress: Mapping[str, Any]) -> str:
@@ -26,7 +26,7 @@ def stage_of(progress: Mapping[str, Any]) -> Stage:
 
 
 def batch_record(
-    progress: Mapping[str, Any], settings: Settings, *, before: Tally, now: Tally, standing: Standing
+    progress: Mapping[str, Any], settings: Settings, *, before: Tally, now: Tally, standing: ExecutorState
 ) -> BatchRecord:
     """The record of one micro-batch.
 

@@ -45,7 +45,7 @@ _ROWS_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class StartFacts:
     """What a start finds."""
 
     names: Names
@@ -128,7 +128,7 @@ class ResultSink(ABC):
         """
 
     @abstractmethod
-    def admit(self, settings: Settings, contents: Found) -> None:
+    def admit(self, settings: Settings, contents: StartFacts) -> None:
         """Raise IncompatibleStateError if this start would lose, mix or silently repeat results.
 
         If the query has begun to write its rows here, but there is no checkpoint, the start is refused (rule

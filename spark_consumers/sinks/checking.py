@@ -20,7 +20,7 @@ from evenflow.grammar.spark_types import spark_types
 from evenflow.settings import Settings
 from evenflow.settings.views import view
 from evenflow.twostep import readable, readable_schema
-from spark_consumers.sinks.base import Found, ResultSink, Start
+from spark_consumers.sinks.base import ResultSink, Start, StartFacts
 from topics.admin import pipeline_topics
 
 if TYPE_CHECKING:
@@ -222,9 +222,9 @@ def _settings(results: dict[str, Any], query: dict[str, object]) -> Settings:
     return _FixedSettings(query=fields, results=results, input={"partitions": 4})
 
 
-def _nothing() -> Found:
+def _nothing() -> StartFacts:
     """What a start finds where nothing lies."""
-    return Found(
+    return StartFacts(
         names=lambda place: [],
         text=lambda file: None,
         written=lambda topic: 0,

@@ -23,7 +23,7 @@ from evenflow.settings import Settings
 from evenflow.settings.delta_place import DeltaPlace, delta_place
 from evenflow.twostep import readable_schema
 from spark_consumers.checkpoints.result_files import Owner, refuse_ahead
-from spark_consumers.sinks.base import RESTORE, Found, Position, Start
+from spark_consumers.sinks.base import RESTORE, Position, Start, StartFacts
 from spark_consumers.sinks.typed import TypedSink, collected
 from spark_consumers.writing import Publish, Write
 
@@ -60,7 +60,7 @@ class Delta(TypedSink):
     def place(self, settings: Settings) -> str:
         return f"delta {delta_place(settings).uri}"
 
-    def admit(self, settings: Settings, contents: Found) -> None:
+    def admit(self, settings: Settings, contents: StartFacts) -> None:
         place = delta_place(settings)
         uri, table = place.uri, _table(place)
         if table is None:

@@ -32,7 +32,7 @@ from spark_consumers.checkpoints.result_files import (
     refuse_ahead,
     visible,
 )
-from spark_consumers.sinks.base import RESTORE, Found, Position, ResultSink, Shape, Start, gathered
+from spark_consumers.sinks.base import RESTORE, Position, ResultSink, Shape, Start, StartFacts, gathered
 from spark_consumers.writing import Write
 
 _SPARKS_LOG = "_spark_metadata"  # the folder in which Spark's own file sink notes which files count
@@ -54,7 +54,7 @@ class Parquet(ResultSink):
         path = _path(settings)
         return f"parquet {path if _URI.match(path) else os.path.abspath(path)}"
 
-    def admit(self, settings: Settings, contents: Found) -> None:
+    def admit(self, settings: Settings, contents: StartFacts) -> None:
         path = _path(settings)
         names = contents.names(path)
         if _SPARKS_LOG in names:
@@ -169,7 +169,7 @@ def _typed(tables: Iterable[pa.Table], bucket: int, *, keys: pa.Schema) -> Itera
         yield with_key_columns(table, keys)
 
 
-def _refuse_unmarked(path: str, names: list[str], evidence: Found) -> None:
+def _refuse_unmarked(path: str, names: list[str], evidence: StartFacts) -> None:
     """Refuse a folder without marker if results lie in it, or if the checkpoint has begun to write to it."""
     if files := visible(names):
         raise IncompatibleStateError(

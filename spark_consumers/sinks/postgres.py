@@ -30,7 +30,7 @@ from evenflow.errors import (
 from evenflow.settings import Settings
 from evenflow.twostep import key_schema, readable_schema
 from spark_consumers.checkpoints.result_files import Owner, refuse_ahead
-from spark_consumers.sinks.base import RESTORE, Found, Position, Start
+from spark_consumers.sinks.base import RESTORE, Position, Start, StartFacts
 from spark_consumers.sinks.typed import TypedSink, collected
 from spark_consumers.writing import Publish, Write
 
@@ -118,7 +118,7 @@ class Postgres(TypedSink):
         with _connected(table) as connection:
             _refuse_unfit(connection, table, settings)
 
-    def admit(self, settings: Settings, contents: Found) -> None:
+    def admit(self, settings: Settings, contents: StartFacts) -> None:
         table = table_of(settings)
         with _connected(table) as connection:
             exists = _refuse_unfit(connection, table, settings)
@@ -437,7 +437,7 @@ def _column_text(name: str, kind: str | None) -> str:
     return f"no column {name!r}" if kind is None else f"the column {name!r} of type {kind}"
 
 
-def _refuse_unnoted(connection: Any, table: Table, exists: bool, evidence: Found) -> None:
+def _refuse_unnoted(connection: Any, table: Table, exists: bool, evidence: StartFacts) -> None:
     """Refuse a table with rows that no note says the owner of, or a checkpoint that has begun without a note."""
     if exists and connection.execute(_sql("SELECT 1 FROM {} LIMIT 1", table.names)).fetchone() is not None:
         raise IncompatibleStateError(

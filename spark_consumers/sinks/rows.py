@@ -11,7 +11,7 @@ import pyarrow as pa
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.settings import Settings
 from spark_consumers.checkpoints.result_files import with_times
-from spark_consumers.sinks.base import Found, Position, Start
+from spark_consumers.sinks.base import Position, Start, StartFacts
 from spark_consumers.sinks.typed import TypedSink
 from spark_consumers.writing import Write
 
@@ -52,7 +52,7 @@ class RowsSink(TypedSink):
         """The sink's name with `results.path`, or without one with the query's name."""
         return f"{self.name} {settings.results.path or settings.query.name}"
 
-    def admit(self, settings: Settings, contents: Found) -> None:
+    def admit(self, settings: Settings, contents: StartFacts) -> None:
         """Refuse to start over where this query has begun to write."""
         if contents.planned is not None or contents.begun is None:
             return

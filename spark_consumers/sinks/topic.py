@@ -8,7 +8,7 @@ from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.limits import MAX_RECORD_BYTES
 from evenflow.settings import Settings
 from evenflow.settings.kafka import spark_options
-from spark_consumers.sinks.base import Found, Position, ResultSink, Start
+from spark_consumers.sinks.base import Position, ResultSink, Start, StartFacts
 from spark_consumers.writing import Write, into_kafka
 from topics import reader
 from topics.admin import ROLES, describe
@@ -44,7 +44,7 @@ class TopicSink(ResultSink):
     def place(self, settings: Settings) -> str:
         return f"{self.name} {settings.topic('results')}"
 
-    def admit(self, settings: Settings, contents: Found) -> None:
+    def admit(self, settings: Settings, contents: StartFacts) -> None:
         """Refuse to start over in a topic that already holds results of this query.
 
         In the query's own topic, any record means that. A topic that the user names may hold rows of other

@@ -10,7 +10,7 @@ The steps, one file each: records (parse) -> lost (what retention took) -> rejec
 """
 
 from workbench.verify.core import check
-from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed, Kept
+from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed, LogBegins
 from workbench.verify.report import Counters, Difference, Reach, Report
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
     "Committed",
     "Counters",
     "Difference",
-    "Kept",
+    "LogBegins",
     "Reach",
     "Report",
     "check",

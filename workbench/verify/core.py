@@ -18,7 +18,7 @@ import pyarrow as pa
 from evenflow.settings import Settings
 from workbench.verify import results
 from workbench.verify.input import records
-from workbench.verify.inputs import END_MARK, EVERYTHING, UNKNOWN_CLOCKS, Clocks, Committed, Kept
+from workbench.verify.inputs import END_MARK, EVERYTHING, UNKNOWN_CLOCKS, Clocks, Committed, LogBegins
 from workbench.verify.rejected import delays, lost, rejections
 from workbench.verify.rejected.ahead import check_ahead
 from workbench.verify.rejected.counters import check_counters
@@ -53,7 +53,7 @@ def check(
     written: Table,
     committed: Sequence[Committed],
     *,
-    log_starts: Kept = EVERYTHING,
+    log_starts: LogBegins = EVERYTHING,
     clocks: Clocks = UNKNOWN_CLOCKS,
     results_begin: Mapping[int, int] | None = None,
     now: int | None = None,
@@ -107,7 +107,7 @@ class Recomputed:
         rejected: Table,
         committed: Sequence[Committed],
         *,
-        log_starts: Kept = EVERYTHING,
+        log_starts: LogBegins = EVERYTHING,
         clocks: Clocks = UNKNOWN_CLOCKS,
         limit: int = 20,
         scratch: Path | None = None,
@@ -138,7 +138,7 @@ class Recomputed:
         self._db.close()
 
     def _recompute(
-        self, inputs: Table, rejected: Table, committed: Sequence[Committed], log_starts: Kept
+        self, inputs: Table, rejected: Table, committed: Sequence[Committed], log_starts: LogBegins
     ) -> None:
         db, settings, findings = self._db, self._reading, self._findings
         states = [{name: asdict(state)[name] for name in _COMMITTED_SCHEMA.names} for state in committed]

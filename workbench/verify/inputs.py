@@ -127,7 +127,7 @@ class Committed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class LogBegins:
     """Where the logs begin after retention has deleted records.
 
     A partition that is absent has all its records. If an offset is above 0, the broker has deleted something
@@ -140,7 +140,7 @@ class Kept:
     """Partition of the rejected topic -> first offset that is left."""
 
 
-EVERYTHING = Kept()
+EVERYTHING = LogBegins()
 """Nothing was deleted."""
 
 

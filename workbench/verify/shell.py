@@ -33,7 +33,7 @@ from topics.query.settled import admitted
 from topics.state import TopicState
 from workbench.verify.core import DUE_WITHIN, Recomputed
 from workbench.verify.input.messages import input_row, rejected_row
-from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Clocks, Committed, Kept, gone_below
+from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Clocks, Committed, LogBegins, gone_below
 from workbench.verify.rejected.skips import SkippedOffsets
 from workbench.verify.report import Report
 from workbench.watched import Watched, as_it_was
@@ -183,7 +183,9 @@ def _recomputed(
     left = _described(settings, "input").begin
     # Records before the place where the query began are no part of the query.
     begin = {state.partition: max(left.get(state.partition, 0), state.begin) for state in committed}
-    log_starts = Kept(inputs=gone_below(left, committed), rejected=_described(settings, "rejected").begin)
+    log_starts = LogBegins(
+        inputs=gone_below(left, committed), rejected=_described(settings, "rejected").begin
+    )
     # All rejected records are read before the first input record, so these are known by then.
     inputs = Watched(_inputs(settings, committed, begin, skipped, progress), INPUT_SCHEMA)
     rejected = Watched(_rejected(settings, log_starts, skipped), REJECTED_SCHEMA)
@@ -219,7 +221,7 @@ def _inputs(
     yield from skipped.rows(begin, ends)
 
 
-def _rejected(settings: Settings, log_starts: Kept, skipped: SkippedOffsets) -> Iterator[pa.RecordBatch]:
+def _rejected(settings: Settings, log_starts: LogBegins, skipped: SkippedOffsets) -> Iterator[pa.RecordBatch]:
     topic = settings.topic("input")
     records = reader.read_range(settings.kafka, settings.topic("rejected"), begin=log_starts.rejected)
     for batch in reader.record_batches(records, REJECTED_SCHEMA, lambda record: rejected_row(record, topic)):

@@ -30,7 +30,7 @@ from evenflow.elasticity.simulated.operators import Operator, OperatorGraph
 from evenflow.elasticity.simulated.queues import Served
 from evenflow.errors import ConfigError
 
-Seen = npt.NDArray[np.float32]
+BoxValues = npt.NDArray[np.float32]
 FEATURES = 4
 """Numbers in the Box for each part (`features`)."""
 _LONGEST_QUEUE = math.log1p(1e9)
@@ -67,7 +67,7 @@ def features(outcome: Outcome, *, most: float, most_units: int) -> list[float]:
     ]
 
 
-class Elastic(gymnasium.Env[Seen, Any]):
+class Elastic(gymnasium.Env[BoxValues, Any]):
     """What the environments have in common. Options: see `ElasticStage`.
 
     graph: its operators. shares: of the latency allowed, for each operator.
@@ -119,7 +119,7 @@ class Elastic(gymnasium.Env[Seen, Any]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Seen, dict[str, Any]]:
+    ) -> tuple[BoxValues, dict[str, Any]]:
         """Begin an episode: empty queues, and one step with `start` units, whose outcome is returned."""
         super().reset(seed=seed, options=options)
         self._step = 0
@@ -130,7 +130,7 @@ class Elastic(gymnasium.Env[Seen, Any]):
         box, _, _, _, info = self._played()
         return box, info
 
-    def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[BoxValues, float, bool, bool, dict[str, Any]]:
         """Play one step with these units. An episode is truncated after `horizon` steps and never terminates."""
         units = [int(number) for number in np.atleast_1d(action)]
         for at, (before, after) in enumerate(zip(self._units, units, strict=True)):
@@ -139,7 +139,7 @@ class Elastic(gymnasium.Env[Seen, Any]):
         self._units = units
         return self._played()
 
-    def _played(self) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
+    def _played(self) -> tuple[BoxValues, float, bool, bool, dict[str, Any]]:
         waiting, pauses = list(self._queues), list(self._pauses)
         self._paused = [min(pause, self.step_s) / self.step_s for pause in pauses]
         # Drawn once, also for several sources: each of them gets this same load.
@@ -189,7 +189,7 @@ class Elastic(gymnasium.Env[Seen, Any]):
         )
         return self.objectives[at].reward(outcome)
 
-    def _box(self, served: Sequence[Served]) -> Seen:
+    def _box(self, served: Sequence[Served]) -> BoxValues:
         """Four numbers from 0 to 1 for each part (`features`)."""
         numbers: list[float] = []
         for at, result in enumerate(served):

@@ -63,7 +63,7 @@ from evenflow.partitioners.base import Block
 from evenflow.partitioners.dalton.bandit import BanditOptions
 from evenflow.partitioners.dalton.dalton import BanditPartitioner, move_to, within_reach
 from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage, not_told
-from evenflow.partitioners.dalton.q_table import INITIAL, Told, adopt
+from evenflow.partitioners.dalton.q_table import INITIAL, CommonRows, adopt
 from evenflow.partitioners.dalton.reducer import QTableReducer, dsync_bounds
 from evenflow.partitioners.dalton.split_keys import SplitKeyTable
 from evenflow.partitioners.exchange import Merger, Message, Table
@@ -287,7 +287,7 @@ class DaltonCooperative(BanditPartitioner):
         now = int(self._loads.clock["slide"])
         oldest = now - len(self._loads.ring) + 1 if now != NEVER else NEVER + 1
         homes = candidate(table.keys, 1, self.workers, self.seed)
-        adopt(self._split.table, Told(table.keys, values, homes, slides), oldest, window)
+        adopt(self._split.table, CommonRows(table.keys, values, homes, slides), oldest, window)
 
     def _fixed_bytes(self) -> int:
         return super()._fixed_bytes() + self._reported_loads.nbytes

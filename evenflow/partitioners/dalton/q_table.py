@@ -72,7 +72,7 @@ class Home(NamedTuple):
     """First slide of the window."""
 
 
-class Told(NamedTuple):
+class CommonRows(NamedTuple):
     """The hot keys of a common table: what kernels take as one argument."""
 
     keys: UInt64s
@@ -309,7 +309,7 @@ def admit(table: QTable, key: np.uint64, r: Whole, home: Home, expiry: Whole) ->
 
 
 @kernel
-def adopt(table: QTable, hot_keys: Told, oldest: Whole, window: Whole) -> None:
+def adopt(table: QTable, hot_keys: CommonRows, oldest: Whole, window: Whole) -> None:
     """Make exactly the told keys hot, with their values, in this statistics window and the next.
 
     Deferred rewards of these keys are learned on top. Those of other keys are dropped with their rows. There must be

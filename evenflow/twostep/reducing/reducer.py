@@ -38,7 +38,7 @@ from evenflow.twostep.reducing.stored import BucketState
 from evenflow.twostep.reducing.summary import SummaryPlan, sent_partials
 from evenflow.twostep.reducing.top import BucketReport, leaders, told_leaders
 from evenflow.twostep.reducing.updates import Updates
-from evenflow.twostep.tally import NO_BATCH, Stand, Tally, Work, sketch
+from evenflow.twostep.tally import NO_BATCH, BucketPosition, Tally, Work, sketch
 from evenflow.windows import panes_closed_by, window_bounds
 from evenflow.wire import decode_blob
 from evenflow.wire.blob import Blob
@@ -241,7 +241,7 @@ def _tally(
     number = bucket.meta.bucket
     waiting = _open_windows(plan, bucket)
     panes = bucket.nodes.ends(bucket.meta.closed)
-    stand = Stand(
+    stand = BucketPosition(
         windows=len(waiting),
         panes=0 if panes is None else panes[1] - panes[0] + 1,
         next_end=window_bounds(waiting[0], window=plan.window, slide=plan.slide)[1] if waiting else None,

@@ -27,7 +27,7 @@ from evenflow.twostep.reducing.rows_out import result_rows, sliced
 from evenflow.twostep.reducing.stored import BucketState, table_bytes, table_of
 from evenflow.twostep.reducing.top import (
     BucketReport,
-    Heard,
+    MergeProgress,
     first_rows,
     leaders,
     one_column,
@@ -139,7 +139,7 @@ def merge_parts(
     comes in one piece. The state is saved when the iterator is exhausted. on_tally: called once at the end with what was
     emitted.
     """
-    plan, stand = summary.plan, Heard.load(state)
+    plan, stand = summary.plan, MergeProgress.load(state)
     before, pieces = _waiting(state, plan), _pieces(stand, sent)
     rows = plan.merge([before, *pieces])
     panes = rows["pane"].to_numpy()
@@ -172,7 +172,7 @@ def merge_parts(
         on_tally(tally)
 
 
-def _pieces(stand: Heard, sent: Iterable[bytes]) -> list[pa.Table]:
+def _pieces(stand: MergeProgress, sent: Iterable[bytes]) -> list[pa.Table]:
     """The partials that were sent, in the order of the buckets, so that a repeated micro-batch merges them alike.
 
     What the buckets say is noted in `stand`.

@@ -120,7 +120,7 @@ def merge_leaders(
     bucket sent comes in one piece. The state is saved when the iterator is exhausted. on_tally: called once at
     the end with what was emitted.
     """
-    stand = Heard.load(state)
+    stand = MergeProgress.load(state)
     waiting = [_rows(state, plan)]
     for table in map(table_of, sent):
         report = report_in(table)
@@ -168,7 +168,7 @@ def tally_of_windows(emitted: list[tuple[int | None, int]], *, unfit: int, end: 
 
 
 @dataclass(kw_only=True)
-class Heard:
+class MergeProgress:
     """What the task that merges remembers besides rows."""
 
     closed: dict[int, int] = field(default_factory=dict)
@@ -180,7 +180,7 @@ class Heard:
     """By last pane of a window that waits: how many tuples the buckets have told so far."""
 
     @classmethod
-    def load(cls, state: BucketState) -> Heard:
+    def load(cls, state: BucketState) -> MergeProgress:
         data = state.get(STAND)
         fields = {} if data is None else json.loads(data)
         return cls(**{name: {int(at): value for at, value in pairs} for name, pairs in fields.items()})

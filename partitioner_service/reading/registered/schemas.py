@@ -47,7 +47,7 @@ class Withheld:
 
 Answer: TypeAlias = RegisteredSchema | Withheld | None
 """What is known of an id. None: the registry has no such schema."""
-_Asked: TypeAlias = RegisteredSchema | SchemaRefused | None
+_RegistryReply: TypeAlias = RegisteredSchema | SchemaRefused | None
 
 
 def schemas_of(settings: Settings, *, ask_for: float = _ASK_FOR) -> Schemas | None:
@@ -136,10 +136,10 @@ class Schemas:
                 "answered, the others are asked for next"
             )
 
-    def _answers(self, numbers: list[int]) -> tuple[dict[int, _Asked], RegistryAway | None]:
+    def _answers(self, numbers: list[int]) -> tuple[dict[int, _RegistryReply], RegistryAway | None]:
         """What the registry says of these ids, as far as the time goes, and why it stopped answering, if it did."""
         waiting, until = deque(dict.fromkeys(numbers)), self._clock() + self._ask_for
-        answers: dict[int, _Asked] = {}
+        answers: dict[int, _RegistryReply] = {}
         failures: list[RegistryAway] = []
 
         def work() -> None:

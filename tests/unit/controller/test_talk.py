@@ -2,9 +2,9 @@ import logging
 
 import pytest
 
+from controller.log_lines import LogLines, judgement_words
 from controller.memory import snapshot_record
 from controller.realise import SaidReplicas
-from controller.talk import Talk, judgement_words
 from evenflow.plans import Plan
 from tests.unit.controller.parts import Pipeline, batch, partitioner, settings_of
 from tests.unit.talking.clock import Clock
@@ -39,7 +39,7 @@ def test_a_dry_run_says_of_each_observation_what_would_be_done_and_why() -> None
 
 def test_plans_are_said_at_once_and_figures_every_ten_seconds(caplog: pytest.LogCaptureFixture) -> None:
     pipeline, clock = judged(3), Clock()
-    talk = Talk(pipeline.settings, clock=clock)
+    talk = LogLines(pipeline.settings, clock=clock)
     with caplog.at_level(logging.INFO):
         for one in pipeline.judged:
             talk.judged(one)
@@ -56,7 +56,7 @@ def test_a_plan_that_is_not_realised_is_said_once_and_that_it_is_over(
 ) -> None:
     pipeline = judged(1, executors=2)
     pipeline.publish(Plan(epoch=1, p=4, r=4, effective_from=0))
-    talk = Talk(pipeline.settings, clock=Clock())
+    talk = LogLines(pipeline.settings, clock=Clock())
     with caplog.at_level(logging.INFO):
         for executors in [2] * 25 + [4]:
             pipeline.now += 5

@@ -10,7 +10,7 @@ import pytest
 from evenflow.settings import load_settings
 from evenflow.telemetry import BatchesState, BatchState
 from partitioner_service.reports.batch_concerns import BatchConcerns
-from partitioner_service.reports.log_lines import Talk
+from partitioner_service.reports.log_lines import LogLines
 from partitioner_service.reports.rejected import Rejected
 from partitioner_service.routing.gate import Why
 from tests.unit.partitioner_service.test_talk import status
@@ -29,7 +29,7 @@ class Instance:
         how = {"name": "prompt", "batch_interval": 1_000, "batch_clock": "processing"} | partitioner
         self.settings = load_settings(query={"name": "q"}, input={"partitions": 1}, partitioner=how)
         self.clock = Clock()
-        self.talk = Talk(self.settings, clock=self.clock, wall=self.clock)
+        self.talk = LogLines(self.settings, clock=self.clock, wall=self.clock)
         self._caplog = caplog
         self._count = 0
 
@@ -145,7 +145,7 @@ def test_an_instance_says_how_it_cuts_batches_when_it_begins(
     query = {"name": "q", "window": "10min", "slide": "1min"}
     settings = load_settings(query=query, input={"partitions": 1}, partitioner=partitioner)
     with caplog.at_level(logging.INFO, logger="partitioner_service"):
-        Talk(settings).begins()
+        LogLines(settings).begins()
     (line,) = [line for line in caplog.messages if "micro-batch" in line]
     assert words in line
 
@@ -155,5 +155,5 @@ def test_an_instance_that_routes_tuple_by_tuple_says_nothing_of_batches(
 ) -> None:
     settings = load_settings(query={"name": "q"}, input={"partitions": 1})
     with caplog.at_level(logging.INFO, logger="partitioner_service"):
-        Talk(settings).begins()
+        LogLines(settings).begins()
     assert len(caplog.messages) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
-from partitioner_service.reports.log_lines import Talk
+from partitioner_service.reports.log_lines import LogLines
 from partitioner_service.reports.rejected import Rejected
 from tests.unit.talking.clock import Clock
 
@@ -28,7 +28,7 @@ class Instance:
         self.wall = Clock()
         self.wall.now = BEGIN / 1000 + 20
         self.rejected = Rejected(self.settings)
-        self.talk = Talk(self.settings, clock=self.clock, wall=self.wall)
+        self.talk = LogLines(self.settings, clock=self.clock, wall=self.wall)
         self.shown: dict[str, dict[str, Any]] = {
             str(p): {
                 "lag": 0, "at_end_s": None, "max_time": BEGIN, "watermark": BEGIN, "ended": False, "idle": False,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evenflow.settings import load_settings
-from partitioner_service.reports.log_lines import Talk
+from partitioner_service.reports.log_lines import LogLines
 from partitioner_service.reports.rejected import Rejected
 
 SETTINGS = load_settings(query={"name": "q"}, input={"partitions": 1})
@@ -25,7 +25,7 @@ def status(**counts: Any) -> dict[str, Any]:
 def said(caplog: pytest.LogCaptureFixture, *seen: dict[str, Any]) -> list[str]:
     """Lines that these statuses, ten seconds from each other, make."""
     now = [0.0]
-    talk = Talk(SETTINGS, clock=lambda: now[0], wall=lambda: now[0])
+    talk = LogLines(SETTINGS, clock=lambda: now[0], wall=lambda: now[0])
     with caplog.at_level(logging.INFO):
         for one in seen:
             now[0] += 10

@@ -10,10 +10,10 @@ import pytest
 
 from evenflow.errors import DataLossError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
-from spark_consumers.sinks.base import Found, ResultSink
+from spark_consumers.sinks.base import ResultSink, StartFacts
 
 
-def found(**fields: Any) -> Found:
+def found(**fields: Any) -> StartFacts:
     """A start that finds nothing, but for these fields."""
     nothing: dict[str, Any] = {
         "names": lambda place: [],
@@ -23,7 +23,7 @@ def found(**fields: Any) -> Found:
         "text": lambda file: None,
         "run": None,
     }
-    return Found(**nothing | fields)
+    return StartFacts(**nothing | fields)
 
 
 def texts(table: pa.Table) -> list[str]:

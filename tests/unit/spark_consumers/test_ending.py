@@ -14,7 +14,7 @@ import pytest
 from evenflow.errors import DataLossError
 from evenflow.numeric.arrays import records
 from evenflow.settings import Settings
-from evenflow.twostep import FrameAt, Stand, Tally
+from evenflow.twostep import BucketPosition, FrameAt, Tally
 from evenflow.windows import END_MARK
 from evenflow.wire import LANE, TOLD, BlobHeader, FrameHeader, Segment, encode_blob, encode_frame, records_of
 from spark_consumers import ending
@@ -221,7 +221,7 @@ def test_a_bucket_with_open_windows_at_the_end_waits_for_frames_that_are_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     Topic(monkeypatch, [[], [], []])
-    over = Stand(windows=0, panes=0, next_end=None, marks=(END_MARK, END_MARK))
+    over = BucketPosition(windows=0, panes=0, next_end=None, marks=(END_MARK, END_MARK))
     check_complete(SETTINGS, Tally(bucket_stands={0: over}), {}, stage="reduce")
     tally = Tally(bucket_stands={0: over, 1: replace(over, windows=2, panes=2, next_end=9)})
     with pytest.raises(DataLossError, match="bucket 1 still has 2 open windows"):
@@ -230,14 +230,14 @@ def test_a_bucket_with_open_windows_at_the_end_waits_for_frames_that_are_gone(
 
 def test_a_bucket_that_has_not_read_the_end_lacks_blobs_that_were_cut_off() -> None:
     """Partials may be cut and grow again to where they had been read, and the bucket may know of no open window."""
-    begun = Stand(windows=0, panes=0, next_end=None, marks=(END_MARK, 7))
+    begun = BucketPosition(windows=0, panes=0, next_end=None, marks=(END_MARK, 7))
     with pytest.raises(DataLossError, match=r"partials was read .* bucket 1 has not read .* partition 1"):
         check_complete(SETTINGS, Tally(bucket_stands={1: begun}), {}, stage="reduce")
 
 
 def test_a_combiner_is_over_before_the_buckets_of_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
     Topic(monkeypatch, [numbered(0), [], []])
-    begun = Stand(windows=2, panes=2, next_end=9, marks=(END_MARK, 7))
+    begun = BucketPosition(windows=2, panes=2, next_end=9, marks=(END_MARK, 7))
     tally = Tally(frames={0: FrameAt(0, 1, 0)}, bucket_stands={0: begun})
     check_complete(SETTINGS, tally, {}, stage="combine")
     with pytest.raises(DataLossError):

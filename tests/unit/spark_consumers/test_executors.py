@@ -12,7 +12,7 @@ from evenflow.errors import ServiceError
 from evenflow.plans import Plan
 from evenflow.settings import load_settings
 from evenflow.windows import END_MARK
-from spark_consumers.cluster.executors import Executors, Standing
+from spark_consumers.cluster.executors import Executors, ExecutorState
 from spark_consumers.cluster.manager import Refused
 from tests.unit.talking.clock import Clock
 
@@ -104,7 +104,7 @@ class Application:
             raise ServiceError(self.fails)
         return self.topic
 
-    def wait(self, seconds: float = 0.5) -> Standing:
+    def wait(self, seconds: float = 0.5) -> ExecutorState:
         for _ in range(round(2 * seconds)):
             self.clock.now += 0.5
             self.executors.look()
@@ -117,10 +117,10 @@ def plan(epoch: int, p: int, effective_from: int | None = None) -> Plan:
     )  # fmt: skip
 
 
-def standing(*, slots: int, executors: int, epoch: int) -> Standing:
+def standing(*, slots: int, executors: int, epoch: int) -> ExecutorState:
     """Of an application that follows a plan of this epoch: 0 for the settings."""
     reducers = 1 if epoch else SETTINGS.reducers
-    return Standing(slots=slots, executors=executors, epoch=epoch, reducers=reducers)
+    return ExecutorState(slots=slots, executors=executors, epoch=epoch, reducers=reducers)
 
 
 @pytest.fixture(autouse=True)
@@ -225,7 +225,9 @@ def test_without_a_cluster_manager_a_plan_is_followed_and_said_once_to_change_p_
     application.wait()
     for epoch in (1, 2):
         application.topic.publish(plan(epoch, 3))
-        assert application.wait() == Standing(slots=2, executors=None, epoch=epoch, reducers=local.reducers)
+        assert application.wait() == ExecutorState(
+            slots=2, executors=None, epoch=epoch, reducers=local.reducers
+        )
     assert caplog.messages == [
         "spark.master is local[2]: a plan changes the workers in use (p) only; this application has 2 cores whatever it "
         "says"

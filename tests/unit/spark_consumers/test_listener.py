@@ -13,7 +13,7 @@ from evenflow.settings import Settings
 from evenflow.telemetry import LONGEST_WORDS, HeartbeatRecord, parse
 from evenflow.twostep import Tally
 from spark_consumers.application import _last_words
-from spark_consumers.cluster.executors import Standing
+from spark_consumers.cluster.executors import ExecutorState
 from spark_consumers.reports import listener
 from spark_consumers.reports.listener import Telemetry, _Events
 from spark_consumers.reports.micro_batches import query_of, stage_of
@@ -63,7 +63,7 @@ def telemetry(monkeypatch: pytest.MonkeyPatch, sent: Sent) -> Telemetry:
     monkeypatch.setattr(listener, "producer", lambda kafka: sent)
     settings = Settings(query={"name": "q"}, input={"partitions": 1})
     others: Any = SimpleNamespace(value=Tally())
-    return Telemetry(settings, ["combine", "reduce"], others, others, Standing)
+    return Telemetry(settings, ["combine", "reduce"], others, others, ExecutorState)
 
 
 def test_an_application_that_fails_says_why_at_once_and_then_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from evenflow.settings import load_settings
 from evenflow.telemetry import BatchRecord, PartWork, parse
-from evenflow.twostep import Stand, Tally, Work
+from evenflow.twostep import BucketPosition, Tally, Work
 from evenflow.windows import NO_MARK
-from spark_consumers.cluster.executors import Standing
+from spark_consumers.cluster.executors import ExecutorState
 from spark_consumers.reports.micro_batches import batch_record
 
 SETTINGS = load_settings(query={"name": "q"}, input={"partitions": 2})
@@ -22,7 +22,7 @@ PROGRESS: dict[str, Any] = {
     "durationMs": {"triggerExecution": 500},
     "sources": [{"endOffset": {"q.routed": {"0": 4}}}],
 }
-STAND = Stand(windows=3, panes=2, next_end=70, marks=(60, 65))
+STAND = BucketPosition(windows=3, panes=2, next_end=70, marks=(60, 65))
 
 
 def record(
@@ -31,7 +31,7 @@ def record(
     settings = SETTINGS.model_copy(
         update={"spark": SETTINGS.spark.model_copy(update={"batch_interval": interval})}
     )
-    standing = Standing(slots=6, executors=3, epoch=2)
+    standing = ExecutorState(slots=6, executors=3, epoch=2)
     return batch_record(
         PROGRESS | progress, settings, before=before or Tally(), now=now or Tally(), standing=standing
     )

@@ -16,7 +16,7 @@ from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.settings import Settings
 from evenflow.settings.views import view
 from spark_consumers.sinks import SINKS, RowsSink, check_sink, sink_named, sink_of
-from spark_consumers.sinks.base import Found, Shape
+from spark_consumers.sinks.base import Shape, StartFacts
 from spark_consumers.sinks.checking import LAWS, settings_for
 
 
@@ -113,7 +113,7 @@ def test_a_place_is_where_path_says_and_a_view_has_its_own() -> None:
 
 def test_a_start_over_is_refused_where_the_query_has_begun_to_write() -> None:
     sink = Replacing()
-    start = Found(
+    start = StartFacts(
         names=lambda place: [],
         text=lambda file: None,
         written=lambda topic: 0,

@@ -9,9 +9,9 @@ import pytest
 
 from evenflow.settings import load_settings
 from evenflow.telemetry import BatchRecord
-from evenflow.twostep import Stand, Tally
+from evenflow.twostep import BucketPosition, Tally
 from evenflow.windows import END_MARK, NO_MARK
-from spark_consumers.reports.log_lines import Talk
+from spark_consumers.reports.log_lines import LogLines
 from tests.unit.talking.clock import Clock
 
 BEGIN = 1_700_000_000_000
@@ -29,7 +29,7 @@ class Application:
         self.asked = 0
         self.tally = Tally()
         self.unanswered = 0.0
-        self.talk = Talk(SETTINGS, self._ask, unanswered=lambda: self.unanswered, clock=self.clock)
+        self.talk = LogLines(SETTINGS, self._ask, unanswered=lambda: self.unanswered, clock=self.clock)
 
     def _ask(self) -> int | None:
         self.asked += 1
@@ -39,7 +39,7 @@ class Application:
         self, *marks: int, load: float = 0.5, rows: int = 0, windows: int = 3, backlog: int = 7
     ) -> None:
         """Two frames, 100 tuples; a window closes if there are rows."""
-        stand = Stand(
+        stand = BucketPosition(
             windows=windows, panes=windows, next_end=BEGIN + 10_000 if windows else None, marks=marks
         )
         closed = {0: 1} if rows else {}

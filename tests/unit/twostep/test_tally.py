@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.keys import hash_keys
-from evenflow.twostep import Stand, Tally, Work, combine_task, reduce_windows
+from evenflow.twostep import BucketPosition, Tally, Work, combine_task, reduce_windows
 from evenflow.twostep.tally import KEPT, NO_BATCH, sketch
 from evenflow.windows import NO_MARK
 from tests.unit.twostep.pipe import EVERYTHING, INVERTIBLE, SLIDE, Pipe, Row, direct, feed, plan_of, streams
 
 
 def test_tallies_add_up_and_the_newest_stand_of_a_bucket_counts() -> None:
-    early = Stand(windows=1, panes=1, next_end=10, marks=(5, 9))
-    late = Stand(windows=0, panes=0, next_end=None, marks=(20, 30))
+    early = BucketPosition(windows=1, panes=1, next_end=10, marks=(5, 9))
+    late = BucketPosition(windows=0, panes=0, next_end=None, marks=(20, 30))
     tally = Tally(rows=3, closed={0: 2}, emitted={0: 10}, bucket_stands={0: early, 1: early})
     tally += Tally(rows=1, closed={0: 1, 1: 1}, emitted={1: 20}, bucket_stands={0: late})
     assert (tally.rows, tally.windows, tally.emitted) == (4, 3, {0: 10, 1: 20})
-    assert tally.stand == Stand(windows=1, panes=1, next_end=10, marks=(5, 9))
+    assert tally.stand == BucketPosition(windows=1, panes=1, next_end=10, marks=(5, 9))
     assert Tally().stand is None
 
 
@@ -104,7 +104,7 @@ def test_a_lane_that_nothing_was_heard_of_has_no_mark() -> None:
         pipe.write(routed, [(3, b"a", 1, 1.0)], {0: 35})
     told: list[Tally] = []
     list(reduce_windows(pipe.plan, pipe.layout, pipe.states[0], pipe.combine()[0], on_tally=told.append))
-    assert told[0].stand == Stand(windows=1, panes=1, next_end=4 * SLIDE, marks=(35, NO_MARK))
+    assert told[0].stand == BucketPosition(windows=1, panes=1, next_end=4 * SLIDE, marks=(35, NO_MARK))
 
 
 def test_a_result_is_as_old_as_the_newest_tuple_of_its_window_also_across_micro_batches() -> None:
@@ -124,7 +124,7 @@ def test_a_result_is_as_old_as_the_newest_tuple_of_its_window_also_across_micro_
     for routed in range(3):
         pipe.write(routed, [], {0: 30, 1: 30})
     assert step() == {2_000: 3 + 1}, "those of panes 0 and 1, and of pane 1 alone"
-    assert told[-1].stand == Stand(windows=0, panes=0, next_end=None, marks=(30, 30))
+    assert told[-1].stand == BucketPosition(windows=0, panes=0, next_end=None, marks=(30, 30))
 
 
 def test_what_is_not_known_of_a_pane_is_told_of_no_window_that_holds_it() -> None:

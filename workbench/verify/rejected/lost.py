@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from evenflow.settings import Settings
 from evenflow.settings.sections.rhythm import MOST_BLOCK
-from workbench.verify.inputs import Committed, Kept
+from workbench.verify.inputs import Committed, LogBegins
 from workbench.verify.rejected.delays import Delays
 from workbench.verify.rejected.ends import end_of
 from workbench.verify.report import Lost
@@ -32,7 +32,7 @@ _SCHEMA = pa.schema(
 
 
 def find_lost(
-    db: duckdb.DuckDBPyConnection, settings: Settings, committed: Sequence[Committed], log_starts: Kept
+    db: duckdb.DuckDBPyConnection, settings: Settings, committed: Sequence[Committed], log_starts: LogBegins
 ) -> dict[int, Lost]:
     """What each input partition has lost. Also makes table `lost`.
 
@@ -50,7 +50,9 @@ def find_lost(
     return losses
 
 
-def _before(db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed, log_starts: Kept) -> int:
+def _before(
+    db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed, log_starts: LogBegins
+) -> int:
     """Offset from which on everything of this partition is there. 0 if nothing is lost."""
     before = 0
     first = min(log_starts.inputs.get(state.partition, 0), state.offset)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from evenflow.numeric.arrays import NEVER
 from evenflow.partitioners.dalton.q_table import (
     COLD,
+    CommonRows,
     Home,
-    Told,
     admit,
     adopt,
     best_of,
@@ -142,7 +142,7 @@ def take_over(made: SplitKeyTable, values: dict[int, list[float]]) -> None:
     keys = np.array(list(values), np.uint64)
     rows = np.array(list(values.values()), np.float64).reshape(len(values), made.table.q.shape[1])
     homes, slides = np.zeros(len(keys), np.int32), np.full(len(keys), NEVER)
-    adopt(made.table, Told(keys, rows, homes, slides), 0, 6)
+    adopt(made.table, CommonRows(keys, rows, homes, slides), 0, 6)
 
 
 def test_rewards_kept_back_are_learned_on_top_of_the_values_taken_over() -> None:

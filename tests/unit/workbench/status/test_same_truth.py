@@ -14,7 +14,7 @@ from evenflow.telemetry import BatchRecord, HeartbeatRecord
 from monitoring.live.picture import Picture
 from partitioner_service.reports.health import Health as PartitionerHealth
 from partitioner_service.reports.health import warnings_of
-from partitioner_service.reports.log_lines import Talk
+from partitioner_service.reports.log_lines import LogLines
 from partitioner_service.reports.rejected import Rejected
 from spark_consumers.reports.health import Health
 from tests.unit.talking.clock import Clock
@@ -111,7 +111,7 @@ def test_windows_that_cannot_close_before_next_week_are_a_warning_in_status_and_
         "state": "running", "seconds_since_progress": 0.1, "input_partitions": 1, "read": 100, "filtered": 0, "tuples": 100,
         "rejected": 0, "rejected_by_reason": {}, "loads": [1], "assignment": {"0": shown | {"read": 100, "watermark": 0}},
     }  # fmt: skip
-    standings = Talk(settings, clock=Clock(), wall=wall).tell(status, Rejected(settings), {0: committed})
+    standings = LogLines(settings, clock=Clock(), wall=wall).tell(status, Rejected(settings), {0: committed})
     status |= {"standing_still": standings.still, "warnings": standings.warnings}
     answer = PartitionerHealth(Clock()).healthy(status, control_joined=True)
     assert (answer["healthy"], answer.get("warnings", [])) == (True, sentences)

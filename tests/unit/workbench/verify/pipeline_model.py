@@ -15,7 +15,15 @@ import pyarrow as pa
 from evenflow.aggregates import AggregatePlan
 from evenflow.settings import Query, Settings
 from evenflow.twostep import readable_schema
-from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed, Kept, Report, check
+from workbench.verify import (
+    INPUT_SCHEMA,
+    REJECTED_SCHEMA,
+    RESULTS_SCHEMA,
+    Committed,
+    LogBegins,
+    Report,
+    check,
+)
 
 END, NOTHING = 2**62, -(2**62)
 
@@ -81,10 +89,10 @@ class Topics:
         rows = [{**row, "key": row["key"] if "key" in row else _key_of(row)} for row in self.rows]
         return pa.Table.from_pylist(rows, schema=readable_schema(self.settings.query))
 
-    def trim(self, partition: int, below: int) -> Kept:
+    def trim(self, partition: int, below: int) -> LogBegins:
         """The broker deletes the start of an input partition."""
         self.inputs = [r for r in self.inputs if r["partition"] != partition or r["offset"] >= below]
-        return Kept(inputs={partition: below})
+        return LogBegins(inputs={partition: below})
 
     def recommit(self, partition: int, **changes: Any) -> None:
         """Change the committed state of a partition."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evenflow.settings import Settings
 from tests.examples import examples
 from tests.unit.workbench.verify.pipeline_model import Record, Topics, end, record, run
-from workbench.verify import Kept
+from workbench.verify import LogBegins
 from workbench.verify.inputs import gone_below
 
 
@@ -111,7 +111,7 @@ def test_a_log_that_began_above_zero_before_the_query_began_has_lost_nothing() -
         for row in part:
             row["offset"] += 1000
     topics.committed = [replace(state, offset=state.offset + 1000) for state in topics.committed]
-    report = topics.check(log_starts=Kept(inputs={0: 1000, 1: 1000}))
+    report = topics.check(log_starts=LogBegins(inputs={0: 1000, 1: 1000}))
     assert (report.exact, report.lost, report.compared_from) == (True, (), None)
     assert report.rows == len(topics.rows)
 
@@ -126,7 +126,7 @@ def test_a_partition_whose_end_marker_was_deleted_may_have_ended() -> None:
 
 def test_when_nothing_is_left_verify_is_blind_and_says_so() -> None:
     topics = _stream()
-    kept = Kept(inputs={**topics.trim(0, 101).inputs, **topics.trim(1, 101).inputs})
+    kept = LogBegins(inputs={**topics.trim(0, 101).inputs, **topics.trim(1, 101).inputs})
     report = topics.check(log_starts=kept)
     assert report.kinds == {"blind": 1}
     assert report.text().splitlines()[-1] == "0 differences, but nothing of what is due could be compared"
@@ -138,7 +138,7 @@ def test_lost_rejections_take_the_records_they_may_have_stood_for_with_them() ->
     gone = [r for r in topics.rejected if r["partition"] == 0][:4]
     topics.rejected = [r for r in topics.rejected if r not in gone]
     assert not topics.check().exact
-    report = topics.check(log_starts=Kept(rejected={0: 4}))
+    report = topics.check(log_starts=LogBegins(rejected={0: 4}))
     assert report.differences == 0, report.text()
     assert report.lost[0].before > gone[-1]["offset"]
     assert report.windows > 30
@@ -165,7 +165,7 @@ def test_wherever_the_input_is_trimmed_nothing_is_called_different(
     other = run(settings, partitions).committed[1]
     mark = other.max_time - 20 if idle and other.max_time is not None else None
     topics = run(settings, partitions, idle_mark=mark)
-    kept = Kept(inputs={p: topics.trim(p, first).inputs[p] for p, first in enumerate(below)})
+    kept = LogBegins(inputs={p: topics.trim(p, first).inputs[p] for p, first in enumerate(below)})
     report = topics.check(log_starts=kept)
     assert report.differences == 0, report.text()
     if report.compared_from is not None:
@@ -182,7 +182,7 @@ def test_however_many_rejections_are_lost_nothing_is_called_different(
     mine = [r for r in topics.rejected if r["partition"] == 0]
     assume(mine)
     topics.rejected = [r for r in topics.rejected if r not in mine[:gone]]
-    assert topics.check(log_starts=Kept(rejected={0: gone})).differences == 0
+    assert topics.check(log_starts=LogBegins(rejected={0: gone})).differences == 0
 
 
 def test_where_a_query_began_is_no_loss_and_hides_no_difference() -> None:
@@ -190,7 +190,7 @@ def test_where_a_query_began_is_no_loss_and_hides_no_difference() -> None:
     topics.inputs = [row | {"offset": row["offset"] + 100 * (row["partition"] == 0)} for row in topics.inputs]
     topics.recommit(0, begin=100, offset=topics.committed[0].offset + 100)
     for left in ({0: 0, 1: 0}, {0: 100, 1: 0}):
-        kept = Kept(inputs=gone_below(left, topics.committed))
+        kept = LogBegins(inputs=gone_below(left, topics.committed))
         assert topics.check(log_starts=kept).exact
     topics.recommit(0, read=3, routed=3)
     report = topics.check(log_starts=kept)

@@ -20,7 +20,7 @@ from evenflow.windows import NO_MARK
 log = logging.getLogger("controller")
 
 
-class Talk:
+class LogLines:
     """Logs what the controller sees and does. clock: s, monotonic."""
 
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:
