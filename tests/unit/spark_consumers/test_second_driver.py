@@ -19,7 +19,7 @@ def test_a_busy_port_ends_a_second_driver_before_it_replaces_the_first(
     def too_far(*given: Any, **words: Any) -> None:
         pytest.fail("it went on to Spark although its port is taken")
 
-    for name in ("wait_for_room", "refuse_changed_notes", "TopicWatch", "Talk", "_watched", "_topics"):
+    for name in ("wait_for_room", "refuse_changed_notes", "TopicWatch", "LogLines", "_watched", "_topics"):
         monkeypatch.setattr(application, name, lambda *given, **words: {})
     monkeypatch.setattr(application, "admitted", lambda settings: settings)
     for name in (
