@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.own_grid.changing import generated_once
 from benchmarks.own_grid.measuring import Size, measured, scenario_of
-from benchmarks.own_grid.passing import OURS, RIVAL, SEEDS, as_range, in_processes
+from benchmarks.own_grid.passing import OURS, RIVAL, as_range, in_processes, seeds_of
 from evenflow.numeric.arrays import Int64s
 from evenflow.simulation import KeyedStream, entrant
 
@@ -42,7 +42,7 @@ class Cell(NamedTuple):
 def dealt(size: Size) -> Iterator[str]:
     """Runs through five sources, n = 64, slides of a quarter: medians over the seeds with the range, imbalance / KSR."""
     size = size._replace(slide=size.slide // 4)
-    chosen = SEEDS if len(size.seeds) > 1 else SEEDS[:2]
+    chosen = seeds_of(size)
     names, lines = (OURS, RIVAL), list(product(STREAMS, (TURNS, KEYS)))
     cells = [
         (size, Cell(stream, how, name, seed)) for (stream, how), seed, name in product(lines, chosen, names)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 
 from benchmarks.own_grid.measuring import Size, full_windows
-from benchmarks.own_grid.passing import SEEDS, compared, in_processes
+from benchmarks.own_grid.passing import compared, in_processes, seeds_of
 from benchmarks.refute.cases import Case
 
 _TUPLES = 200_000
@@ -40,7 +40,7 @@ CASES = (
 
 def found(size: Size) -> Iterator[str]:
     """The worst of each class in a search of 30 minutes, but for its seed: imbalance / KSR, medians with the range."""
-    chosen = SEEDS if len(size.seeds) > 1 else SEEDS[:2]
+    chosen = seeds_of(size)
     cells = [(replace(case, seed=seed), name) for case, seed, name in product(CASES, chosen, _NAMES)]
     pairs = in_processes(_measured, cells, at_once=len(_NAMES), size=size)
     of_cases = pairs.reshape(len(CASES), len(chosen), len(_NAMES), 2)

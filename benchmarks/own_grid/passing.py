@@ -76,6 +76,11 @@ def seeds(size: Size) -> Iterator[str]:
         yield f"| {line[0]} {line[1]:g} | {line[3]} | {as_range(ours)} | {as_range(others)} | {shown} |"
 
 
+def seeds_of(size: Size) -> Sequence[int]:
+    """The seeds of a part that has twenty: all of them, or two in a quick run."""
+    return SEEDS if len(size.seeds) > 1 else SEEDS[:2]
+
+
 def compared(names: Iterable[np.ndarray]) -> str:
     """The cells of a row: the first of these with its range, medians of the others. names: each of shape (seeds, 2)."""
     ours, *others = names
@@ -96,7 +101,7 @@ Line = tuple[str, float, int, int]
 
 def _pairs(size: Size, lines: Sequence[Line], names: Sequence[str]) -> dict[tuple[Line, str], np.ndarray]:
     """Imbalance and KSR of every seed, shape (seeds, 2), by line and name."""
-    chosen = SEEDS if len(size.seeds) > 1 else SEEDS[:2]
+    chosen = seeds_of(size)
     cells = [(size, Cell(*line, name, seed)) for line, seed, name in product(lines, chosen, names)]
     # Names of the same stream and seed lie together, so that a process generates few streams twice.
     found = in_processes(_measured, cells, at_once=len(names), size=size)

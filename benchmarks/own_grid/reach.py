@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.own_grid.changing import generated_once
 from benchmarks.own_grid.measuring import Size, full_windows, scenario_of
-from benchmarks.own_grid.passing import OURS, RIVAL, SEEDS, as_range
+from benchmarks.own_grid.passing import OURS, RIVAL, as_range, seeds_of
 from evenflow.metrics import window_figures
 from evenflow.numeric.arrays import Float64s, Int32s, Int64s
 from evenflow.simulation import KeyedStream
@@ -30,7 +30,7 @@ REPLACED = ("replaced", 1.5, 5)
 
 def reach(size: Size) -> Iterator[str]:
     """Windows of the whole stream / without its first window, and what is reachable: imbalance / KSR, with the range."""
-    chosen = SEEDS if len(size.seeds) > 1 else SEEDS[:2]
+    chosen = seeds_of(size)
     small = size._replace(slide=size.slide // 4)
     yield "| stream | sources | evenflow | evenflow, later | d-choices:head=window, later | knows its own future |"
     yield "|---" * 6 + "|"

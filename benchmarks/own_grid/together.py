@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.own_grid.changing import generated_once
 from benchmarks.own_grid.measuring import Size, full_windows, scenario_of
-from benchmarks.own_grid.passing import OURS, SEEDS, as_range, in_processes
+from benchmarks.own_grid.passing import OURS, as_range, in_processes, seeds_of
 from evenflow.numeric.arrays import Bools, Float64s, Int32s, Int64s
 from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.evenflow.holders import fewest_of
@@ -69,7 +69,7 @@ def told(size: Size) -> Iterator[str]:
     sources, for those that know a key as hot after four of its tuples alone, and for those that hear four times a slide.
     """
     size = size._replace(slides=size.window + _AFTER)
-    chosen = SEEDS if len(size.seeds) > 1 else SEEDS[:2]
+    chosen = seeds_of(size)
     ways = (*OURS_WITH, *IDEAL)
     cells = [(size, stream, seed, way) for stream, seed, way in product(STREAMS, chosen, ways)]
     pairs = in_processes(_measured, cells, at_once=len(ways), size=size)

@@ -8,7 +8,7 @@ from itertools import product
 from benchmarks.own_grid.changing import generated_once
 from benchmarks.own_grid.costs import LAWS, with_costs
 from benchmarks.own_grid.measuring import Size, full_windows, scenario_of
-from benchmarks.own_grid.passing import SEEDS, compared, in_processes
+from benchmarks.own_grid.passing import compared, in_processes, seeds_of
 from evenflow.simulation import KeyedStream
 
 _SMALLER = 4
@@ -21,7 +21,7 @@ _LAWS = {"costly": "a cheap hot key, a dear rare one", **LAWS}
 def work(size: Size) -> Iterator[str]:
     """Costs of tuples, n = 64, slides of a quarter: imbalance of costs / KSR, medians over the seeds with the range."""
     size = size._replace(slide=size.slide // _SMALLER)
-    chosen = SEEDS if len(size.seeds) > 1 else SEEDS[:2]
+    chosen = seeds_of(size)
     names = (_OURS, _BLIND, *_RIVALS)
     lines = [*((law, 1) for law in _LAWS), ("costly", 5), ("keys", 5)]
     cells = [(size, *line, name, seed) for line, seed, name in product(lines, chosen, names)]

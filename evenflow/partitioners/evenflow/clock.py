@@ -149,9 +149,9 @@ def _relief(water: Water, rule: Rule) -> np.int64:
 def _limit_of_runs(water: Water, rule: Rule, brings: float) -> np.int64:
     """Rule 8: the overload above which a run that begins moves away from a worker.
 
-    None moves if the stream does not come in runs. The longer runs are, the more one replica levels. The more runs of the
-    same key a window has, the more often the key may move. brings: cost of the tuples that a cell brings in a window.
-    None moves before a window was full. Where homes are hashed: see `_limit_of_shared_runs`.
+    None moves before a window was full, nor if the stream does not come in runs. The longer runs are, the more one replica
+    levels. The more runs of the same key a window has, the more often the key may move. Where homes are hashed, see
+    `_limit_of_shared_runs`. brings: cost of the tuples that a cell brings in a window.
     """
     if not rule.remembers:
         return _limit_of_shared_runs(water, rule, brings)
