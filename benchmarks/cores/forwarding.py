@@ -139,22 +139,9 @@ def _shares(case: ForwardingCase, stream: RoutedStream) -> dict[str, object]:
 
 def _costs(case: ForwardingCase, stream: RoutedStream) -> dict[str, object]:
     """CPU seconds and bytes per million tuples, of today's way and with forwarding. Results must be as many."""
-    aggregates = {"n": "count", "total": case.total}
-    query = Query(window=SPAN * SLIDE, slide=SLIDE, aggregates=aggregates, types={"x": "int64"})
-    plan = AggregatePlan.of(query)
+    plan = plan_of(case)
     today, forwarding = Today(plan, case), Forwarding(plan, case)
-    for pane in range(case.panes):
-        if pane == case.warm:
-            today.begin()
-            forwarding.begin()
-        for block in range(case.blocks):
-            partials = _combined(plan, case, stream, pane * case.blocks + block)
-            announced = _announced(case, stream, pane * case.blocks + block)
-            today.step(partials)
-            forwarding.add(announced, pane)
-            forwarding.step(partials)
-        today.close(pane)
-        forwarding.close(pane)
+    run_both(case, stream, today, forwarding)
     if today.rows != forwarding.rows:
         raise AssertionError(f"{forwarding.rows} results with forwarding, {today.rows} without")
     costs: dict[str, object] = {}
@@ -168,6 +155,31 @@ def _costs(case: ForwardingCase, stream: RoutedStream) -> dict[str, object]:
             "state_held_kilobytes": way.state_bytes // 1000,
         }
     return costs
+
+
+def plan_of(case: ForwardingCase) -> AggregatePlan:
+    """A count and the case's aggregate, in windows of `SPAN` slides."""
+    aggregates = {"n": "count", "total": case.total}
+    return AggregatePlan.of(
+        Query(window=SPAN * SLIDE, slide=SLIDE, aggregates=aggregates, types={"x": "int64"})
+    )
+
+
+def run_both(case: ForwardingCase, stream: RoutedStream, today: Today, forwarding: Forwarding) -> None:
+    """Take the whole stream through both ways. Both get the same partials, micro-batch by micro-batch."""
+    plan = today.plan
+    for pane in range(case.panes):
+        if pane == case.warm:
+            today.begin()
+            forwarding.begin()
+        for block in range(case.blocks):
+            partials = _combined(plan, case, stream, pane * case.blocks + block)
+            announced = _announced(case, stream, pane * case.blocks + block)
+            today.step(partials)
+            forwarding.add(announced, pane)
+            forwarding.step(partials)
+        today.close(pane)
+        forwarding.close(pane)
 
 
 def _block(case: ForwardingCase, number: int) -> slice:

@@ -115,6 +115,8 @@ class Way:
     """Result rows."""
     offset: int = 0
     """Offset of the next blob."""
+    emitted: list[pa.Table] | None = None
+    """The result rows, if there is a list for them."""
 
     def __post_init__(self) -> None:
         self.buckets = [PaneState(self.plan) for _ in range(BUCKETS)]
@@ -192,7 +194,10 @@ class Way:
     def _emit(self, table: pa.Table, pane: int) -> None:
         bounds = ((pane + 1) * SLIDE - SPAN * SLIDE, (pane + 1) * SLIDE)
         for rows in sliced(table):
-            self.rows += result_rows(self.plan, rows, bounds).num_rows
+            results = result_rows(self.plan, rows, bounds)
+            self.rows += results.num_rows
+            if self.emitted is not None:
+                self.emitted.append(results)
 
 
 class Today(Way):

@@ -1,7 +1,7 @@
-"""The part `told`: sources that hear each other against one source, and against what such sources could reach at most.
+"""The part `told`: sources that hear each other against one source, and against what ideal sources reach.
 
-An *ideal* source is as level as a source can be that hears the others once a slide. It knows from the beginning which keys
-are hot, and a replica costs nothing. Each tuple of a hot key goes to the least loaded of all workers: by what all sources
+An *ideal* source is a placement to compare with, and no bound: no rare key is split. It hears the others once a slide. It knows
+from the beginning which keys are hot, and a replica costs nothing. Each tuple of a hot key goes to the least loaded of all workers: by what all sources
 had sent when the slide began, of which each source levels an equal share, and by what the source itself has sent since.
 What a worker has too much on average is known as well, and is taken off. So what is left is what the *others* have sent
 since the slide began, which a source cannot know.

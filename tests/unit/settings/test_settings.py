@@ -393,6 +393,10 @@ def test_what_is_no_start_is_refused(wrong: object) -> None:
         ),
         ("[querry]\nkey = 'k'", "querry: there is no such setting; did you mean query?"),
         ("[input]\nx = 1", "input.x: there is no such setting (there are: topic, start, format"),
+        (
+            '[partitioner]\nforwarding = "on"',
+            "no such setting: workers finish no windows by themselves, because",
+        ),
     ],
 )
 def test_a_misspelt_setting_is_named_with_the_one_that_was_meant(
