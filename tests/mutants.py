@@ -1,0 +1,404 @@
+"""Which tests hold what no cheaper test holds: `python -m tests.mutants FILE... --tests PATH...`.
+
+A mutant is the product with one small change in one function: another comparison, a condition turned round, a number
+one higher, a call left out, another operator in a piece of SQL. The tests that call the function run against it, the
+cheapest first, until one fails: that test *kills* the mutant. So a test that kills nothing holds nothing, as far as
+these mutants go, that the cheaper tests do not hold. A mutant that no test kills is a survivor: either it changes
+nothing that matters, or no test holds that line.
+
+    python -m tests.mutants workbench/verify/windows/reach.py --tests tests/unit/workbench/verify --most 60
+
+Each mutant runs in a forked process, which changes the code of the function in place. Code outside of functions is not
+changed, and neither are kernels, because each mutant of one would have to be compiled. Nothing on disk changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import gc
+import json
+import multiprocessing
+import os
+import random
+import re
+import sys
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any, NamedTuple
+
+import pytest
+
+COMPILED = frozenset(["kernel", "inlined", "njit", "intrinsic"])
+"""Decorators of functions that are compiled."""
+
+COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip
+OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Div: ast.Mult,
+    ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.Mod: ast.Mult,
+}  # fmt: skip
+SQL = (
+    (" <= ", " < "), (" < ", " <= "), (" >= ", " > "), (" > ", " >= "), (" = ", " <> "), (" <> ", " = "),
+    (" AND ", " OR "), (" OR ", " AND "), ("min(", "max("), ("max(", "min("), (" + ", " - "), (" - ", " + "),
+    ("IS NULL", "IS NOT NULL"), ("IS NOT NULL", "IS NULL"), ("ANTI JOIN", "SEMI JOIN"), ("SEMI JOIN", "ANTI JOIN"),
+)  # fmt: skip
+"""What is changed in texts that hold SQL, at each place."""
+_SQL = re.compile(r"\b(SELECT|WHERE|FROM|AND|OR|coalesce|CASE)\b")
+
+
+class Mutant(NamedTuple):
+    """One change in one function."""
+
+    file: str
+    """The file."""
+    line: int
+    """The changed line."""
+    change: str
+    """What is done there."""
+    function: str
+    """Qualified name of the function."""
+    code: CodeType
+    """The function's code with the change."""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.change} (in {self.function})"
+
+
+class Verdict(NamedTuple):
+    """What became of a mutant."""
+
+    mutant: str
+    """The mutant in words."""
+    killer: str | None
+    """The cheapest test that failed. None: no test did."""
+    tests: int
+    """Tests that call the function and had the time to run."""
+
+
+def mutants(file: Path) -> list[Mutant]:
+    """Every mutant of a file's functions, in the order of its lines."""
+    tree = ast.parse(file.read_text())
+    found = []
+    for place, function in enumerate(_outermost(tree)):
+        for number, (line, change, _) in enumerate(_changes(function)):
+            changed = deepcopy(tree)
+            copy = _outermost(changed)[place]
+            _changes(copy)[number][2]()
+            module = compile(ast.fix_missing_locations(changed), str(file.resolve()), "exec")
+            code = next(code for code in codes(module) if code.co_firstlineno == _first_line(copy))
+            found.append(Mutant(str(file), line, change, code.co_qualname, code))
+    return sorted(found, key=lambda mutant: mutant.line)
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """The code of every function and class in this code, outer ones first."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from codes(constant)
+
+
+def _first_line(function: ast.FunctionDef) -> int:
+    return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+
+
+def _outermost(tree: ast.Module) -> list[ast.FunctionDef]:
+    """Functions and methods that are in no other function, but for compiled ones."""
+    found: list[ast.FunctionDef] = []
+
+    def look(body: Sequence[ast.stmt]) -> None:
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                look(node.body)
+            elif isinstance(node, ast.FunctionDef) and not _compiled(node):
+                found.append(node)
+
+    look(tree.body)
+    return found
+
+
+def _compiled(function: ast.FunctionDef) -> bool:
+    names = {
+        name.id
+        for decorator in function.decorator_list
+        for name in ast.walk(decorator)
+        if isinstance(name, ast.Name)
+    }
+    return bool(names & COMPILED)
+
+
+Change = tuple[int, str, Callable[[], None]]
+"""(line, what is done, do it in the tree that the function is of)."""
+
+
+def _changes(function: ast.FunctionDef) -> list[Change]:
+    """What can be changed in a function. The same tree gives the same changes in the same order."""
+    skipped = {
+        id(node.value)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    # The texts of an f-string are looked at together.
+    skipped |= {
+        id(part) for node in ast.walk(function) if isinstance(node, ast.JoinedStr) for part in node.values
+    }
+    changes: list[Change] = []
+    for statement in function.body:
+        for node in ast.walk(statement):
+            if id(node) not in skipped:
+                changes += _changes_of(node)
+    return changes
+
+
+def _changes_of(node: ast.AST) -> Iterator[Change]:
+    match node:
+        case ast.Compare(ops=[op]) if type(op) in COMPARISONS:
+            other = COMPARISONS[type(op)]
+            yield (
+                node.lineno,
+                f"{type(op).__name__} -> {other.__name__}",
+                lambda: node.ops.__setitem__(0, other()),
+            )
+        case ast.BinOp() if type(node.op) in OPERATORS:
+            operator = OPERATORS[type(node.op)]
+            change = f"{type(node.op).__name__} -> {operator.__name__}"
+            yield node.lineno, change, lambda: setattr(node, "op", operator())
+        case ast.BoolOp():
+            turned: type[ast.boolop] = ast.Or if isinstance(node.op, ast.And) else ast.And
+            yield (
+                node.lineno,
+                f"{type(node.op).__name__} -> {turned.__name__}",
+                lambda: setattr(node, "op", turned()),
+            )
+        case ast.If() | ast.IfExp() | ast.While():
+            test = node.test
+            yield (
+                node.lineno,
+                "a condition turned round",
+                lambda: setattr(node, "test", ast.UnaryOp(op=ast.Not(), operand=test)),
+            )
+        case ast.Constant(value=bool() as value):
+            yield node.lineno, f"{value} -> {not value}", lambda: setattr(node, "value", not value)
+        case ast.Constant(value=int() as value):
+            yield node.lineno, f"{value} -> {value + 1}", lambda: setattr(node, "value", value + 1)
+        case ast.Expr(value=ast.Call()):
+            yield (
+                node.lineno,
+                "a call left out",
+                lambda: setattr(node, "value", ast.Constant(value=None)),
+            )
+        case ast.JoinedStr(values=values) if _is_sql(node):
+            for part in values:
+                if isinstance(part, ast.Constant):
+                    yield from _changes_of_sql(part)
+        case ast.Constant(value=str() as text) if _SQL.search(text):
+            yield from _changes_of_sql(node)
+
+
+def _is_sql(text: ast.JoinedStr) -> bool:
+    return bool(
+        _SQL.search(" ".join(str(part.value) for part in text.values if isinstance(part, ast.Constant)))
+    )
+
+
+def _changes_of_sql(node: ast.Constant) -> Iterator[Change]:
+    text = str(node.value)
+    for before, after in SQL:
+        for match in re.finditer(re.escape(before), text):
+            changed = text[: match.start()] + after + text[match.end() :]
+            line = node.lineno + text[: match.start()].count("\n")
+            yield line, f"{before!r} -> {after!r}", partial(setattr, node, "value", changed)
+
+
+class _Calls:
+    """A plugin of pytest: which tests call which functions of some files, and what a test takes."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._files = {str(file.resolve()) for file in files}
+        self._test = ""
+        self.callers: dict[str, set[str]] = defaultdict(set)
+        self.seconds: Counter[str] = Counter()
+
+    def note(self, frame: FrameType, event: str, argument: Any) -> None:
+        """A profile function."""
+        if event == "call" and frame.f_code.co_filename in self._files:
+            self.callers[f"{frame.f_code.co_filename}:{frame.f_code.co_qualname}"].add(self._test)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
+        """Listen while a test runs, its fixtures included."""
+        self._test = item.nodeid
+        threading.setprofile(self.note)
+        sys.setprofile(self.note)
+        try:
+            return (yield)
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)  # type: ignore[arg-type]  # None ends it
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add what a part of the test took."""
+        self.seconds[report.nodeid] += report.duration
+
+
+class _FirstFailure:
+    """A plugin of pytest: tests in the given order, until one fails or the time is over."""
+
+    def __init__(self, order: Sequence[str], seconds: Mapping[str, float], limit: float) -> None:
+        self._place = {name: place for place, name in enumerate(order)}
+        self._seconds, self._left = seconds, limit
+        self.killer: str | None = None
+        self.tests = 0
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """The cheapest first."""
+        items.sort(key=lambda item: self._place.get(item.nodeid, len(self._place)))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note the first failure, which ends the run."""
+        self.tests += report.when == "teardown"
+        if report.failed and self.killer is None:
+            self.killer = report.nodeid
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
+        """Stop where the next test would take more than is left."""
+        self._left -= self._seconds.get(item.nodeid, 0.0)
+        if self._left < 0:
+            item.session.shouldstop = "the time for this mutant is over"
+        return (yield)
+
+
+def _quiet(words: Sequence[str], plugin: object) -> None:
+    """Run pytest in this process and print nothing."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    pytest.main(["-q", "-n0", "-p", "no:cacheprovider", "--hypothesis-seed=0", *words], plugins=[plugin])
+
+
+def _callers(files: Sequence[Path], tests: Sequence[str], to: Connection) -> None:
+    plugin = _Calls(files)
+    _quiet(tests, plugin)
+    to.send(({name: sorted(tests) for name, tests in plugin.callers.items()}, dict(plugin.seconds)))
+
+
+def _verdict(
+    mutant: Mutant, order: Sequence[str], seconds: Mapping[str, float], limit: float, to: Connection
+) -> None:
+    plugin = _FirstFailure(order, seconds, limit)
+    functions = [
+        function
+        for function in gc.get_objects()
+        if isinstance(function, FunctionType)
+        and function.__code__.co_filename == mutant.code.co_filename
+        and function.__code__.co_qualname == mutant.function
+        and function.__code__.co_firstlineno == mutant.code.co_firstlineno
+    ]
+    for function in functions:
+        function.__code__ = mutant.code
+    _quiet(["-x", *order], plugin)
+    to.send(Verdict(str(mutant), plugin.killer, plugin.tests))
+
+
+def _forked(work: Callable[..., None], *arguments: Any, patience: float | None = None) -> Any:
+    """What the work sends from a process of its own. None if it sends nothing in this time."""
+    here, there = multiprocessing.get_context("fork").Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=work, args=(*arguments, there))
+    process.start()
+    there.close()
+    try:
+        return here.recv() if here.poll(patience) else None
+    except EOFError:
+        return None
+    finally:
+        process.kill()
+        process.join()
+
+
+def judge(
+    files: Sequence[Path],
+    tests: Sequence[str],
+    *,
+    most: int,
+    seed: int,
+    limit: float,
+    say: Callable[[str], None],
+) -> tuple[list[Verdict], dict[str, float]]:
+    """The verdicts of at most so many mutants, and what each test takes in seconds."""
+    # The tests are imported here, once, and run in forks: threads of libraries would not live through a fork.
+    pytest.main(["-q", "-n0", "--collect-only", "-p", "no:cacheprovider", *tests, "--no-header", "-qq"])
+    heard = _forked(_callers, files, tests)
+    if heard is None:
+        raise SystemExit("the tests could not be run: does pytest run them?")
+    callers, seconds = heard
+    chosen = [mutant for file in files for mutant in mutants(file)]
+    if len(chosen) > most:
+        chosen = sorted(random.Random(seed).sample(chosen, most), key=lambda m: (m.file, m.line))
+    verdicts = []
+    for mutant in chosen:
+        order = callers.get(f"{mutant.code.co_filename}:{mutant.function}", [])
+        order = sorted(order, key=lambda name: seconds.get(name, 0.0))
+        if not order:
+            verdict = Verdict(str(mutant), None, 0)
+        else:
+            # A mutant that never ends is killed by its time: nobody would have waited for that test.
+            verdict = _forked(_verdict, mutant, order, seconds, limit, patience=3 * limit + 30) or Verdict(
+                str(mutant), "(time)", len(order)
+            )
+        verdicts.append(verdict)
+        say(json.dumps(verdict))
+    return verdicts, seconds
+
+
+def summary(verdicts: Sequence[Verdict], seconds: Mapping[str, float]) -> Iterator[str]:
+    """Lines: how many mutants were killed, which tests killed them, which killed none, which mutants survived."""
+    kills = Counter(verdict.killer for verdict in verdicts if verdict.killer is not None)
+    yield f"{len(verdicts)} mutants, {sum(kills.values())} killed"
+    files: dict[str, list[str]] = defaultdict(list)
+    for test in seconds:
+        files[test.partition("::")[0]].append(test)
+    yield f"{'kills':>6} {'tests':>6} {'killing':>8} {'seconds':>8} {'idle s':>8}  file"
+    for file, names in sorted(files.items(), key=lambda item: -sum(seconds[name] for name in item[1])):
+        idle = sum(seconds[name] for name in names if not kills[name])
+        yield (
+            f"{sum(kills[name] for name in names):6} {len(names):6} {sum(kills[name] > 0 for name in names):8} "
+            f"{sum(seconds[name] for name in names):8.1f} {idle:8.1f}  {file}"
+        )
+    for verdict in verdicts:
+        if verdict.killer is None:
+            yield f"survived ({verdict.tests} tests): {verdict.mutant}"
+
+
+def main(words: list[str] | None = None) -> int:
+    """Judge the mutants of the files that the words name."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description="tests by mutation")
+    parser.add_argument("files", nargs="+", type=Path, help="files of the product")
+    parser.add_argument("--tests", nargs="+", required=True, help="what pytest is to run")
+    parser.add_argument("--most", type=int, default=100, help="mutants at most, drawn by the seed")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of tests at most for one mutant")
+    options = parser.parse_args(words)
+    verdicts, seconds = judge(
+        options.files,
+        options.tests,
+        most=options.most,
+        seed=options.seed,
+        limit=options.seconds,
+        say=lambda line: print(line, flush=True),
+    )
+    print("\n".join(summary(verdicts, seconds)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

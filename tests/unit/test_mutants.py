@@ -1,0 +1,83 @@
+"""`python -m tests.mutants`: which test kills a mutant first, and which mutants no test kills."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.mutants import mutants
+
+ROOT = Path(__file__).parents[2]
+FARES = '''
+def fare(distance, night):
+    """A fare: 3 <= 4."""
+    if distance > 10 or night:
+        return distance * 2
+    return distance
+
+
+def unheld(hours):
+    return hours + 1
+
+
+def query(edge):
+    return f"SELECT 1 WHERE {edge} <= 3"
+'''
+TESTS = """
+import time
+
+from fares import fare, query, unheld
+
+
+def test_far_and_slow():
+    time.sleep(0.2)
+    assert fare(11, False) == 22
+
+
+def test_far():
+    assert fare(11, False) == 22
+
+
+def test_near():
+    assert fare(10, False) == 10
+
+
+def test_called_and_not_looked_at():
+    unheld(1)
+
+
+def test_text():
+    assert query(2) == "SELECT 1 WHERE 2 <= 3"
+"""
+
+
+def test_every_change_is_in_code_that_runs_and_names_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "fares.py"
+    file.write_text(FARES)
+    assert [(mutant.line, mutant.function, mutant.change) for mutant in mutants(file)] == [
+        (4, "fare", "a condition turned round"),
+        (4, "fare", "Or -> And"),
+        (4, "fare", "Gt -> GtE"),
+        (4, "fare", "10 -> 11"),
+        (5, "fare", "Mult -> FloorDiv"),
+        (5, "fare", "2 -> 3"),
+        (10, "unheld", "Add -> Sub"),
+        (10, "unheld", "1 -> 2"),
+        (14, "query", "' <= ' -> ' < '"),
+    ]
+
+
+def test_the_cheapest_test_that_fails_is_the_killer_and_what_nobody_kills_is_named(tmp_path: Path) -> None:
+    (tmp_path / "fares.py").write_text(FARES)
+    (tmp_path / "test_fares.py").write_text(TESTS)
+    words = [sys.executable, "-m", "tests.mutants", "fares.py", "--tests", "test_fares.py"]
+    environment = {"PYTHONPATH": f"{ROOT}:{tmp_path}", "PATH": "/usr/bin:/bin"}
+    run = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
+    assert run.returncode == 0, run.stderr
+    assert "9 mutants, 7 killed" in run.stdout
+    killers = {line.split("::")[1].split('"')[0] for line in run.stdout.splitlines() if "::" in line}
+    assert killers == {"test_far", "test_near", "test_text"}
+    survivors = [line for line in run.stdout.splitlines() if line.startswith("survived")]
+    assert len(survivors) == 2
+    assert all("unheld" in line for line in survivors)
