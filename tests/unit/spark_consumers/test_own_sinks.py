@@ -74,14 +74,14 @@ def test_a_sink_of_ones_own_is_named_by_the_entry_point_of_its_package(
 
 @pytest.mark.parametrize("name", ["", "a b", "module:", ":SINK", "a:b:c", "../a", "module:SINK()"])
 def test_a_name_that_no_sink_can_have_is_refused_with_the_settings(name: str) -> None:
-    with pytest.raises(ValueError, match=r"is no name of a sink: kafka, frames, parquet"):
+    with pytest.raises(ValueError, match=r"is no name of a sink: kafka, .*, the name of an entry point"):
         settings(name)
 
 
 def test_a_name_that_no_sink_has_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(ConfigError, match=r"there is no sink 'parket'; did you mean 'parquet'\?") as caught:
         sink_of(settings("parket"))
-    assert "kafka, frames, parquet" in (caught.value.hint or "")
+    assert ", ".join(SINKS) in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize(
