@@ -127,15 +127,17 @@ def results(
         settings = _as_begun(spark, settings, options or {})
     if view is not None:
         settings = view_of(settings, view)
-    asked = _Asked(spark=spark, settings=settings, stream=stream, patience=patience, options=options or {})
+    reading = _Reading(
+        spark=spark, settings=settings, stream=stream, patience=patience, options=options or {}
+    )
     if len(settings.query.group_columns) > 1:
-        asked = replace(asked, settings=reader.as_written(asked))
-    return reader.rows(asked)
+        reading = replace(reading, settings=reader.as_written(reading))
+    return reader.rows(reading)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Asked:
-    """What `results` is asked for."""
+class _Reading:
+    """A call of `results`: what is read, and how."""
 
     spark: SparkSession
     """Session of the caller."""
@@ -190,41 +192,43 @@ class _Reader(ABC):
     """Whether the rows name the query by how it began."""
 
     @abstractmethod
-    def as_written(self, asked: _Asked) -> Settings:
+    def as_written(self, reading: _Reading) -> Settings:
         """The settings with the columns that a key of several columns has in the results that are there."""
 
     @abstractmethod
-    def rows(self, asked: _Asked) -> DataFrame:
+    def rows(self, reading: _Reading) -> DataFrame:
         """The rows, each once. Raises ConfigError if they cannot be read so."""
 
 
 class _ParquetFiles(_Reader):
     """Parquet files of a folder. A repeated micro-batch replaces its files."""
 
-    def as_written(self, asked: _Asked) -> Settings:
+    def as_written(self, reading: _Reading) -> Settings:
         try:
-            columns = asked.spark.read.parquet(str(asked.settings.results.path)).columns
+            columns = reading.spark.read.parquet(str(reading.settings.results.path)).columns
         except AnalysisException:  # Spark finds no folder, or no file in it
             columns = []
-        return _with_key_of(asked.settings, columns)
+        return _with_key_of(reading.settings, columns)
 
-    def rows(self, asked: _Asked) -> DataFrame:
-        path, options = str(asked.settings.results.path), dict(asked.options)
-        if asked.stream:
-            return asked.spark.readStream.schema(spark_types(asked.schema)).options(**options).parquet(path)
-        return asked.newest(asked.spark.read.options(**options).parquet(path))
+    def rows(self, reading: _Reading) -> DataFrame:
+        path, options = str(reading.settings.results.path), dict(reading.options)
+        if reading.stream:
+            return (
+                reading.spark.readStream.schema(spark_types(reading.schema)).options(**options).parquet(path)
+            )
+        return reading.newest(reading.spark.read.options(**options).parquet(path))
 
 
 class _DeltaTable(_Reader):
     """A Delta table, by the files that it has now. Spark needs no jars of Delta for them."""
 
-    def as_written(self, asked: _Asked) -> Settings:
-        columns = [field.name for field in _delta_table(asked.settings).schema().fields]
-        return _with_key_of(asked.settings, columns)
+    def as_written(self, reading: _Reading) -> Settings:
+        columns = [field.name for field in _delta_table(reading.settings).schema().fields]
+        return _with_key_of(reading.settings, columns)
 
-    def rows(self, asked: _Asked) -> DataFrame:
-        settings = asked.settings
-        if asked.stream:
+    def rows(self, reading: _Reading) -> DataFrame:
+        settings = reading.settings
+        if reading.stream:
             sink = settings.results.sink
             raise ConfigError(
                 f"results.sink is {sink!r}, and a stream of a Delta table needs Delta's own source for Spark",
@@ -232,23 +236,23 @@ class _DeltaTable(_Reader):
             )
         # The library calls an object store s3://, and Spark s3a://.
         files = [file.replace("s3://", "s3a://", 1) for file in _delta_table(settings).file_uris()]
-        source = asked.spark.read.schema(spark_types(asked.schema)).options(**dict(asked.options))
-        return asked.newest(source.parquet(*files))
+        source = reading.spark.read.schema(spark_types(reading.schema)).options(**dict(reading.options))
+        return reading.newest(source.parquet(*files))
 
 
 class _Records(_Reader):
     """Records of a topic that say by themselves what columns they have. They may be there more than once."""
 
-    def as_written(self, asked: _Asked) -> Settings:
-        return _with_key_of(asked.settings, _columns_of_records(asked.records_now()))
+    def as_written(self, reading: _Reading) -> Settings:
+        return _with_key_of(reading.settings, _columns_of_records(reading.records_now()))
 
 
 class _JsonRecords(_Records):
     """A row is a JSON object."""
 
-    def rows(self, asked: _Asked) -> DataFrame:
-        patience = asked.patience if asked.stream else None
-        return _json_rows(asked.records(), asked.schema, asked.settings, patience)
+    def rows(self, reading: _Reading) -> DataFrame:
+        patience = reading.patience if reading.stream else None
+        return _json_rows(reading.records(), reading.schema, reading.settings, patience)
 
 
 class _Frames(_Records):
@@ -256,21 +260,21 @@ class _Frames(_Records):
 
     name_the_query = True
 
-    def rows(self, asked: _Asked) -> DataFrame:
-        _refuse_large_batches(asked.spark, PART_BYTES)
-        query = asked.settings.query
-        read = _result_frames_of(asked.settings.fingerprint, readable_schema(query), query.result_keys)
-        return asked.once(_mapped(asked, read))
+    def rows(self, reading: _Reading) -> DataFrame:
+        _refuse_large_batches(reading.spark, PART_BYTES)
+        query = reading.settings.query
+        read = _result_frames_of(reading.settings.fingerprint, readable_schema(query), query.result_keys)
+        return reading.once(_mapped(reading, read))
 
 
 class _AvroRecords(_Reader):
     """A row is an Avro record, which does not say what columns it has."""
 
-    def as_written(self, asked: _Asked) -> Settings:
-        return _as_first_avro_row(asked.records_now(), asked.settings)
+    def as_written(self, reading: _Reading) -> Settings:
+        return _as_first_avro_row(reading.records_now(), reading.settings)
 
-    def rows(self, asked: _Asked) -> DataFrame:
-        return asked.once(_mapped(asked, _avro_rows_of(_avro_form(asked.settings))))
+    def rows(self, reading: _Reading) -> DataFrame:
+        return reading.once(_mapped(reading, _avro_rows_of(_avro_form(reading.settings))))
 
 
 class _OwnRows(_Reader):
@@ -279,22 +283,22 @@ class _OwnRows(_Reader):
     def __init__(self, sink: object) -> None:
         self._sink: Any = sink
 
-    def as_written(self, asked: _Asked) -> Settings:
-        return _with_key_of(asked.settings, self._written(asked).columns)
+    def as_written(self, reading: _Reading) -> Settings:
+        return _with_key_of(reading.settings, self._written(reading).columns)
 
-    def rows(self, asked: _Asked) -> DataFrame:
-        rows, names = self._written(asked), asked.schema.names
+    def rows(self, reading: _Reading) -> DataFrame:
+        rows, names = self._written(reading), reading.schema.names
         if missing := [name for name in names if name not in rows.columns]:
             raise ConfigError(
-                f"the rows that spark_rows of the sink {asked.settings.results.sink!r} gives have no {', '.join(missing)}",
+                f"the rows that spark_rows of the sink {reading.settings.results.sink!r} gives have no {', '.join(missing)}",
                 hint="they need the columns of readable_schema (docs/your-own-sinks.md)",
             )
         rows = rows.select(*(f.col(_quoted(name)) for name in names))
-        return asked.once(rows) if self._sink.repeats else asked.newest(rows)
+        return reading.once(rows) if self._sink.repeats else reading.newest(rows)
 
-    def _written(self, asked: _Asked) -> DataFrame:
+    def _written(self, reading: _Reading) -> DataFrame:
         rows: DataFrame = self._sink.spark_rows(
-            asked.spark, asked.settings, stream=asked.stream, options=asked.options
+            reading.spark, reading.settings, stream=reading.stream, options=reading.options
         )
         return rows
 
@@ -330,10 +334,10 @@ def _with_key_of(settings: Settings, columns: Sequence[str]) -> Settings:
     return settings.with_one_key_column() if "key" in columns else settings
 
 
-def _mapped(asked: _Asked, read: Callable[[Batches], Batches]) -> DataFrame:
+def _mapped(reading: _Reading, read: Callable[[Batches], Batches]) -> DataFrame:
     """The rows that Spark's Python workers read from the records of the topic."""
-    records = asked.records().select("partition", "offset", "value")
-    return records.mapInArrow(read, spark_types(asked.schema))
+    records = reading.records().select("partition", "offset", "value")
+    return records.mapInArrow(read, spark_types(reading.schema))
 
 
 def _as_begun(spark: SparkSession, settings: Settings, options: Mapping[str, str]) -> Settings:
