@@ -104,14 +104,18 @@ def results(
 
 def _print_schema(settings: Settings) -> None:
     from evenflow.errors import ConfigError
-    from spark_consumers.sinks.avro import avro_form, subject
+    from spark_consumers.sinks import SINKS, sink_named
+    from spark_consumers.sinks.base import HasSchema
 
-    if settings.results.sink != "avro":
+    sink = sink_named(settings.results.sink)
+    if not isinstance(sink, HasSchema):
+        having = " or ".join(repr(name) for name, other in SINKS.items() if isinstance(other, HasSchema))
         raise ConfigError(
-            f"--schema shows the Avro schema of results.sink = 'avro', but the sink is '{settings.results.sink}'"
+            f"--schema shows the Avro schema of results.sink = {having}, but the sink is '{settings.results.sink}'"
         )
-    typer.echo(f"for subject {subject(settings)}:", err=True)
-    typer.echo(avro_form(settings).text)
+    subject, schema = sink.registered_schema(settings)
+    typer.echo(f"for subject {subject}:", err=True)
+    typer.echo(schema)
 
 
 def _of_view(settings: Settings, name: str | None) -> Settings:

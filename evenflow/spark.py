@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import json
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,10 +28,12 @@ from pyspark.sql import functions as f
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError, IncompatibleStateError, ProtocolError
 from evenflow.grammar.spark_types import spark_types
-from evenflow.settings import BUILT_IN_SINKS, Settings, load_settings
+from evenflow.plugins import SINKS
+from evenflow.settings import Settings, load_settings
 from evenflow.settings.beginning import IDENTITY_KEY, as_recorded
 from evenflow.settings.delta_place import delta_place
 from evenflow.settings.kafka import own_java_tokens, spark_options
+from evenflow.settings.sections.result_sinks import ReadElsewhere, RowForm
 from evenflow.settings.views import view as view_of
 from evenflow.twostep import key_type, never_null, readable_schema, typed_keys
 from evenflow.wire import decode_frame
@@ -112,53 +116,228 @@ def results(
     repeated still later comes twice. The sinks `parquet` and `delta` repeat nothing. options: further options of Spark's
     source.
 
-    Raises ConfigError for settings that are not valid, for a view that does not exist, for a sink of your own or `postgres`,
-    for a stream of a Delta table, for frames if neither the settings nor the query's record say `input.partitions`, and for
-    a session that would hand over too many frames at once. The job ends with ProtocolError or IncompatibleStateError at a
-    record that is not this query's.
+    Raises ConfigError for settings that are not valid, for a view that does not exist, for a sink of your own that does
+    not say how its rows are read, for `postgres`, for a stream of a Delta table, for frames if neither the settings nor the
+    query's record say `input.partitions`, and for a session that would hand over too many frames at once. The job ends with
+    ProtocolError or IncompatibleStateError at a record that is not this query's.
     """
     settings = _known(settings)
-    if settings.results.sink == "frames":  # these alone name the query by how it began
+    reader = _reader_of(settings)
+    if reader.name_the_query:
         settings = _as_begun(spark, settings, options or {})
     if view is not None:
         settings = view_of(settings, view)
-    sink = settings.results.sink
-    if sink not in BUILT_IN_SINKS:
-        raise ConfigError(
-            f"results.sink is {sink!r}, a sink of your own, and only it knows how its rows are read",
-            hint="read them where the sink has written them",
+    reading = _Reading(
+        spark=spark, settings=settings, stream=stream, patience=patience, options=options or {}
+    )
+    if len(settings.query.group_columns) > 1:
+        reading = replace(reading, settings=reader.as_written(reading))
+    return reader.rows(reading)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reading:
+    """A call of `results`: what is read, and how."""
+
+    spark: SparkSession
+    """Session of the caller."""
+    settings: Settings
+    """Of the query, or of its view."""
+    stream: bool
+    """Whether the frame is a stream or a batch."""
+    patience: str
+    """How long a stream remembers rows."""
+    options: Mapping[str, str]
+    """Options of Spark's source."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the frame."""
+        return _with_times(readable_schema(self.settings.query))
+
+    @property
+    def same(self) -> list[str]:
+        """The columns of window and key, in which repeated rows are the same."""
+        return ["window_end", *self.settings.query.result_keys]
+
+    @property
+    def revision(self) -> Column | None:
+        """The column with the revisions of rows. None if rows come out once."""
+        return _revision(self.settings, "revision")
+
+    def records(self) -> DataFrame:
+        """The records of the topic of results."""
+        topic = self.settings.topic("results")
+        return _records(self.spark, self.settings, topic, self.stream, "earliest", self.options)
+
+    def records_now(self) -> DataFrame:
+        """The same as a batch."""
+        topic = self.settings.topic("results")
+        return _records(self.spark, self.settings, topic, False, "earliest", _of_kafka(self.options))
+
+    def once(self, rows: DataFrame) -> DataFrame:
+        """The rows without repetitions. Of a batch, the newest of each window and key."""
+        return _once(rows, self.same, self.revision, self.patience if self.stream else None)
+
+    def newest(self, rows: DataFrame) -> DataFrame:
+        """Rows that are there once. Of a batch, the newest of each window and key."""
+        revision = self.revision
+        return rows if self.stream or revision is None else _newest(rows, self.same, revision)
+
+
+class _Reader(ABC):
+    """How the rows of one form are read."""
+
+    name_the_query: ClassVar[bool] = False
+    """Whether the rows name the query by how it began."""
+
+    @abstractmethod
+    def as_written(self, reading: _Reading) -> Settings:
+        """The settings with the columns that a key of several columns has in the results that are there."""
+
+    @abstractmethod
+    def rows(self, reading: _Reading) -> DataFrame:
+        """The rows, each once. Raises ConfigError if they cannot be read so."""
+
+
+class _ParquetFiles(_Reader):
+    """Parquet files of a folder. A repeated micro-batch replaces its files."""
+
+    def as_written(self, reading: _Reading) -> Settings:
+        try:
+            columns = reading.spark.read.parquet(str(reading.settings.results.path)).columns
+        except AnalysisException:  # Spark finds no folder, or no file in it
+            columns = []
+        return _with_key_of(reading.settings, columns)
+
+    def rows(self, reading: _Reading) -> DataFrame:
+        path, options = str(reading.settings.results.path), dict(reading.options)
+        if reading.stream:
+            return (
+                reading.spark.readStream.schema(spark_types(reading.schema)).options(**options).parquet(path)
+            )
+        return reading.newest(reading.spark.read.options(**options).parquet(path))
+
+
+class _DeltaTable(_Reader):
+    """A Delta table, by the files that it has now. Spark needs no jars of Delta for them."""
+
+    def as_written(self, reading: _Reading) -> Settings:
+        columns = [field.name for field in _delta_table(reading.settings).schema().fields]
+        return _with_key_of(reading.settings, columns)
+
+    def rows(self, reading: _Reading) -> DataFrame:
+        settings = reading.settings
+        if reading.stream:
+            sink = settings.results.sink
+            raise ConfigError(
+                f"results.sink is {sink!r}, and a stream of a Delta table needs Delta's own source for Spark",
+                hint=f'spark.readStream.format("delta").load("{settings.results.path}"), with the package delta-spark',
+            )
+        # The library calls an object store s3://, and Spark s3a://.
+        files = [file.replace("s3://", "s3a://", 1) for file in _delta_table(settings).file_uris()]
+        source = reading.spark.read.schema(spark_types(reading.schema)).options(**dict(reading.options))
+        return reading.newest(source.parquet(*files))
+
+
+class _Records(_Reader):
+    """Records of a topic that say by themselves what columns they have. They may be there more than once."""
+
+    def as_written(self, reading: _Reading) -> Settings:
+        return _with_key_of(reading.settings, _columns_of_records(reading.records_now()))
+
+
+class _JsonRecords(_Records):
+    """A row is a JSON object."""
+
+    def rows(self, reading: _Reading) -> DataFrame:
+        patience = reading.patience if reading.stream else None
+        return _json_rows(reading.records(), reading.schema, reading.settings, patience)
+
+
+class _Frames(_Records):
+    """A record holds the rows of a bucket and window."""
+
+    name_the_query = True
+
+    def rows(self, reading: _Reading) -> DataFrame:
+        _refuse_large_batches(reading.spark, PART_BYTES)
+        query = reading.settings.query
+        read = _result_frames_of(reading.settings.fingerprint, readable_schema(query), query.result_keys)
+        return reading.once(_mapped(reading, read))
+
+
+class _AvroRecords(_Reader):
+    """A row is an Avro record, which does not say what columns it has."""
+
+    def as_written(self, reading: _Reading) -> Settings:
+        return _as_first_avro_row(reading.records_now(), reading.settings)
+
+    def rows(self, reading: _Reading) -> DataFrame:
+        return reading.once(_mapped(reading, _avro_rows_of(_avro_form(reading.settings))))
+
+
+class _OwnRows(_Reader):
+    """Rows of a sink of one's own that has a method `spark_rows` (`ReadBySpark` in spark_consumers/sinks/base.py)."""
+
+    def __init__(self, sink: object) -> None:
+        self._sink: Any = sink
+
+    def as_written(self, reading: _Reading) -> Settings:
+        return _with_key_of(reading.settings, self._written(reading).columns)
+
+    def rows(self, reading: _Reading) -> DataFrame:
+        rows, names = self._written(reading), reading.schema.names
+        if missing := [name for name in names if name not in rows.columns]:
+            raise ConfigError(
+                f"the rows that spark_rows of the sink {reading.settings.results.sink!r} gives have no {', '.join(missing)}",
+                hint="they need the columns of readable_schema (docs/your-own-sinks.md)",
+            )
+        rows = rows.select(*(f.col(_quoted(name)) for name in names))
+        return reading.once(rows) if self._sink.repeats else reading.newest(rows)
+
+    def _written(self, reading: _Reading) -> DataFrame:
+        rows: DataFrame = self._sink.spark_rows(
+            reading.spark, reading.settings, stream=reading.stream, options=reading.options
         )
-    if sink == "postgres":
-        raise ConfigError(
-            "results.sink is 'postgres', and Spark reads tables of Postgres by its own source",
-            hint='spark.read.format("jdbc"), with the jar of Postgres\'s driver. Rows are there once (docs/results.md)',
-        )
-    settings = _as_written(spark, settings, options or {})
-    schema = _with_times(readable_schema(settings.query))
-    keys = settings.query.result_keys
-    revision = _revision(settings, "revision")
-    if sink == "parquet":
-        path = str(settings.results.path)
-        reader_options = dict(options or {})
-        if stream:
-            return spark.readStream.schema(spark_types(schema)).options(**reader_options).parquet(path)
-        rows = spark.read.options(**reader_options).parquet(path)
-        return rows if revision is None else _newest(rows, ["window_end", *keys], revision)
-    if sink == "delta":
-        return _delta_rows(spark, settings, stream, options)
-    topic = settings.topic("results")
-    if sink == "frames":
-        _refuse_large_batches(spark, PART_BYTES)
-        source = _records(spark, settings, topic, stream, "earliest", options)
-        read = _result_frames_of(settings.fingerprint, readable_schema(settings.query), keys)
-        rows = source.select("partition", "offset", "value").mapInArrow(read, spark_types(schema))
-        return _once(rows, ["window_end", *keys], revision, patience if stream else None)
-    records = _records(spark, settings, topic, stream, "earliest", options)
-    if sink == "avro":
-        read = _avro_rows_of(_avro_form(settings))
-        rows = records.select("partition", "offset", "value").mapInArrow(read, spark_types(schema))
-        return _once(rows, ["window_end", *keys], revision, patience if stream else None)
-    return _json_rows(records, schema, settings, patience if stream else None)
+        return rows
+
+
+_READERS: dict[RowForm, _Reader] = {
+    "json": _JsonRecords(),
+    "avro": _AvroRecords(),
+    "frames": _Frames(),
+    "parquet": _ParquetFiles(),
+    "delta": _DeltaTable(),
+}
+
+
+def _reader_of(settings: Settings) -> _Reader:
+    """The reader of these results. Raises ConfigError for a sink whose rows are read elsewhere."""
+    name, form = settings.results.sink, settings.results.form
+    if form is None:
+        sink = SINKS.load(name) if SINKS.knows(name) else None
+        if not hasattr(sink, "spark_rows"):
+            raise ConfigError(
+                f"results.sink is {name!r}, a sink of your own, and only it knows how its rows are read",
+                hint="read them where the sink has written them, or give its class a method spark_rows "
+                "(docs/your-own-sinks.md)",
+            )
+        return _OwnRows(sink)
+    if isinstance(form.rows, ReadElsewhere):
+        raise ConfigError(f"results.sink is {name!r}, and {form.rows.reason}", hint=form.rows.hint)
+    return _READERS[form.rows]
+
+
+def _with_key_of(settings: Settings, columns: Sequence[str]) -> Settings:
+    """The settings with one column for the key if results have these columns. Empty: there are no results."""
+    return settings.with_one_key_column() if "key" in columns else settings
+
+
+def _mapped(reading: _Reading, read: Callable[[Batches], Batches]) -> DataFrame:
+    """The rows that Spark's Python workers read from the records of the topic."""
+    records = reading.records().select("partition", "offset", "value")
+    return records.mapInArrow(read, spark_types(reading.schema))
 
 
 def _as_begun(spark: SparkSession, settings: Settings, options: Mapping[str, str]) -> Settings:
@@ -185,31 +364,6 @@ def _as_begun(spark: SparkSession, settings: Settings, options: Mapping[str, str
 def _of_kafka(options: Mapping[str, str]) -> dict[str, str]:
     """The options that belong to Kafka's client, and not to one read."""
     return {name: value for name, value in options.items() if name.startswith("kafka.")}
-
-
-def _as_written(spark: SparkSession, settings: Settings, options: Mapping[str, str]) -> Settings:
-    """These settings with the columns that the key has in the results that are there."""
-    if len(settings.query.group_columns) < 2:
-        return settings
-    if settings.results.sink == "parquet":
-        columns = _columns_of_files(spark, str(settings.results.path))
-    elif settings.results.sink == "delta":
-        columns = [field.name for field in _delta_table(settings).schema().fields]
-    else:
-        topic = settings.topic("results")
-        records = _records(spark, settings, topic, False, "earliest", _of_kafka(options))
-        if settings.results.sink == "avro":
-            return _as_first_avro_row(records, settings)
-        columns = _columns_of_records(records)
-    return settings.with_one_key_column() if "key" in columns else settings
-
-
-def _columns_of_files(spark: SparkSession, path: str) -> list[str]:
-    """The columns of the Parquet files in a folder. Empty if there is none."""
-    try:
-        return spark.read.parquet(path).columns
-    except AnalysisException:  # Spark finds no folder, or no file in it
-        return []
 
 
 def _columns_of_records(records: DataFrame) -> list[str]:
@@ -241,23 +395,6 @@ def _avro_form(settings: Settings) -> AvroForm:
         )
     query = settings.query
     return AvroForm(readable_schema(query), never_null(query), settings.topic("results"))
-
-
-def _delta_rows(
-    spark: SparkSession, settings: Settings, stream: bool, options: Mapping[str, str] | None
-) -> DataFrame:
-    """The rows of a Delta table, by the files that it has now. Spark needs no jars of Delta for them."""
-    if stream:
-        raise ConfigError(
-            "results.sink is 'delta', and a stream of a Delta table needs Delta's own source for Spark",
-            hint=f'spark.readStream.format("delta").load("{settings.results.path}"), with the package delta-spark',
-        )
-    schema = spark_types(_with_times(readable_schema(settings.query)))
-    # The library calls an object store s3://, and Spark s3a://.
-    files = [file.replace("s3://", "s3a://", 1) for file in _delta_table(settings).file_uris()]
-    rows = spark.read.schema(schema).options(**dict(options or {})).parquet(*files)
-    revision = _revision(settings, "revision")
-    return rows if revision is None else _newest(rows, ["window_end", *settings.query.result_keys], revision)
 
 
 def _delta_table(settings: Settings) -> Any:
@@ -481,6 +618,11 @@ def _newest(rows: DataFrame, same: Sequence[str], revision: Column) -> DataFrame
 
     A repeated row is equal to the first in every column, so it does not matter which one is taken.
     """
-    names = (f.col("`" + name.replace("`", "``") + "`") for name in same)
+    names = (f.col(_quoted(name)) for name in same)
     order = Window.partitionBy(*names).orderBy(revision.desc())
     return rows.withColumn(_ADDED, f.row_number().over(order)).where(f.col(_ADDED) == 1).drop(_ADDED)
+
+
+def _quoted(name: str) -> str:
+    """The name of a column as Spark takes it, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"

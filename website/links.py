@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -35,6 +36,30 @@ _FENCE = re.compile(r" *```")
 def slug(heading: str, separator: str = "-") -> str:
     """The anchor of a heading, as hosts of repositories make it."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", separator)
+
+
+class Anchors:
+    """The anchors of the headings of a page, in their order: of equal headings the second ends with -1, the third with -2.
+
+    Python-Markdown by itself writes _1, which no link of the repository's host leads to.
+    """
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    def begin(self) -> None:
+        """A new page begins."""
+        self._seen.clear()
+
+    def __call__(self, heading: str, separator: str) -> str:
+        """The anchor of the next heading, as the extension `toc` asks for it."""
+        anchor = slug(heading, separator)
+        number = self._seen[anchor]
+        self._seen[anchor] += 1
+        return f"{anchor}{separator}{number}" if number else anchor
+
+
+anchors = Anchors()
 
 
 def source_of(uri: str) -> str:
@@ -155,7 +180,7 @@ def _uri(path: str) -> str:
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Sets the navigation and the anchors of headings."""
     config.nav = navigation()
-    config.mdx_configs["toc"]["slugify"] = slug
+    config.mdx_configs["toc"]["slugify"] = anchors
     return config
 
 
@@ -172,6 +197,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Each page's Markdown, before it is rendered. The changelog is not searched: it names everything."""
+    anchors.begin()
     if page.file.src_uri == COPIES["CHANGELOG.md"]:
         page.meta["search"] = {"exclude": True}
     return lists_apart(relinked(markdown, source_of(page.file.src_uri)))

@@ -20,7 +20,7 @@ from evenflow.settings.sections.control import ControlSettings
 from evenflow.settings.sections.exactness import Client, refused_extras
 from evenflow.settings.sections.input import InputSettings, RegistrySettings
 from evenflow.settings.sections.query import Query
-from evenflow.settings.sections.result_sinks import BUILT_IN_SINKS
+from evenflow.settings.sections.result_sinks import BUILT_IN_SINKS, SinkForm
 from evenflow.settings.sections.rhythm import BLOCK_WORK, most_frames, shortest_transaction
 from evenflow.settings.sections.section import Section
 from evenflow.settings.sections.spark import SparkSettings
@@ -387,14 +387,14 @@ class ResultsSettings(Section):
 
     @model_validator(mode="after")
     def _the_sink_has_the_path_that_it_needs(self) -> ResultsSettings:
-        form = BUILT_IN_SINKS.get(self.sink)
+        form = self.form
         if form is not None and form.path is not None and self.path is None:
             raise ValueError(f"results.sink = '{self.sink}' needs results.path")
         return self
 
     @model_validator(mode="after")
     def _a_registry_is_for_sinks_that_take_one(self) -> ResultsSettings:
-        form = BUILT_IN_SINKS.get(self.sink)
+        form = self.form
         if form is not None and not form.registry:
             changed = {"registry": self.registry is not None, "register_schema": not self.register_schema}
             named = [name for name, is_set in changed.items() if is_set]
@@ -406,22 +406,24 @@ class ResultsSettings(Section):
         return self
 
     @property
+    def form(self) -> SinkForm | None:
+        """What the sink asks of these settings, and how its rows lie. None for a sink of one's own."""
+        return BUILT_IN_SINKS.get(self.sink)
+
+    @property
     def folder(self) -> str | None:
         """Folder or URI that Spark reaches. None if `path` is another place: of a sink of one's own, or on a server."""
-        form = BUILT_IN_SINKS.get(self.sink)
-        return None if form is None or form.path == "server" else self.path
+        return None if self.form is None or self.form.path == "server" else self.path
 
     @property
     def takes_registry(self) -> bool:
         """Whether the sink registers schemas."""
-        form = BUILT_IN_SINKS.get(self.sink)
-        return form is not None and form.registry
+        return self.form is not None and self.form.registry
 
     @property
     def on_server(self) -> bool:
         """Whether the results are on a server that is not Kafka, such as Postgres."""
-        form = BUILT_IN_SINKS.get(self.sink)
-        return form is not None and form.path == "server"
+        return self.form is not None and self.form.path == "server"
 
 
 class Settings(BaseSettings):

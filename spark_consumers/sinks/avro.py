@@ -16,7 +16,8 @@ import pyarrow as pa
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from evenflow.twostep import json_rows, never_null, readable, readable_schema
-from evenflow.wire.avro_rows import AvroForm, decode_rows, encode_rows, header
+from evenflow.windows import END_MARK, NO_MARK
+from evenflow.wire.avro_rows import AvroForm, decode_rows, encode_rows, header, window_end_of
 from spark_consumers.sinks.base import JSON_RECORDS, Position, Shape, Start, gathered
 from spark_consumers.sinks.topic import TopicSink
 from spark_consumers.writing import Write, into_kafka
@@ -57,6 +58,20 @@ class AvroRows(TopicSink):
             f"subject {name} of the schema registry at {url}: a query that begins anew with the same results uses it again. "
             f"Once nobody reads such rows, `curl -X DELETE {url}/subjects/{quote(name, safe='')}` deletes it"
         ]
+
+    def registered_schema(self, settings: Settings) -> tuple[str, str]:
+        """(subject in the schema registry, text of the schema). Asks no registry."""
+        return subject(settings), avro_form(settings).text
+
+    def end_of(self, value: bytes | None) -> int | None:
+        """As of every sink. Nearly any bytes could be an Avro row, so a record counts if it begins as such rows do."""
+        try:
+            if value is None or value[:1] != b"\0":
+                return None
+            end = window_end_of(value)
+        except ValueError:
+            return None
+        return end if NO_MARK <= end <= END_MARK else None
 
     def schema(self, settings: Settings) -> pa.Schema:
         return _ROWS

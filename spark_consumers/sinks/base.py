@@ -12,10 +12,13 @@ import pyarrow as pa
 from evenflow.errors import ConfigError, DataLossError
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
+from evenflow.text.strict_json import read_object
+from evenflow.windows import END_MARK, NO_MARK
+from evenflow.wire.result_frames import METADATA_KEY
 from spark_consumers.writing import Write
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 JSON_RECORDS = pa.schema(
     [("partition", pa.int32()), ("offset", pa.int64()), ("value", pa.binary()), ("key", pa.binary())]
@@ -42,6 +45,7 @@ tables are cut.
 RESTORE = "restore it from a copy, or see 'Rebuild after data loss' in docs/operations/data-loss.md"
 """What to do about results that are gone, in words."""
 _ROWS_AT_ONCE = 20_000
+_LARGEST = 10_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +182,51 @@ class ResultSink(ABC):
         The offset is above 0 if retention has deleted results. Empty for a sink that never loses results.
         """
         return {}
+
+    def end_of(self, value: bytes | None) -> int | None:
+        """End of the window (ms) of a record of the results topic. None for a record that is no result of this sink.
+
+        Without this method of a sink's own, a record is a JSON object or an Arrow frame. `evenflow status` asks it of the
+        newest records.
+        """
+        return end_of(value)
+
+
+def end_of(value: bytes | None) -> int | None:
+    """End of the window (ms) of a JSON row or of a frame of results. None for a record that is no result of ours."""
+    try:
+        # JSON rows begin with a brace. Anything else can only be a frame, whose schema holds the same field.
+        payload = value if value is None or value[:1] == b"{" else _frame_header(value)
+        return read_object(payload, most_bytes=_LARGEST).whole("window_end", NO_MARK, END_MARK)
+    except (ValueError, OSError, pa.ArrowException):
+        return None
+
+
+def _frame_header(value: bytes) -> bytes | None:
+    schema = pa.ipc.read_schema(pa.py_buffer(value))
+    return (schema.metadata or {}).get(METADATA_KEY)
+
+
+@runtime_checkable
+class HasSchema(Protocol):
+    """A sink that registers the schema of its rows. `evenflow results --schema` shows it."""
+
+    def registered_schema(self, settings: Settings) -> tuple[str, str]:
+        """(subject in the schema registry, text of the schema). Asks no registry."""
+
+
+class ReadBySpark(Protocol):
+    """A sink of one's own whose rows `evenflow.spark.results` reads. Of evenflow's sinks `BUILT_IN_SINKS` says it."""
+
+    def spark_rows(
+        self, spark: SparkSession, settings: Settings, *, stream: bool, options: Mapping[str, str]
+    ) -> DataFrame:
+        """The rows as they were written, and as often. The bounds of windows are timestamps.
+
+        Columns: at least those of `readable_schema`. settings: of the query, or of the view that is read. stream: whether
+        the frame is a stream or a batch. options: of Spark's source, from the caller. Raises ConfigError for what cannot
+        be read so.
+        """
 
 
 @runtime_checkable

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
+from tests.unit.test_links import anchors
+
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.more, pytest.mark.xdist_group("site")]
 _PATIENCE = 15_000
@@ -109,6 +111,25 @@ def test_every_link_of_the_site_leads_to_a_file_and_an_anchor_and_nothing_is_loa
     assert broken == []
 
 
+def test_each_heading_has_the_anchor_that_hosts_of_repositories_give_it_as_has_a_second_equal_heading(
+    site: Path,
+) -> None:
+    copies = {
+        "README.md": "index.html",
+        "docs/README.md": "all-pages.html",
+        "CONTRIBUTING.md": "contributing.html",
+    }
+    repeated = 0
+    for source in [*map(ROOT.joinpath, copies), *sorted((ROOT / "docs").rglob("*.md"))]:
+        path = source.relative_to(ROOT).as_posix()
+        page = Html()
+        address = copies.get(path, path.removeprefix("docs/").removesuffix("md") + "html")
+        page.feed((site / address).read_text(encoding="utf-8"))
+        assert anchors(source) <= page.anchors, path
+        repeated += len({anchor for anchor in anchors(source) if anchor.endswith("-1")})
+    assert repeated >= 3, "settings.md and reproducing.md have equal headings"
+
+
 def test_lists_tables_and_code_are_rendered_and_not_shown_as_they_are_typed(site: Path) -> None:
     typed = {}
     for file in site.rglob("*.html"):
@@ -162,3 +183,55 @@ def test_who_points_at_a_mark_of_a_picture_reads_its_values(opened: Page, site: 
     x, y = line.evaluate(_AT, 0)
     opened.mouse.move(x + 2, y)
     assert tip.inner_text() == f"frames\nworkers: {float(first[1]):g}\ncores: {float(first[2]):.3g}"
+
+
+@pytest.mark.browser
+def test_who_has_no_pointer_goes_through_the_points_of_a_picture_with_the_arrow_keys_and_hears_their_values(
+    opened: Page, site: Path
+) -> None:
+    opened.goto((site / "scale.html").as_uri())
+    figure = opened.locator("figure.picture:has(path.near[data-words='frames'])").first
+    assert "arrow" in figure.evaluate(
+        "f => document.getElementById(f.getAttribute('aria-describedby')).textContent"
+    )
+    tip, ring, said = figure.locator(".tip"), figure.locator(".ring"), figure.locator("[aria-live=polite]")
+
+    def told() -> list[str]:
+        """What is shown at the ring, after it was seen that the same is announced."""
+        lines = tip.inner_text().split("\n")
+        assert said.text_content() == "; ".join(lines)
+        around, box = ring.bounding_box(), opened.viewport_size
+        assert around is not None
+        assert box is not None
+        assert 0 < around["x"] < box["width"]
+        assert 0 < around["y"] < box["height"]
+        return lines
+
+    figure.locator("xpath=preceding::a[@href][1]").focus()
+    for _ in range(10):  # a table that can be scrolled is a stop, too
+        opened.keyboard.press("Tab")
+        if figure.evaluate("f => f === document.activeElement"):
+            break
+    name, first, height = told()
+    assert first == "workers: 10", "the line's first point"
+    opened.keyboard.press("ArrowRight")
+    second = told()
+    assert second[0] == name
+    assert float(second[1].split()[1]) > float(first.split()[1])
+    opened.keyboard.press("ArrowDown")
+    other = told()
+    assert (other[0] != name, other[1]) == (True, second[1]), "the next line, at the same place"
+    opened.keyboard.press("ArrowUp")
+    assert told() == second
+    opened.keyboard.press("ArrowLeft")
+    assert told() == [name, first, height]
+    opened.keyboard.press("Escape")
+    assert (tip.is_visible(), ring.is_visible(), said.text_content()) == (False, False, "")
+    opened.keyboard.press("ArrowRight")
+    assert told() == [name, first, height], "the first key after Escape shows where one was"
+    opened.keyboard.press("Tab")
+    assert not tip.is_visible()
+    assert figure.get_attribute("role") == "application", (
+        "else a screen reader keeps the arrow keys to itself"
+    )
+    assert figure.get_attribute("aria-label")

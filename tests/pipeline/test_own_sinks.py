@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.settings import KafkaSettings, Settings
+from evenflow.spark import results
 from evenflow.twostep import readable_schema
 from spark_consumers.application import run
 from spark_consumers.session import make_session
@@ -51,6 +52,12 @@ class Batches(RowsSink):
         files = [folder / name for name in sorted(names.difference(after or ()))]
         return ds.dataset(files).to_table().cast(schema) if files else schema.empty_table()
 
+    def spark_rows(
+        self, spark: SparkSession, settings: Settings, *, stream: bool, options: Mapping[str, str]
+    ) -> DataFrame:
+        assert not stream
+        return spark.read.options(**options).parquet(f"{settings.results.path}/*")
+
 
 class Appending(Batches):
     """Claims that a repetition changes nothing, but appends."""
@@ -60,6 +67,7 @@ class Appending(Batches):
 
 
 class Known(Appending):
+    name = "tests.pipeline.test_own_sinks:KNOWN"
     repeats = True
 
 
@@ -70,7 +78,7 @@ class Forgetful(Batches):
         super().write(rows.where("n IS NOT NULL"), batch, settings)
 
 
-SINK = Batches()
+SINK, KNOWN = Batches(), Known()
 
 
 @pytest.fixture(scope="module")
@@ -96,10 +104,17 @@ def test_sinks_that_write_files_keep_the_contract_with_real_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     check_sink(shown())
-    for number, sink in enumerate((shown(), SINK, Known(), SINKS["parquet"], SINKS["delta"])):
+    for number, sink in enumerate((shown(), SINK, KNOWN, SINKS["parquet"], SINKS["delta"])):
         check_writing(sink, spark, settings_for(sink, path=str(tmp_path / str(number))))
     rows = spark.read.json(str(tmp_path / "0/*"), schema="window_start TIMESTAMP, n BIGINT")
     assert rows.selectExpr("count(*)", "min(unix_millis(window_start))").first() == (18, 0)
+    written = [settings_for(sink, path=str(tmp_path / str(n))) for n, sink in enumerate((SINK, KNOWN), 1)]
+    once, twice = (SINK.spark_rows(spark, its, stream=False, options={}).count() for its in written)
+    assert (once, twice) == (18, 24), "a repeated micro-batch replaces its rows, or appends them"
+    for its in written:
+        frame = results(spark, its)
+        assert frame.columns == readable_schema(its.query).names
+        assert frame.count() == 18
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,9 @@ from partitioner_service.kafka.side_records import parse_epoch
 from partitioner_service.reading.parse import Parser
 from spark_consumers.checkpoints.epoch import Holder
 from spark_consumers.checkpoints.result_files import Owner
+from spark_consumers.sinks import SINKS
 from spark_consumers.sinks.avro import with_json
+from spark_consumers.sinks.base import end_of
 from tests.examples import examples
 from tests.hostile import BYTES, with_a_wrong_number
 from tests.unit.partitioner_service.reading.registered_records import (
@@ -73,7 +75,6 @@ from workbench.look.look import look_at
 from workbench.look.sample import Stretch, TopicRecords
 from workbench.result_rows import typed_rows
 from workbench.status.heard import said_of
-from workbench.status.results import end_of
 from workbench.verify.input.markers import marker_of
 from workbench.verify.input.messages import rejected_row
 
@@ -402,7 +403,7 @@ DECODERS: dict[str, Decoder] = {
         ProtocolError,
     ),
     "Avro row of results, its end": Decoder(
-        partial(end_of, avro=True), avro_rows.header(7) + b"\x00\xc0\xa9\x07", NotImplementedError
+        SINKS["avro"].end_of, avro_rows.header(7) + b"\x00\xc0\xa9\x07", NotImplementedError
     ),
     "rejected record, for verify": Decoder(_rejected, b"in:0:4", NotImplementedError),
     "marker, for verify": Decoder(
@@ -455,6 +456,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "spark_consumers/reports/listener.py": "tests/unit/spark_consumers",
     "spark_consumers/checkpoints/moved.py": "tests/unit/spark_consumers",
     "spark_consumers/checkpoints/result_files.py": ("owner of a folder",),
+    "spark_consumers/sinks/base.py": ("result",),
     "topics/query/audit.py": ("entry of the audit log",),
     "topics/schemas/results.py": "tests/unit/topics/test_results_registry.py",
     "topics/query/skip_orders.py": ("order to skip", "answer to an order", "orders of the topic"),
@@ -464,7 +466,6 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "workbench/materials.py": "tests/unit/test_supply_chain.py",
     "workbench/result_rows.py": ("row of results",),
     "workbench/registered/avro_schema.py": ("tuple, avro",),
-    "workbench/status/results.py": ("result",),
     "workbench/verify/input/markers.py": ("marker, for verify",),
     "workbench/verify/input/strict.py": ("tuple, json",),
 }
@@ -476,12 +477,13 @@ _ROOMS = (
 
 
 def test_the_end_of_the_window_is_found_in_rows_and_frames_of_results() -> None:
-    assert end_of(DECODERS["result"].valid) == 4000
-    assert end_of(DECODERS["Avro row of results"].valid, avro=True) == 60_000
-    assert end_of(DECODERS["Avro row of results, its end"].valid, avro=True) == 60_000
-    assert end_of(DECODERS["Avro row of results"].valid[:6], avro=True) is None
-    assert end_of(DECODERS["Avro row of results"].valid) is None
-    assert end_of(DECODERS["result"].valid, avro=True) is None
+    rows, avro = SINKS["kafka"].end_of, SINKS["avro"].end_of
+    assert rows(DECODERS["result"].valid) == 4000
+    assert avro(DECODERS["Avro row of results"].valid) == 60_000
+    assert avro(DECODERS["Avro row of results, its end"].valid) == 60_000
+    assert avro(DECODERS["Avro row of results"].valid[:6]) is None
+    assert rows(DECODERS["Avro row of results"].valid) is None
+    assert avro(DECODERS["result"].valid) is None
 
 
 def test_every_file_that_reads_json_is_registered_here() -> None:

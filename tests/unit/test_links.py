@@ -1,6 +1,7 @@
 """Links of the pages lead somewhere: to a file, and to a heading of it."""
 
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -14,10 +15,18 @@ CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """The anchors of a page's headings, as hosts of repositories make them."""
+    """The anchors of a page's headings, as hosts of repositories make them: the second of equal headings ends with -1.
+
+    tests/browser/test_site.py holds the site to them.
+    """
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     headings = re.findall(r"^#+ +(.*?) *$", text, flags=re.MULTILINE)
-    slugs = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+    seen: Counter[str] = Counter()
+    slugs = []
+    for heading in headings:
+        slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        slugs.append(f"{slug}-{seen[slug]}" if seen[slug] else slug)
+        seen[slug] += 1
     named = re.findall(r'<a (?:id|name)="([^"]+)"', text)
     return frozenset([*slugs, *named])
 

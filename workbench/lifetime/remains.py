@@ -180,14 +180,16 @@ def _results(settings: Settings, with_results: bool) -> tuple[list[str | Stored]
         where = place.place if isinstance(place, Stored) else place
         return [], [f"results in {where}: they go only with --results; what begins anew must write elsewhere"]
     if isinstance(place, Stored):
-        _refuse_foreign(place)
+        form = settings.results.form
+        assert form is not None  # `results.folder` is None for a sink of one's own
+        _refuse_foreign(place, form.suffixes)
     return [place], []
 
 
-def _refuse_foreign(folder: Stored) -> None:
-    """Raise IncompatibleStateError for a folder that holds more than Parquet files and their logs."""
+def _refuse_foreign(folder: Stored, suffixes: tuple[str, ...]) -> None:
+    """Raise IncompatibleStateError for a folder that holds more than files of these suffixes, logs and checksums."""
     foreign = {
-        name for name in folder.names() if not (name.endswith((".parquet", ".crc")) or name.startswith("_"))
+        name for name in folder.names() if not (name.endswith((*suffixes, ".crc")) or name.startswith("_"))
     }
     if foreign:
         raise IncompatibleStateError(

@@ -11,10 +11,6 @@ import pyarrow.parquet as pq
 
 from evenflow.settings import Settings
 from evenflow.settings.places import local_folder
-from evenflow.text.strict_json import read_object
-from evenflow.windows import END_MARK, NO_MARK
-from evenflow.wire.avro_rows import window_end_of
-from evenflow.wire.result_frames import METADATA_KEY
 from spark_consumers.checkpoints.result_files import visible
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import SaysNewestEnd
@@ -23,7 +19,6 @@ from topics.reader import read_newest
 _NEWEST = 10
 """How many of the newest offsets of each partition of the results topic are read."""
 _FILES = 10
-_LARGEST = 10_000_000
 
 Written = tuple[int, int | None]
 """(end of a window in ms, when it was written in ms of processing time: None where nothing says it)."""
@@ -48,36 +43,12 @@ def newest_written(settings: Settings) -> Written | None:
         return None if end is None else (end, None)
     if "results" in sink.topics:
         newest = read_newest(settings.kafka, settings.topic("results"), _NEWEST)
-        avro = settings.results.sink == "avro"
-        entries = [(end_of(message.value(), avro=avro), int(message.timestamp()[1])) for message in newest]
+        entries = [(sink.end_of(message.value()), int(message.timestamp()[1])) for message in newest]
     else:
         place = settings.results.folder
         folder = None if place is None else local_folder(place)
         entries = [] if folder is None else [_of_file(file) for file in _newest_files(folder)]
     return max(((end, at) for end, at in entries if end is not None), default=None)
-
-
-def end_of(value: bytes | None, *, avro: bool = False) -> int | None:
-    """End of the window (ms) of a row or frame of results. None for a record that is no result of ours.
-
-    avro: rows are Avro. Else no record is taken for such a row: nearly any bytes could be one.
-    """
-    try:
-        if avro:
-            if value is None or value[:1] != b"\0":  # as rows of Avro begin
-                return None
-            end = window_end_of(value)
-            return end if NO_MARK <= end <= END_MARK else None
-        # JSON rows begin with a brace. Anything else can only be a frame, whose schema holds the same field.
-        payload = value if value is None or value[:1] == b"{" else _frame_header(value)
-        return read_object(payload, most_bytes=_LARGEST).whole("window_end", NO_MARK, END_MARK)
-    except (ValueError, OSError, pa.ArrowException):
-        return None
-
-
-def _frame_header(value: bytes) -> bytes | None:
-    schema = pa.ipc.read_schema(pa.py_buffer(value))
-    return (schema.metadata or {}).get(METADATA_KEY)
 
 
 def _newest_files(folder: Path) -> list[Path]:

@@ -8,7 +8,7 @@ from base64 import b64decode
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +20,8 @@ import spark_consumers.sinks
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ServiceError
 from evenflow.settings import BUILT_IN_SINKS, Settings, load_settings
+from evenflow.settings.sections.result_sinks import RowForm
+from evenflow.spark import _READERS
 from evenflow.twostep import readable_schema
 from evenflow.wire.avro_rows import decode_rows, header
 from evenflow.wire.result_frames import decode_results
@@ -72,6 +74,13 @@ def test_the_settings_ask_for_the_path_that_a_sink_needs() -> None:
     assert {name for name, sink in SINKS.items() if "path" in sink.needs} == with_a_path
 
 
+def test_the_form_of_a_sink_says_how_its_rows_are_read_and_which_files_are_its_own() -> None:
+    assert set(_READERS) == set(get_args(RowForm)), "each form of rows has a reader"
+    for name, form in BUILT_IN_SINKS.items():
+        assert (form.path == "folder") == bool(form.suffixes), f"reset asks {name} for its files"
+        assert (form.rows in ("json", "avro", "frames")) == ("results" in SINKS[name].topics)
+
+
 @EVERY_SINK
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 def test_a_sink_keeps_the_law(sink: ResultSink, law: Law, tmp_path: Path) -> None:
@@ -110,15 +119,17 @@ def test_each_part_of_a_key_is_a_column_unless_the_query_began_before_there_were
 
 def typed_of(settings: Settings, shaped: pa.Table) -> list[dict[str, Any]]:
     """The rows in what a sink hands to Spark, as a reader reads them."""
-    if settings.results.sink not in ("kafka", "avro", "frames"):
+    form = settings.results.form
+    assert form is not None
+    if form.rows not in ("json", "avro", "frames"):
         return shaped.to_pylist()
-    if settings.results.sink == "avro":
+    if form.rows == "avro":
         table, places = decode_rows(shaped["value"].to_pylist(), avro_form(settings))
         assert places == list(range(shaped.num_rows))
         return table.to_pylist()
     rows = []
     for record in shaped.to_pylist():
-        if settings.results.sink == "kafka":
+        if form.rows == "json":
             rows.append(json.loads(record["value"]))
             continue
         schema, keys = readable_schema(settings.query), settings.query.result_keys

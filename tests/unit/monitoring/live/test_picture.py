@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenflow.metrics import imbalance
 from evenflow.settings import load_settings
 from evenflow.telemetry import (
     BatchesState,
@@ -100,6 +102,7 @@ def test_loads_are_rates_between_two_records_and_add_up_over_instances() -> None
     glance = picture.glance()
     assert glance.loads == [40.0, 20.0, 10.0, 0.0]
     assert glance.imbalance == pytest.approx((40 - 70 / 4) / 70)
+    assert glance.imbalance == pytest.approx(imbalance(np.array([40, 20, 10, 0]))), "a copy of this function"
     assert (glance.rate, glance.lag, glance.workers) == (200.0, 10, 4)
 
 
