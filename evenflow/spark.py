@@ -104,7 +104,7 @@ def results(
 
     Columns: `window_start`, `window_end` (timestamps), `key` (bigint, string, or binary for `key = "@key"`) or a column for
     each part of a key of several columns, what `emit` adds, the aggregates, and the columns that count tuples
-    (docs/results.md). Whether a key of several columns has a column for each part is seen in the first results.
+    (docs/results.md).
 
     settings: or the file that holds them. view: name of the view, None for the query itself. stream: whether the frame
     is a stream or a batch. With `late = "update"` a batch has only the row of the highest revision of each window and key,
@@ -133,7 +133,6 @@ def results(
             "results.sink is 'postgres', and Spark reads tables of Postgres by its own source",
             hint='spark.read.format("jdbc"), with the jar of Postgres\'s driver. Rows are there once (docs/results.md)',
         )
-    settings = _as_written(spark, settings, options or {})
     schema = _with_times(readable_schema(settings.query))
     keys = settings.query.result_keys
     revision = _revision(settings, "revision")
@@ -185,52 +184,6 @@ def _as_begun(spark: SparkSession, settings: Settings, options: Mapping[str, str
 def _of_kafka(options: Mapping[str, str]) -> dict[str, str]:
     """The options that belong to Kafka's client, and not to one read."""
     return {name: value for name, value in options.items() if name.startswith("kafka.")}
-
-
-def _as_written(spark: SparkSession, settings: Settings, options: Mapping[str, str]) -> Settings:
-    """These settings with the columns that the key has in the results that are there."""
-    if len(settings.query.group_columns) < 2:
-        return settings
-    if settings.results.sink == "parquet":
-        columns = _columns_of_files(spark, str(settings.results.path))
-    elif settings.results.sink == "delta":
-        columns = [field.name for field in _delta_table(settings).schema().fields]
-    else:
-        topic = settings.topic("results")
-        records = _records(spark, settings, topic, False, "earliest", _of_kafka(options))
-        if settings.results.sink == "avro":
-            return _as_first_avro_row(records, settings)
-        columns = _columns_of_records(records)
-    return settings.with_one_key_column() if "key" in columns else settings
-
-
-def _columns_of_files(spark: SparkSession, path: str) -> list[str]:
-    """The columns of the Parquet files in a folder. Empty if there is none."""
-    try:
-        return spark.read.parquet(path).columns
-    except AnalysisException:  # Spark finds no folder, or no file in it
-        return []
-
-
-def _columns_of_records(records: DataFrame) -> list[str]:
-    """The columns of the first record of results, JSON or Arrow. Empty if there is none."""
-    for row in records.select("value").limit(1).collect():
-        value = bytes(row["value"] or b"")
-        try:
-            return list(json.loads(value) if value[:1] == b"{" else pa.ipc.open_stream(value).schema.names)
-        except (ValueError, OSError, RecursionError):  # not this query's: whoever reads it says so
-            break
-    return []
-
-
-def _as_first_avro_row(records: DataFrame, settings: Settings) -> Settings:
-    """These settings with the columns that the key has in the first record of results, which does not name them."""
-    for row in records.select("value").limit(1).collect():
-        parts = split_header(bytes(row["value"] or b""))
-        for candidate in (settings, settings.with_one_key_column()):
-            if parts is not None and decode_rows([parts[1]], _avro_form(candidate))[1]:
-                return candidate
-    return settings
 
 
 def _avro_form(settings: Settings) -> AvroForm:
