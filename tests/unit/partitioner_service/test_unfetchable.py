@@ -266,7 +266,3 @@ def test_a_partition_with_a_bomb_is_looked_through_again_however_the_run_ends_an
     assert killed_in_its_look.begins({0: 61, 1: 12}) == {1}
     killed_in_its_look.ends({})
     assert notes.run().begins({0: 61, 1: 12}) == set()
-
-
-def test_a_note_of_before_there_were_partitions_to_look_through_is_read() -> None:
-    assert parse_run_note(b'{"v":1,"runs":2,"at":{"0":5}}') == Note(2, {0: 5}, {})
