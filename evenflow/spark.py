@@ -9,7 +9,6 @@ Admission rule: the only file of the library that knows Spark. It reads, and nev
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
@@ -19,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyspark
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 

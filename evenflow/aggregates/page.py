@@ -82,8 +82,8 @@ Frames carry such a value as text that tells its kind: `"a` for the text a, `15e
 that of these texts, and `query.max_value_bytes` counts them. `verify` makes the same texts anew, in SQL and in Python.
 
 The record of how a query began names its columns of any value. If a view is added that needs such a column as a number, the
-query is refused: give the query a new name. A column that the query began with as a number stays one, even when the view that
-needed the number is gone.
+query is refused: give the query a new name. A column that the query began with as a number stays one, even when the view
+that needed the number is gone.
 
 ## Cost
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from evenflow.progress import PartitionState
 from evenflow.settings import load_settings
 from evenflow.text.strict_json import NotStrict
-from partitioner_service.begin.run_note import Note, RunNote, parse_run_note
+from partitioner_service.begin.run_note import RunNote, parse_run_note
 from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.kafka.log_ends import LogEnds
 from partitioner_service.kafka.slices import Slicer
