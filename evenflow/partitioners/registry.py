@@ -253,7 +253,8 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: boo
             max_disorder_ms=header["max_disorder_ms"],
             **header["options"],
         )
-        partitioner.check_made_alike(header)  # a default must not stand in for an option that the header lacks
+        # No default may stand in for an option that the header lacks.
+        partitioner.check_made_alike(header)
         partitioner._resume(header, state)
     except ConfigError as error:
         raise IncompatibleStateError(f"the snapshot does not fit this evenflow: {error.message}") from None

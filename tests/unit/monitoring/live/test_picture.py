@@ -47,8 +47,8 @@ def make() -> tuple[Picture, Clock]:
 def instance(at: float, loads: list[int], name: str = "0", **changed: Any) -> PartitionerRecord:
     fields: dict[str, Any] = {
         "instance": name, "time": round(1000 * at), "started": 1, "owned": 2, "inputs": 2, "epoch": 0, "workers": 4,
-        "tuples": sum(loads), "rejected": 0, "read": sum(loads), "filtered": 0,
-        "period_ms": 1_000, "rate": 100.0, "lag": 5, "loads": loads,
+        "tuples": sum(loads), "rejected": 0, "read": sum(loads) + changed.get("rejected", 0),
+        "filtered": 0, "period_ms": 1_000, "rate": 100.0, "lag": 5, "loads": loads,
     }  # fmt: skip
     return PartitionerRecord(**COMMON, **fields | changed)
 
