@@ -72,10 +72,7 @@ class _Stage:
 
 @dataclass
 class Beginnings:
-    """Knows what has begun lately. To be asked at each observation.
-
-    Drivers of an evenflow that does not say how many micro-batches it has finished count as started long ago.
-    """
+    """Knows what has begun lately. To be asked at each observation."""
 
     settings: Settings
     """Settings of the query that is controlled."""
@@ -95,9 +92,6 @@ class Beginnings:
 
     def _take(self, stage: Stage, words: StageWords, now: float) -> None:
         finished = words.word.record.finished
-        if finished is None:
-            self._stages.pop(stage, None)
-            return
         mine = self._stages.get(stage)
         if mine is None or finished < mine.finished:  # another driver
             self._stages[stage] = mine = _Stage(finished, now)

@@ -37,7 +37,7 @@ def added(numbers: Iterable[float | None]) -> float | None:
 
 def read_rate(record: PartitionerRecord) -> float | None:
     """Records/s that the partitioner reads: its tuples/s times the records per tuple so far."""
-    if record.rate is None or record.read is None or not record.tuples:
+    if record.rate is None or not record.tuples:
         return record.rate
     return record.rate * record.read / record.tuples
 

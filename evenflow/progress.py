@@ -26,10 +26,11 @@ from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire.markers import MOST_PRODUCERS, EndOfStream
 
 STATE_VERSION = 5
+"""Version of the state of a partition that has the `max_jump` and `out_of_orderness` with which the query began."""
 _OTHER_MAX_JUMP = 6
-"""Version of the state of a partition whose `max_jump` has changed. An older evenflow, which knows no change, refuses it."""
+"""Version of the state of a partition whose `max_jump` has changed."""
 _OTHER_DISORDER = 7
-"""Version of the state of a partition whose `out_of_orderness` has grown. An older evenflow refuses it."""
+"""Version of the state of a partition whose `out_of_orderness` has grown. Its `max_jump` may have changed as well."""
 MOST_MAX_JUMPS = 32
 """How often the `max_jump` of a partition may change."""
 MOST_DISORDERS = 16

@@ -9,11 +9,10 @@ Admission rule: the only file of the library that knows Spark. It reads, and nev
 
 from __future__ import annotations
 
-import json
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -21,7 +20,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyspark
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
@@ -108,7 +107,7 @@ def results(
 
     Columns: `window_start`, `window_end` (timestamps), `key` (bigint, string, or binary for `key = "@key"`) or a column for
     each part of a key of several columns, what `emit` adds, the aggregates, and the columns that count tuples
-    (docs/results.md). Whether a key of several columns has a column for each part is seen in the first results.
+    (docs/results.md).
 
     settings: or the file that holds them. view: name of the view, None for the query itself. stream: whether the frame
     is a stream or a batch. With `late = "update"` a batch has only the row of the highest revision of each window and key,
@@ -130,8 +129,6 @@ def results(
     reading = _Reading(
         spark=spark, settings=settings, stream=stream, patience=patience, options=options or {}
     )
-    if len(settings.query.group_columns) > 1:
-        reading = replace(reading, settings=reader.as_written(reading))
     return reader.rows(reading)
 
 
@@ -170,11 +167,6 @@ class _Reading:
         topic = self.settings.topic("results")
         return _records(self.spark, self.settings, topic, self.stream, "earliest", self.options)
 
-    def records_now(self) -> DataFrame:
-        """The same as a batch."""
-        topic = self.settings.topic("results")
-        return _records(self.spark, self.settings, topic, False, "earliest", _of_kafka(self.options))
-
     def once(self, rows: DataFrame) -> DataFrame:
         """The rows without repetitions. Of a batch, the newest of each window and key."""
         return _once(rows, self.same, self.revision, self.patience if self.stream else None)
@@ -192,23 +184,12 @@ class _Reader(ABC):
     """Whether the rows name the query by how it began."""
 
     @abstractmethod
-    def as_written(self, reading: _Reading) -> Settings:
-        """The settings with the columns that a key of several columns has in the results that are there."""
-
-    @abstractmethod
     def rows(self, reading: _Reading) -> DataFrame:
         """The rows, each once. Raises ConfigError if they cannot be read so."""
 
 
 class _ParquetFiles(_Reader):
     """Parquet files of a folder. A repeated micro-batch replaces its files."""
-
-    def as_written(self, reading: _Reading) -> Settings:
-        try:
-            columns = reading.spark.read.parquet(str(reading.settings.results.path)).columns
-        except AnalysisException:  # Spark finds no folder, or no file in it
-            columns = []
-        return _with_key_of(reading.settings, columns)
 
     def rows(self, reading: _Reading) -> DataFrame:
         path, options = str(reading.settings.results.path), dict(reading.options)
@@ -221,10 +202,6 @@ class _ParquetFiles(_Reader):
 
 class _DeltaTable(_Reader):
     """A Delta table, by the files that it has now. Spark needs no jars of Delta for them."""
-
-    def as_written(self, reading: _Reading) -> Settings:
-        columns = [field.name for field in _delta_table(reading.settings).schema().fields]
-        return _with_key_of(reading.settings, columns)
 
     def rows(self, reading: _Reading) -> DataFrame:
         settings = reading.settings
@@ -240,14 +217,7 @@ class _DeltaTable(_Reader):
         return reading.newest(source.parquet(*files))
 
 
-class _Records(_Reader):
-    """Records of a topic that say by themselves what columns they have. They may be there more than once."""
-
-    def as_written(self, reading: _Reading) -> Settings:
-        return _with_key_of(reading.settings, _columns_of_records(reading.records_now()))
-
-
-class _JsonRecords(_Records):
+class _JsonRecords(_Reader):
     """A row is a JSON object."""
 
     def rows(self, reading: _Reading) -> DataFrame:
@@ -255,7 +225,7 @@ class _JsonRecords(_Records):
         return _json_rows(reading.records(), reading.schema, reading.settings, patience)
 
 
-class _Frames(_Records):
+class _Frames(_Reader):
     """A record holds the rows of a bucket and window."""
 
     name_the_query = True
@@ -270,9 +240,6 @@ class _Frames(_Records):
 class _AvroRecords(_Reader):
     """A row is an Avro record, which does not say what columns it has."""
 
-    def as_written(self, reading: _Reading) -> Settings:
-        return _as_first_avro_row(reading.records_now(), reading.settings)
-
     def rows(self, reading: _Reading) -> DataFrame:
         return reading.once(_mapped(reading, _avro_rows_of(_avro_form(reading.settings))))
 
@@ -282,9 +249,6 @@ class _OwnRows(_Reader):
 
     def __init__(self, sink: object) -> None:
         self._sink: Any = sink
-
-    def as_written(self, reading: _Reading) -> Settings:
-        return _with_key_of(reading.settings, self._written(reading).columns)
 
     def rows(self, reading: _Reading) -> DataFrame:
         rows, names = self._written(reading), reading.schema.names
@@ -329,11 +293,6 @@ def _reader_of(settings: Settings) -> _Reader:
     return _READERS[form.rows]
 
 
-def _with_key_of(settings: Settings, columns: Sequence[str]) -> Settings:
-    """The settings with one column for the key if results have these columns. Empty: there are no results."""
-    return settings.with_one_key_column() if "key" in columns else settings
-
-
 def _mapped(reading: _Reading, read: Callable[[Batches], Batches]) -> DataFrame:
     """The rows that Spark's Python workers read from the records of the topic."""
     records = reading.records().select("partition", "offset", "value")
@@ -364,27 +323,6 @@ def _as_begun(spark: SparkSession, settings: Settings, options: Mapping[str, str
 def _of_kafka(options: Mapping[str, str]) -> dict[str, str]:
     """The options that belong to Kafka's client, and not to one read."""
     return {name: value for name, value in options.items() if name.startswith("kafka.")}
-
-
-def _columns_of_records(records: DataFrame) -> list[str]:
-    """The columns of the first record of results, JSON or Arrow. Empty if there is none."""
-    for row in records.select("value").limit(1).collect():
-        value = bytes(row["value"] or b"")
-        try:
-            return list(json.loads(value) if value[:1] == b"{" else pa.ipc.open_stream(value).schema.names)
-        except (ValueError, OSError, RecursionError):  # not this query's: whoever reads it says so
-            break
-    return []
-
-
-def _as_first_avro_row(records: DataFrame, settings: Settings) -> Settings:
-    """These settings with the columns that the key has in the first record of results, which does not name them."""
-    for row in records.select("value").limit(1).collect():
-        parts = split_header(bytes(row["value"] or b""))
-        for candidate in (settings, settings.with_one_key_column()):
-            if parts is not None and decode_rows([parts[1]], _avro_form(candidate))[1]:
-                return candidate
-    return settings
 
 
 def _avro_form(settings: Settings) -> AvroForm:

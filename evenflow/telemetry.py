@@ -51,7 +51,7 @@ def parts_of(stage: Stage) -> tuple[Part, ...]:
 
 def inputs_of(records: Iterable[PartitionerRecord], began_with: int) -> int:
     """How many input partitions the query has, by what instances say. began_with: how many this process has seen."""
-    return max([began_with, *(record.inputs or 0 for record in records)])
+    return max([began_with, *(record.inputs for record in records)])
 
 
 # JSON has no tuples. Pydantic's strict mode would refuse a list where a tuple is asked for.
@@ -239,8 +239,8 @@ class PartitionerRecord(Record):
     """When this process started, ms since 1970."""
     owned: Count
     """Number of input partitions that the instance reads."""
-    inputs: Count | None = None
-    """How many input partitions the query has taken in, whoever owns them (older instances do not say it)."""
+    inputs: Count
+    """How many input partitions the query has taken in, whoever owns them."""
     epoch: Count
     """Epoch of the plan in force, 0 for none."""
     workers: Count
@@ -249,10 +249,10 @@ class PartitionerRecord(Record):
     """How many tuples were routed since `started`."""
     rejected: Count
     """Records that were rejected since `started`."""
-    read: Count | None = None
-    """Records that were read since `started` (older instances do not say it)."""
-    filtered: Count | None = None
-    """Records that `query.where` dropped since `started` (older instances do not say it)."""
+    read: Count
+    """Records that were read since `started`."""
+    filtered: Count
+    """Records that `query.where` dropped since `started`."""
     period_ms: Count
     """Length of the last whole period, of which `rate`, `keys`, `busy`, `imbalance` and `hottest` are."""
     rate: Amount | None = None
@@ -388,11 +388,10 @@ class BatchRecord(Record):
     """End of the open window that closes next, ms of event time."""
     state_bytes: Count | None = None
     """Memory of the state stores."""
-    finished: Count | None = None
-    """How many micro-batches with rows the stage has finished since its driver began, with this one (older
-    drivers do not say it)."""
+    finished: Count
+    """How many micro-batches with rows the stage has finished since its driver began, with this one."""
     warm_ms: Count | None = None
-    """How long ago the first of them ended (older drivers do not say it)."""
+    """How long ago the first of them ended."""
     durations_ms: dict[str, Count] = {}
     """How long each step of Spark's micro-batch took, by Spark's own names."""
     offsets: list[Any] = []
@@ -418,10 +417,10 @@ class HeartbeatRecord(Record):
     """As in `BatchRecord`."""
     epoch: Count = 0
     """As in `BatchRecord`."""
-    finished: Count | None = None
+    finished: Count
     """How many micro-batches with rows the stage has finished since its driver began."""
     warm_ms: Count | None = None
-    """How long ago the first of them ended."""
+    """How long ago the first of them ended, None before."""
     ended: Annotated[str, Field(max_length=LONGEST_WORDS)] | None = None
     """Why the application has ended by itself, in words. This is then the last word of its process. None
     while it runs."""

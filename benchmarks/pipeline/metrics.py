@@ -103,8 +103,9 @@ def _status(partitions: int, workers: int) -> dict[str, Any]:
 
 def _report(settings: Settings, workers: int) -> PartitionerRecord:
     return PartitionerRecord(
-        query=settings.query.name, fingerprint=settings.fingerprint, time=1, instance="0", started=1, owned=1, epoch=1,
-        workers=workers, tuples=1, rejected=0, period_ms=1_000, rate=1.0, keys=1.0, busy=0.5, imbalance=0.1,
+        query=settings.query.name, fingerprint=settings.fingerprint, time=1, instance="0", started=1, owned=1, inputs=1,
+        epoch=1, workers=workers, tuples=1, rejected=0, read=1, filtered=0, period_ms=1_000, rate=1.0, keys=1.0, busy=0.5,
+        imbalance=0.1,
     )  # fmt: skip
 
 

@@ -81,9 +81,9 @@ A column with a declared type holds values of that type, and others are rejected
 Frames carry such a value as text that tells its kind: `"a` for the text a, `15e-1` for 1.5, `true`. With `exact` the room is
 that of these texts, and `query.max_value_bytes` counts them. `verify` makes the same texts anew, in SQL and in Python.
 
-A query that began with an evenflow from before this rule goes on with doubles, and rejects what is no number. The record
-of how a query began names its columns of any value. An older evenflow refuses a query that has any. If a view is added
-that needs a column of any value as a number, the query is refused: give the query a new name.
+The record of how a query began names its columns of any value. If a view is added that needs such a column as a number, the
+query is refused: give the query a new name. A column that the query began with as a number stays one, even when the view
+that needed the number is gone.
 
 ## Cost
 

@@ -176,9 +176,6 @@ class Partitioner(ABC):
     variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Arrays of `_state` whose shape differs from that in the first state. Each has a word for each dimension that
     varies, and "" for a dimension that does not. Dimensions with the same word are equally long."""
-    later_state: ClassVar[tuple[frozenset[str], ...]] = ()
-    """Arrays of `_state` that snapshots of earlier versions lack: those that one version added, then those of a later one.
-    They are then as in the first state."""
 
     def __init__(
         self,
@@ -435,15 +432,11 @@ class Partitioner(ABC):
     def _resume(self, header: Mapping[str, Any], state: State) -> None:
         kinds = self._all_state()
         expected = {name: plain(array) for name, array in kinds.items()}
-        for added in reversed(self.later_state):
-            if added & state.keys():
-                break
-            state = {**state, **{name: expected[name] for name in added}}
         # Kernels do not check bounds: an array of a wrong shape would let them write anywhere.
         check_arrays(self.name, state, expected, self.variable_state)
         state = {name: as_records(array, kinds[name]) for name, array in state.items()}
         self._tuples = int(header["tuples"])
-        self._latest = int(header.get("latest", NEVER))  # snapshots of 0.1.0 have no such field
+        self._latest = int(header["latest"])
         self._sent[:] = state.pop("_sent")
         self._load_state(state)
 

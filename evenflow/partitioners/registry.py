@@ -237,10 +237,6 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: boo
     header, state = unpack(snapshot)
     try:
         _check_name(header["name"], like)
-        kind = options_type(header["name"])
-        # An option that the snapshot lacks came later. Its default is what was done before.
-        options = kind().model_dump(mode="json") | header["options"]
-        header = {**header, "options": options}
         if like is not None:
             if any_source:
                 header["source"] = like.source
@@ -254,9 +250,11 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: boo
             seed=header["seed"],
             source=header["source"],
             sources=header["sources"],
-            max_disorder_ms=header.get("max_disorder_ms"),
+            max_disorder_ms=header["max_disorder_ms"],
             **header["options"],
         )
+        # No default may stand in for an option that the header lacks.
+        partitioner.check_made_alike(header)
         partitioner._resume(header, state)
     except ConfigError as error:
         raise IncompatibleStateError(f"the snapshot does not fit this evenflow: {error.message}") from None

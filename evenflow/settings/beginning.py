@@ -18,12 +18,10 @@ IDENTITY_KEY = b"query/identity"
 """Key of the record in `<query>.snapshots`."""
 _SHOWN = 500
 """Characters of an error about a record."""
-_VERSION = 4
-"""Version of the record of a query that counts values of any kind (`Query.any_columns`)."""
-_NUMBERS = 3
-"""Version of the record of a query that counts no such values."""
-_KEYS_FIRST = 2
-"""Version of the record of a query that rejects records without a key before it filters (`Query.filter_first`)."""
+_VERSION = 3
+"""Version of the record of a query that counts no values of any kind (`Query.any_columns`)."""
+_ANY_VALUE = 4
+"""Version of the record of a query that counts values of any kind. It names their columns."""
 _MOST_PARTITIONS = 10_000
 _MOST_COLUMNS = 100_000
 _LARGEST = 1_000_000
@@ -50,11 +48,6 @@ class Beginning:
     """Input partition -> offset of the first record of the query."""
     began_at: int
     """When the query began, ms since 1970 by the clock of the instance that began it."""
-    key_columns: bool = False
-    """Whether results have a column for each part of a key of several columns. A query that began before
-    there were such columns keeps its one column `key`."""
-    filter_first: bool = True
-    """By which rule the query rejects records without a key (`Query.filter_first`)."""
     any_columns: tuple[str, ...] = ()
     """The columns of which the query counts values of any kind (`Query.any_columns`), sorted."""
 
@@ -66,25 +59,17 @@ class Beginning:
 def encode_beginning(beginning: Beginning) -> bytes:
     """The record's value."""
     begin = [beginning.begin[partition] for partition in range(len(beginning.begin))]
-    # An older evenflow reads the record of a query that began by rules that it knows, and refuses any other.
-    rule: dict[str, Any] = (
-        {"v": _NUMBERS, "filter_first": True} if beginning.filter_first else {"v": _KEYS_FIRST}
-    )
-    if beginning.any_columns:
-        rule = {
-            "v": _VERSION,
-            "filter_first": beginning.filter_first,
-            "any_columns": list(beginning.any_columns),
-        }
+    counted = beginning.any_columns
     fields = {
-        **rule,
+        "v": _ANY_VALUE if counted else _VERSION,
+        "filter_first": True,
+        **({"any_columns": list(counted)} if counted else {}),
         "identity": beginning.identity,
         "input_id": beginning.input_id,
         "begin": begin,
         "began_at": beginning.began_at,
+        **({"key_columns": True} if _has_key_parts(beginning.identity) else {}),
     }
-    # Left out where it says nothing: a key of one column.
-    fields |= {"key_columns": True} if beginning.key_columns else {}
     return json.dumps(fields).encode()
 
 
@@ -97,7 +82,8 @@ def parse_beginning(value: bytes | None, *, where: str) -> Beginning:
         return _decoded(value)
     except _OtherVersion as error:
         raise IncompatibleStateError(
-            f"the record of how the query began has version {error.version}, this evenflow reads {_VERSION}",
+            f"the record of how the query began has version {error.version}, this evenflow reads {_VERSION} and "
+            f"{_ANY_VALUE}",
             hint="finish the query with the evenflow that began it, or give it a new name",
         ) from None
     except (KeyError, ValueError) as error:
@@ -113,18 +99,27 @@ def _decoded(value: bytes | None) -> Beginning:
     version, identity = fields.whole("v", 0, 1_000_000), fields.fields["identity"]
     if not isinstance(identity, dict):
         raise ValueError("its identity is no object")
-    if version not in (_KEYS_FIRST, _NUMBERS, _VERSION):
+    if version not in (_VERSION, _ANY_VALUE):
         raise _OtherVersion(version)
+    # Both fields say the same of every query: filters come before keys, and each part of a key has a column of results.
+    parts = fields.flag("key_columns") if "key_columns" in fields.fields else False
+    if not fields.flag("filter_first") or parts is not _has_key_parts(identity):
+        raise ValueError("the query began by other rules than those of this evenflow")
     begin = fields.wholes("begin", 0, INT64[1], most=_MOST_PARTITIONS)
     return Beginning(
         identity=identity,
         input_id=fields.text("input_id", most=64),
         begin=dict(enumerate(begin)),
         began_at=fields.whole("began_at", *INT64),
-        key_columns=fields.fields.get("key_columns") is True,
-        filter_first=version != _KEYS_FIRST and fields.flag("filter_first"),
-        any_columns=_any_columns(fields) if version == _VERSION else (),
+        any_columns=_any_columns(fields) if version == _ANY_VALUE else (),
     )
+
+
+def _has_key_parts(identity: dict[str, Any]) -> bool:
+    """Whether the key of the query in an identity has several columns."""
+    query = identity.get("query")
+    key = query.get("key") if isinstance(query, dict) else None
+    return isinstance(key, list) and len(key) > 1
 
 
 def _any_columns(fields: StrictObject) -> tuple[str, ...]:
@@ -132,17 +127,20 @@ def _any_columns(fields: StrictObject) -> tuple[str, ...]:
 
 
 def as_begun(settings: Settings, beginning: Beginning | None) -> Settings:
-    """These settings with the rules by which the query began. beginning: None if it has not begun."""
+    """These settings with the limits and the columns of any value with which the query began.
+
+    beginning: None if it has not begun.
+    """
     if beginning is None:
         return settings
     settings = settings.with_first_limits(begun_limits(beginning.identity))
-    settings = settings.with_any_columns(beginning.any_columns)
-    settings = settings if beginning.filter_first else settings.with_keys_first()
-    return settings if beginning.key_columns else settings.with_one_key_column()
+    return settings.with_any_columns(beginning.any_columns)
 
 
 def as_recorded(settings: Settings, record: bytes) -> Settings:
-    """These settings as those with which the query began: limits, rules, lookup file and number of input partitions.
+    """These settings as those with which the query began.
+
+    These are limits, columns of any value, lookup file and number of input partitions.
 
     record: the newest value under `IDENTITY_KEY`. Raises IncompatibleStateError if it cannot be read.
     """

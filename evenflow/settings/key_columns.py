@@ -1,7 +1,6 @@
 """The columns that results have for the parts of a key of several columns: whether their names are free.
 
-These names are checked when a query begins, and not when its settings are read. A query that began before results had a
-column for each part has one column `key`, so such a name does not hinder it.
+These names are checked when a query starts, and not when its settings are read.
 """
 
 from __future__ import annotations

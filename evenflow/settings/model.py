@@ -644,20 +644,10 @@ class Settings(BaseSettings):
         origin = None if self._origin is None else self._origin.with_input_partitions(partitions)
         return self._changed(origin, input=self.input.model_copy(update={"partitions": partitions}))
 
-    def with_one_key_column(self) -> Settings:
-        """These settings with results whose key is the one column `key`, as `Query.with_one_key_column` says."""
-        origin = None if self._origin is None else self._origin.with_one_key_column()
-        return self._changed(origin, query=self.query.with_one_key_column())
-
     def with_lookup_sha256(self, digest: str) -> Settings:
         """These settings with this content of the lookup file (`Query.with_lookup_sha256`)."""
         origin = None if self._origin is None else self._origin.with_lookup_sha256(digest)
         return self._changed(origin, query=self.query.with_lookup_sha256(digest))
-
-    def with_keys_first(self) -> Settings:
-        """These settings for a query that rejects records without a key before it filters (`Query.filter_first`)."""
-        origin = None if self._origin is None else self._origin.with_keys_first()
-        return self._changed(origin, query=self.query.with_keys_first())
 
     def with_any_columns(self, columns: tuple[str, ...] | None) -> Settings:
         """These settings for a query that began with these columns of any value (`Query.any_columns`)."""
@@ -784,7 +774,7 @@ class Settings(BaseSettings):
             "window": query.window,
             "slide": query.slide_ms,
         }
-        # Left out at their defaults: state of views that was written without these settings keeps its fingerprint.
+        # Left out at their defaults: what a view does not set is no part of its fingerprint.
         if query.own_key is not None:
             fields["key"] = query.own_key
         if query.summary is not None:

@@ -32,7 +32,7 @@ OF_THE_QUERY: frozenset[TopicRole] = frozenset(
     {"input", "rejected", "routed", "plan", "snapshots", "sync", "audit"}
 )
 """Roles of the topics that a view shares with its query."""
-RESERVED_VIEW_NAMES = (OF_THE_QUERY - {"audit"}) | {
+RESERVED_VIEW_NAMES = OF_THE_QUERY | {
     "partials",
     "results",
     "telemetry",

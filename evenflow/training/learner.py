@@ -205,8 +205,7 @@ class Learner:
                 f"{self._folder} holds a training already", hint="go on with --resume, or name another folder"
             )
         curve = Curve.read(path)
-        # A folder may be older than these fields.
-        if {"task_times": None, "grow": True, **curve.training, "steps": 0} != {**facts, "steps": 0}:
+        if {**curve.training, "steps": 0} != {**facts, "steps": 0}:
             raise ConfigError(
                 f"{self._folder} holds a training with other settings", hint="name another folder"
             )

@@ -197,7 +197,7 @@ LATEST_CAME = 2**53
 
 
 def came_field(arrival_time: int | None) -> dict[str, int]:
-    """The header's field `came`. It is left out if the time is unknown. A reader that does not know the field ignores it."""
+    """The header's field `came`. It is left out if the time is unknown."""
     return {} if arrival_time is None else {"came": arrival_time}
 
 

@@ -24,7 +24,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.errors import IncompatibleStateError, ProtocolError
-from evenflow.grammar.aggregate_spec import HIDDEN_COLUMN
 from evenflow.wire.claims import claimed_bytes
 
 METADATA_KEY = b"evenflow"
@@ -186,12 +185,6 @@ def _decoded(value: bytes, schema: pa.Schema, fingerprint: str) -> tuple[ResultH
         raise IncompatibleStateError(
             f"a result frame was written for query {header.fingerprint}, but this is query {fingerprint}",
             hint="read with the settings that the pipeline ran with, or set results.topic to a topic of its own",
-        )
-    uncounted = pa.schema([field for field in schema if not field.name.startswith(HIDDEN_COLUMN)])
-    if frame_schema.remove_metadata().equals(uncounted) and len(uncounted) < len(schema):
-        raise IncompatibleStateError(
-            "a result frame does not say how many tuples its rows are made of: an evenflow that did not count them wrote it",
-            hint="read it with that evenflow, and give the query a new name to have rows with counts",
         )
     if not frame_schema.remove_metadata().equals(schema.remove_metadata()):
         raise ProtocolError(

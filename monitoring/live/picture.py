@@ -268,7 +268,7 @@ def _compared(before: _Instance | None, record: PartitionerRecord, now: float) -
         now,
         loads=_load_rates(old.loads, record.loads, seconds),
         rejected=max(0, record.rejected - old.rejected) / seconds,
-        read=max(0, _read(record) - _read(old)) / seconds,
+        read=max(0, record.read - old.read) / seconds,
     )
 
 
@@ -278,14 +278,6 @@ def _load_rates(old: list[int], new: list[int], seconds: float) -> list[float]:
     if len(old) != len(new) or any(a > b for a, b in zip(old, new, strict=True)):
         return []
     return [(b - a) / seconds for a, b in zip(old, new, strict=True)]
-
-
-def _read(record: PartitionerRecord) -> int:
-    """Records that the instance has read.
-
-    If it does not say so, nothing was filtered: routed and rejected are all.
-    """
-    return record.tuples + record.rejected if record.read is None else record.read
 
 
 def _sums(columns: list[list[float]]) -> list[float]:

@@ -215,8 +215,6 @@ def commit_first(
         input_id=states[0].topic_id,
         begin={partition: state.begin for partition, state in states.items()},
         began_at=int(time.time() * 1000) if began_at is None else began_at,
-        key_columns=settings.query.result_keys != ("key",),
-        filter_first=settings.query.filter_first,
         any_columns=tuple(sorted(settings.query.any_columns)),
     )
     producer.begin_transaction()

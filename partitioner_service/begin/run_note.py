@@ -51,10 +51,7 @@ def parse_run_note(value: bytes | None) -> Note:
     """What a note says. Raises NotStrict."""
     fields = read_object(value, most_bytes=_MOST_BYTES, depth=2)
     fields.whole("v", _VERSION, _VERSION)
-    runs = fields.whole("runs", 0, _MOST_STARTS)
-    # Before there were partitions to look through, notes had no such field.
-    look = _offsets(fields, "look") if "look" in fields.fields else {}
-    return Note(runs, _offsets(fields, "at"), look)
+    return Note(fields.whole("runs", 0, _MOST_STARTS), _offsets(fields, "at"), _offsets(fields, "look"))
 
 
 def _offsets(fields: StrictObject, name: str) -> dict[int, int]:

@@ -208,11 +208,10 @@ class Parser:
             time = self._times_of(block, cells, timestamps)
             self._look_up(self._lookup, columns, raw)
         chosen = self._derive(self._engine, columns, self._explainer.places)
-        keyed = chosen if self._query.filter_first else None
         if raw is None:
-            key, sizes = self._keys_of(columns, keyed)
+            key, sizes = self._keys_of(columns, chosen)
         else:
-            self._need_raw(raw, columns.faults, keyed)
+            self._need_raw(raw, columns.faults, chosen)
             key, sizes = raw, byte_lengths(raw)
         if time is None:
             time = self._times_of(block, cells, timestamps)
@@ -238,7 +237,7 @@ class Parser:
         """
         for name in self._used:
             columns[name]  # reading a column notes its faults
-        if not (self._query.filter_first and self._query.where is not None):
+        if self._query.where is None:
             self._need_outer(columns, raw, None)
         match = table.find([columns[name] for name in self._query.lookup_key])
         columns.update(match.columns)
@@ -309,8 +308,6 @@ class Parser:
         for name in self._used:
             if name not in self._elements:
                 columns[name]  # reading a column notes its faults
-        if not self._query.filter_first:
-            self._need_outer(columns, raw, None)
         as_taken = block.copied() if self._pricing is not None and self._pricing.explodes else None
         elements = self._exploder.explode(block, cells, self._names, self._reader.written)
         own = CellColumns(
@@ -333,12 +330,11 @@ class Parser:
             chosen = np.ones(len(elements.parents), np.bool_)
         if once.chosen is not None:
             chosen = chosen & once.chosen[elements.parents]
-        if self._query.filter_first:
-            has_tuple = np.zeros(block.rows, np.bool_)
-            has_tuple[elements.parents[chosen]] = True
-            self._need_outer(columns, raw, has_tuple & ~once.cut)
+        has_tuple = np.zeros(block.rows, np.bool_)
+        has_tuple[elements.parents[chosen]] = True
+        self._need_outer(columns, raw, has_tuple & ~once.cut)
         if raw is None:
-            key, sizes = self._keys_of(tuples, chosen if self._query.filter_first else None)
+            key, sizes = self._keys_of(tuples, chosen)
         else:
             key = raw.take(pa.array(elements.parents))
             sizes = byte_lengths(key)

@@ -106,7 +106,7 @@ class MeasuredSpeeds:
             return  # the controller and `status` count such records
         if isinstance(record, BatchRecord) and record.fingerprint == self._fingerprint:
             work = record.parts.get("combine")
-            if work is None or (record.finished is not None and record.finished <= _COLD):
+            if work is None or record.finished <= _COLD:
                 return
             if work.routed:
                 self._unheard = 0

@@ -4,8 +4,7 @@
     <spark.checkpoint>/<query>/<stage>/run-<epoch>/complete
 
 A run begins with all that the run before it had (`run_folder.py`). The file `complete` is written once all of it
-is there. An earlier evenflow had no such folders. What it left lies in the stage's folder itself, and is refused by
-its note (`notes.py`).
+is there.
 """
 
 from __future__ import annotations

@@ -89,8 +89,14 @@ class Telemetry:
         before, self._before[stage] = self._before[stage], now
         self._warn_of_the_unfit(before, now)
         try:
-            record = batch_record(progress, self._settings, before=before, now=now, standing=self._standing())
-            record = record.model_copy(update=self._pulses[stage].run._asdict())
+            record = batch_record(
+                progress,
+                self._settings,
+                before=before,
+                now=now,
+                standing=self._standing(),
+                run=self._pulses[stage].run,
+            )
         except ValueError as error:
             _LOG.warning("telemetry of micro-batch %s of %s is lost: %s", progress["batchId"], stage, error)
             return

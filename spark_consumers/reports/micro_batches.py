@@ -12,6 +12,7 @@ from evenflow.twostep import Part, Tally
 from evenflow.twostep.arrival_times import Since
 from evenflow.windows import NO_MARK
 from spark_consumers.cluster.executors import ExecutorState
+from spark_consumers.reports.pulse import Run
 
 
 def query_of(progress: Mapping[str, Any]) -> str:
@@ -26,12 +27,19 @@ def stage_of(progress: Mapping[str, Any]) -> Stage:
 
 
 def batch_record(
-    progress: Mapping[str, Any], settings: Settings, *, before: Tally, now: Tally, standing: ExecutorState
+    progress: Mapping[str, Any],
+    settings: Settings,
+    *,
+    before: Tally,
+    now: Tally,
+    standing: ExecutorState,
+    run: Run,
 ) -> BatchRecord:
     """The record of one micro-batch.
 
     progress: Spark's report, parsed from JSON. before, now: what the Python workers had told by the last
-    record and by this one. standing: of the application. Raises ValueError if the report is not about a stage.
+    record and by this one. standing: of the application. run: of the stage. Raises ValueError if the report is not
+    about a stage.
     """
     stage, interval = stage_of(progress), settings.spark.batch_interval
     ended = int(time.time() * 1000)
@@ -60,6 +68,7 @@ def batch_record(
         state_bytes=_state_bytes(progress),
         durations_ms=durations,
         offsets=[source.get("endOffset") for source in sources],
+        **run._asdict(),
         **_told_since(before, now, parts_of(stage)),
     )
 

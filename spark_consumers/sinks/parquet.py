@@ -59,8 +59,8 @@ class Parquet(ResultSink):
         names = contents.names(path)
         if _SPARKS_LOG in names:
             raise IncompatibleStateError(
-                f"results.path {path} was written through Spark's file sink, by an earlier evenflow or another "
-                f"program: it has a folder {_SPARKS_LOG}",
+                f"results.path {path} was written through Spark's file sink, by another program: "
+                f"it has a folder {_SPARKS_LOG}",
                 hint=f"read it with Spark, whose log says which files count; for this query {_NEW_FOLDER}",
             )
         marker = contents.text(f"{path}/{MARKER}")

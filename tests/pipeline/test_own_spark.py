@@ -198,33 +198,22 @@ def test_results_of_every_sink_are_the_same_data_frame_with_each_row_once(
 
 
 @pytest.mark.parametrize("sink", ["kafka", "avro", "frames", "parquet"])
-@pytest.mark.parametrize("earlier", [False, True], ids=["begins now", "begun earlier"])
-def test_a_key_of_several_columns_is_a_column_for_each_as_the_results_have_it(
-    spark: SparkSession,
-    kafka_settings: KafkaSettings,
-    query_name: str,
-    tmp_path: Path,
-    sink: str,
-    earlier: bool,
+def test_a_key_of_several_columns_is_a_column_for_each(
+    spark: SparkSession, kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, sink: str
 ) -> None:
     settings = settings_of_results(
         kafka_settings, query_name, tmp_path, sink=sink, key=["shop.id", "product"]
     )
-    write_results(settings.with_one_key_column() if earlier else settings)
+    write_results(settings)
     frame = results(spark, settings)
-    own = [("key", "string")] if earlier else [("shop.id", "string"), ("product", "bigint")]
+    own = [("shop.id", "string"), ("product", "bigint")]
     bounds = [("window_start", "timestamp"), ("window_end", "timestamp")]
     assert frame.dtypes == [*bounds, *own, ("n", "bigint"), ("total", "double")]
-    pairs = [key.decode() for key in PAIRS]
-    expected = sorted([*((4, *_parts(pair, earlier)) for pair in pairs), (5, *_parts(pairs[0], earlier))])
-    name = f"several_{sink}_{earlier}"
-    for rows in (frame.collect(), streamed(results(spark, settings, stream=True), name)):
+    pairs = [json.loads(key) for key in PAIRS]
+    expected = sorted([*((4, *pair) for pair in pairs), (5, *pairs[0])])
+    for rows in (frame.collect(), streamed(results(spark, settings, stream=True), f"several_{sink}")):
         found = [(row["window_end"].second, *(row[name] for name, _ in own)) for row in rows]
         assert sorted(found) == expected
-
-
-def _parts(pair: str, earlier: bool) -> list[Any]:
-    return [pair] if earlier else json.loads(pair)
 
 
 def test_a_row_without_the_columns_of_the_key_ends_the_job(
@@ -234,7 +223,8 @@ def test_a_row_without_the_columns_of_the_key_ends_the_job(
         kafka_settings, query_name, tmp_path, sink="kafka", key=["shop.id", "product"]
     )
     write_results(settings)
-    write_results(settings.with_one_key_column(), later=True)
+    one_column = settings.query.model_copy(update={"key": "@key"})
+    write_results(settings.model_copy(update={"query": one_column}), later=True)
     with pytest.raises(PySparkException, match=r"a row of results has no (shop\.id|product)"):
         results(spark, settings).collect()
 

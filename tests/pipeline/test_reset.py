@@ -105,7 +105,12 @@ def test_a_spark_application_that_has_just_stopped_is_waited_for_and_an_idle_one
 
     def report() -> None:
         idle = HeartbeatRecord(
-            query=query_name, fingerprint=settings.fingerprint, time=1, stage="fused", batch_interval_ms=1_000
+            query=query_name,
+            fingerprint=settings.fingerprint,
+            time=1,
+            stage="fused",
+            batch_interval_ms=1_000,
+            finished=0,
         )
         client = clients.producer(settings.kafka)
         client.produce(settings.topic("telemetry"), value=idle.encode())

@@ -15,11 +15,9 @@ from typer.testing import CliRunner
 from cli.main import app
 from evenflow.errors import ProtocolError
 from evenflow.settings import KafkaSettings, Settings, save_settings
-from evenflow.settings.beginning import Beginning
 from evenflow.settings.views import view
 from tests.pipeline.written_results import settings_of_results, write_results
 from topics import admin, clients
-from topics.query.record import write_beginning
 from topics.state import TopicSpec
 from workbench.demo.windows import busiest
 from workbench.result_rows import ResultRows
@@ -146,29 +144,6 @@ def test_a_key_of_several_columns_is_a_column_for_each_unless_an_earlier_evenflo
     ] == keys
     refused = str(command(settings, "--key", "DE").exception)
     assert 'type the parts of the key as a JSON array, such as ["DE",5]' in refused
-
-
-@pytest.mark.parametrize("sink", SINKS)
-def test_the_record_of_a_query_that_an_earlier_evenflow_began_says_that_its_key_is_one_column(
-    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, command: Callable[..., Any], sink: str
-) -> None:
-    settings = settings_of_results(
-        kafka_settings, query_name, tmp_path, sink=sink, key=["shop.id", "product"]
-    )
-    admin.ensure_topics(settings.kafka, admin.pipeline_topics(settings).values())
-    earlier = Beginning(identity=settings.identity(), input_id="t", begin={0: 0, 1: 0}, began_at=0)
-    client = clients.producer(kafka_settings)
-    write_beginning(client, settings, earlier)
-    clients.flush(client, kafka_settings)
-    write_results(settings.with_one_key_column())
-    shown = command(settings)
-    assert shown.exit_code == 0, shown.output
-    assert [line.split() for line in shown.stdout.splitlines()[1:]] == [
-        ["key", "n", "total"],
-        ['["DE",8]', "2", "0.5"],
-    ]
-    by_key = command(settings, "--key", '["DE",8]', "--json").stdout.splitlines()
-    assert [json.loads(line)["key"] for line in by_key] == ['["DE",8]'] * 2
 
 
 def test_a_query_without_results_says_what_it_waits_for(

@@ -118,9 +118,9 @@ class Growing:
     def told(self) -> PartitionerRecord:
         hot = HotKey(key="hot", length=3, share=0.01, holders=3)
         return PartitionerRecord(
-            **_COMMON, time=1, instance=str(self._number), started=1, owned=len(self._partitions), epoch=1,
-            workers=WORKERS, tuples=1, rejected=0, period_ms=1_000, keys=50.0 + self._number, imbalance=0.001,
-            head_keys=self._number, hottest=[hot] * 10,
+            **_COMMON, time=1, instance=str(self._number), started=1, owned=len(self._partitions), inputs=1, epoch=1,
+            workers=WORKERS, tuples=1, rejected=0, read=1, filtered=0, period_ms=1_000, keys=50.0 + self._number,
+            imbalance=0.001, head_keys=self._number, hottest=[hot] * 10,
         )  # fmt: skip
 
 
@@ -132,6 +132,7 @@ def spark(settings: Settings) -> SparkInstruments:
             **_COMMON, time=round(1_000 * time.time()), stage="fused", batch=1, rows=100, duration_ms=600,
             batch_interval_ms=1_000, load=0.6, backlog=1, parts={"combine": work, "reduce": work}, slots=8, epoch=1,
             tuples=100_000, rows_out=10, windows_closed=1, open_windows=2, state_bytes=10**6,
+            finished=1,
         )
     )  # fmt: skip
     return made

@@ -193,11 +193,11 @@ TABLE = GlobalTable(total=9, dsync_ms=5, keys=np.array([1], np.uint64), values=n
 SYNC_RECORD = encode_sync(SyncRecord("me", 7, 0, 5, exchange.Message(0, 1, b"body")))
 FINGERPRINT = "0" * 16
 TELEMETRY = PartitionerRecord(
-    query="q", fingerprint=FINGERPRINT, time=1, instance="0", started=1, owned=2, epoch=3, workers=2, tuples=1, rejected=1,
-    period_ms=1_000, rate=2.5, lag=7, loads=[1, 2],
+    query="q", fingerprint=FINGERPRINT, time=1, instance="0", started=1, owned=2, inputs=4, epoch=3, workers=2, tuples=1,
+    rejected=1, read=2, filtered=0, period_ms=1_000, rate=2.5, lag=7, loads=[1, 2],
 ).encode()  # fmt: skip
 HEARTBEAT = telemetry.HeartbeatRecord(
-    query="q", fingerprint="0" * 16, time=5, stage="fused", batch_interval_ms=5_000
+    query="q", fingerprint="0" * 16, time=5, stage="fused", batch_interval_ms=5_000, finished=0
 ).encode()
 DECISION = telemetry.DecisionRecord(
     query="q", fingerprint="0" * 16, time=5, policy="fixed", step=1, p=2, r=1, wanted_p=3, wanted_r=1

@@ -78,10 +78,13 @@ PARTITIONER = st.builds(
     instance=NAME,
     started=COUNT,
     owned=COUNT,
+    inputs=COUNT,
     epoch=COUNT,
     workers=COUNT,
     tuples=COUNT,
     rejected=COUNT,
+    read=COUNT,
+    filtered=COUNT,
     period_ms=COUNT,
     rate=some(AMOUNT),
     keys=some(AMOUNT),
@@ -124,6 +127,8 @@ BATCH = st.builds(
     stage=STAGE,
     batch=COUNT,
     rows=COUNT,
+    finished=COUNT,
+    warm_ms=some(COUNT),
     duration_ms=COUNT,
     batch_interval_ms=COUNT,
     load=some(AMOUNT),
@@ -143,6 +148,8 @@ HEARTBEAT = st.builds(
     running_ms=some(COUNT),
     batch_interval_ms=COUNT,
     slots=some(COUNT),
+    finished=COUNT,
+    warm_ms=some(COUNT),
 )
 DECISION = st.builds(
     DecisionRecord,
@@ -160,7 +167,7 @@ DECISION = st.builds(
     observation=st.dictionaries(NAME, PLAIN, max_size=3),
 )
 VALID = HeartbeatRecord(
-    query="q", fingerprint="0123456789abcdef", time=5, stage="fused", batch_interval_ms=5_000
+    query="q", fingerprint="0123456789abcdef", time=5, stage="fused", batch_interval_ms=5_000, finished=0
 ).encode()
 
 
@@ -216,7 +223,7 @@ def test_a_record_without_what_it_must_say_is_refused(name: str) -> None:
 def test_a_number_that_cannot_be_is_refused(load: bytes) -> None:
     record = BatchRecord(
         query="q", fingerprint="0" * 16, time=5, stage="fused", batch=1, rows=1, duration_ms=1,
-        batch_interval_ms=5, load=0.5,
+        batch_interval_ms=5, load=0.5, finished=1,
     )  # fmt: skip
     data = record.encode()
     assert b'"load":0.5' in data

@@ -31,13 +31,13 @@ def settled(settings: Settings) -> Settings:
 
 
 def admitted(settings: Settings) -> Settings:
-    """As `settled`, and with the columns of results with which the query began.
+    """As `settled`, and with the limits and columns of any value with which the query began (`as_begun`).
 
     Also raises IncompatibleStateError if the query began with other settings than these, and ConfigError for key columns
     whose names results cannot have.
 
     If partitions were added to the input topic that the query has not taken in yet, these settings have the number of
-    partitions that it has taken in. They have the rules by which the query began (`as_begun`).
+    partitions that it has taken in.
     """
     known = settled(settings)
     beginning = read_beginning(known.origin)

@@ -37,8 +37,7 @@ def applied(settings: Settings, changes: Changes) -> Settings:
     mended = settings.model_copy(update=update)
     if mended.input.format == "csv" and not set(mended.needed_columns) <= set(mended.input.columns):
         raise ValueError("input.columns lacks what the query reads")
-    mended = mended.with_any_columns(settings.query.begun_any_columns)
-    return mended if settings.query.filter_first else mended.with_keys_first()
+    return mended.with_any_columns(settings.query.begun_any_columns)
 
 
 def _changed(settings: Settings, section: str, fields: Mapping[str, Any]) -> Any:

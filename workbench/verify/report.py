@@ -43,8 +43,8 @@ class Difference:
 
     kind: str
     """One of missing, unexpected, not-due, value, duplicate, malformed, placement, rejected, not-rejected,
-    unreadable, unmatched, too-large, counters, state, uncounted, or one of FINDINGS, which are no
-    differences, because nothing that is there is wrong."""
+    unreadable, unmatched, too-large, counters, state, or one of FINDINGS, which are no differences, because
+    nothing that is there is wrong."""
     detail: str
     """What is wrong, as a sentence."""
     window_start: int | None = None
@@ -60,8 +60,8 @@ class Difference:
     got: int | float | str | None = None
     """What the results say."""
     partition: int | None = None
-    """Partition of the input record. For `duplicate`, `placement`, `uncounted` and `malformed`: of the
-    results record, or of the rejected record that is malformed."""
+    """Partition of the input record. For `duplicate`, `placement` and `malformed`: of the results record, or of
+    the rejected record that is malformed."""
     offset: int | None = None
     """Offset of the same record."""
 

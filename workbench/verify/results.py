@@ -27,7 +27,7 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | 
     """Make tables `got` and `single`, and add the keys of the results to `keys`.
 
     `got` has one row per result, with its place. The row is `malformed` if it is no result row of the query, and
-    `misplaced` if the record's key is not the row's key. It is `uncounted` if it lacks a column that counts tuples.
+    `misplaced` if the record's key is not the row's key.
     `single` has one row per (window, key), with updates the one of the highest revision. It holds how many `times` that row
     was written, and whether the values of these times differ (`differs`).
 
@@ -54,7 +54,7 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | 
     highest = newest(query, f"a{len(query.aggregates)}", "id", "window_start", "window_end")
     db.execute(
         f"CREATE OR REPLACE TABLE single AS SELECT id, window_start, window_end, {picked}, {differ} AS differs, "
-        "count(*) AS times, bool_or(uncounted) AS uncounted, "
+        "count(*) AS times, "
         'min(partition) AS partition, max(partition) AS other_partition, max("offset") AS "offset" '
         f"FROM (SELECT * FROM got JOIN keys USING (key) WHERE NOT malformed {highest}) "
         "GROUP BY id, window_start, window_end"
@@ -140,14 +140,12 @@ def _from_json(query: Query) -> str:
     paths = ", ".join(quoted(pointer([field])) for field in fields)
     whole = "kinds[{0}] IN ('BIGINT', 'UBIGINT')"
     values, fine = [], [whole.format(1), whole.format(2), "(key IS NOT NULL)"]
-    counts, absent = set(column_places(query).values()), ["false"]
+    counts = set(column_places(query).values())  # these columns are never null
     for i, (name, kind) in enumerate(_columns(query).items()):
         at = i + 3 + len(keys)  # after the bounds and the key, and DuckDB's lists count from 1
         values.append(f"{_json_value(name, kind, at)} AS a{i}")
-        # Only the columns that count tuples may be absent, and only these may not be null.
-        other = f"kinds[{at}] IS NULL" if i in counts else f"kinds[{at}] = 'NULL'"
-        absent += [other] if i in counts else []
-        fine.append(f"({other} OR ({_json_fits(kind, at, i)}) AND a{i} IS NOT NULL)")
+        value = f"({_json_fits(kind, at, i)}) AND a{i} IS NOT NULL"
+        fine.append(f"({value})" if i in counts else f"(kinds[{at}] = 'NULL' OR {value})")
     return f"""
         WITH cut AS (
             SELECT partition, "offset", key AS record_key, TRY(decode(value)) AS text,
@@ -160,7 +158,7 @@ def _from_json(query: Query) -> str:
                    {", ".join(values)}
             FROM cut)
         SELECT * EXCLUDE (kinds, cells, record_key), NOT coalesce({" AND ".join(fine)}, false) AS malformed,
-               {" OR ".join(absent)} AS uncounted, record_key IS DISTINCT FROM key AS misplaced FROM typed"""
+               record_key IS DISTINCT FROM key AS misplaced FROM typed"""
 
 
 def _json_value(name: str, kind: pa.DataType, at: int) -> str:
@@ -226,7 +224,7 @@ def _from_columns(query: Query, schema: pa.Schema) -> str:
     return (
         f'SELECT NULL::INTEGER AS partition, row_number() OVER () - 1 AS "offset", {", ".join(bounds)}, '
         f"{key_of_results(query)} AS key, {', '.join(values)}, "
-        f"({missing} OR {key_of_results(query)} IS NULL) AS malformed, false AS uncounted, false AS misplaced FROM results"
+        f"({missing} OR {key_of_results(query)} IS NULL) AS malformed, false AS misplaced FROM results"
     )
 
 
@@ -249,16 +247,8 @@ def _check_columns(query: Query, schema: pa.Schema) -> None:
             raise IncompatibleStateError(
                 f"the results have the columns {', '.join(f'{field.name}: {field.type}' for field in schema)}, "
                 f"in which {name} is no column of this query's results",
-                hint=_UNCOUNTED
-                if name in column_places(query)
-                else "verify with the settings that the pipeline ran with",
+                hint="verify with the settings that the pipeline ran with",
             )
-
-
-_UNCOUNTED = (
-    "an evenflow that did not count the tuples of each row wrote them: verify with that evenflow, and give the query a new "
-    "name to have rows with counts"
-)
 
 
 def _like(kind: pa.DataType) -> Callable[[pa.DataType], bool]:

@@ -250,7 +250,7 @@ class HeadPartitioner(Partitioner):
         keys, counts, errors = self._heavy.counters()
         total, tuples = self._heavy.total, int(self._counted_tuples[0])
         figures = [total, self._heavy.least]
-        # Without costs they are equal, and a snapshot has two figures, as it had before there were costs.
+        # Without costs they are equal, and a snapshot has two figures.
         if tuples != total:
             figures.append(tuples)
         return {

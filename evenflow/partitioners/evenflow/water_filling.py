@@ -211,12 +211,6 @@ class Evenflow(Partitioner):
     options: EvenflowOptions
     tells = True
     variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {"places.cell": ("cells",)}
-    later_state: ClassVar[tuple[frozenset[str], ...]] = (
-        frozenset({"told", "rounds", "bias"}),
-        frozenset({"summary.lasting", "again", "relieved", "relief"}),
-        frozenset({"doubted_costs", "scale", "moments", "speeds"}),
-        frozenset({"runs", "in_row", "in_runs"}),
-    )
     takes_costs = True
     takes_speeds = True
 
@@ -539,10 +533,9 @@ class Evenflow(Partitioner):
             return kind(**{field: state[f"{name}.{field}"] for field in kind._fields})
 
         self._window = loads_from(state)
-        self._summary, places = part("summary", Frequent), part("places", Placements)
-        # Earlier versions had one cell where homes are hashed. The new ones fill within a window.
-        if self._remembers or len(places.cell) == len(self._places.cell):
-            self._places = places
+        self._summary, self._places = part("summary", Frequent), part("places", Placements)
+        if not self._remembers and len(self._places.cell) != _COUNTING:
+            raise ValueError(f"{len(self._places.cell)} cells, not {_COUNTING}")
         self._rings = part("rings", Rings)
         self._tail, self._credit, self._relieved = state["tail"], state["credit"], state["relieved"]
         self._relief = state["relief"]

@@ -203,8 +203,6 @@ class Query(BaseModel):
     _origin: Query | None = PrivateAttr(default=None)
     _summary: Summary | None = PrivateAttr(default=None)
     _own_key: str | None = PrivateAttr(default=None)
-    _one_key_column: bool = PrivateAttr(default=False)
-    _filter_first: bool = PrivateAttr(default=True)
     _begun_any_columns: tuple[str, ...] | None = PrivateAttr(default=None)
     _first_limits: dict[str, int | None] = PrivateAttr(default_factory=dict)
 
@@ -749,22 +747,6 @@ class Query(BaseModel):
         return self if self._origin is None else self._origin
 
     @property
-    def filter_first(self) -> bool:
-        """Whether `where` and `explode` say which tuples count before a key is asked for.
-
-        If so, a record without a key is rejected only if a tuple of it is kept. This is no setting. A query that began
-        before evenflow did so goes on as it began, and there a record without a key is rejected, whatever `where` says.
-        """
-        return self._filter_first
-
-    def with_keys_first(self) -> Query:
-        """This query by the rule of those that began earlier: `filter_first` is false."""
-        changed = self.model_copy()
-        changed._filter_first = False
-        changed._origin = None if self._origin is None else self._origin.with_keys_first()
-        return changed
-
-    @property
     def view_name(self) -> str | None:
         """The name of this view in its `origin`. None for a query that is no view."""
         return None if self._origin is None else self.name.removeprefix(f"{self._origin.name}.")
@@ -821,19 +803,8 @@ class Query(BaseModel):
 
     @property
     def result_keys(self) -> tuple[str, ...]:
-        """Names of the columns that hold the key in results: those of its parts if it has several, otherwise `key`.
-
-        A query that began before results had a column for each part goes on with `key` (`with_one_key_column`).
-        """
-        several = len(self.group_columns) > 1 and not self._one_key_column
-        return self.group_columns if several else ("key",)
-
-    def with_one_key_column(self) -> Query:
-        """This query with results whose key is the one column `key`, however many parts it has."""
-        changed = self.model_copy()
-        changed._one_key_column = True
-        changed._origin = None if self._origin is None else self._origin.with_one_key_column()
-        return changed
+        """Names of the columns that hold the key in results: those of its parts if it has several, otherwise `key`."""
+        return self.group_columns if len(self.group_columns) > 1 else ("key",)
 
     @property
     def key_name(self) -> str:
@@ -1108,7 +1079,7 @@ class Query(BaseModel):
         first = self.first_max_jump
         fields["max_jump"] = None if first is None else format_duration(first)
         fields["out_of_orderness"] = format_duration(self.first_out_of_orderness)
-        # Left out at their defaults: state that was written without these settings keeps its fingerprint.
+        # Left out at their defaults: what a query does not set is no part of its fingerprint.
         for name in ("columns", "where"):
             if not fields[name]:
                 del fields[name]
@@ -1129,7 +1100,8 @@ class Query(BaseModel):
     def _carried_for_views(self) -> dict[str, str]:
         """Columns that the frames carry only because a view needs them, with their types. "@time": the event time.
 
-        A column of any value stands here as undeclared columns always did. The record of how the query began names it.
+        A column of any value stands here as float64, like other undeclared columns. The record of how the query began
+        names it.
         """
         from evenflow.aggregates import AggregatePlan
 

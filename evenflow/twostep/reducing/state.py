@@ -134,15 +134,15 @@ class Meta:
                 hint="finish the query with the evenflow that began it, or give the query a new name",
             )
         pending = {int(number): PendingSegment(**some) for number, some in fields.pop("pending").items()}
-        arrivals = {int(pane): at for pane, at in fields.pop("came", {}).items()}
-        came_closed = [CameClosed(*entry) for entry in fields.pop("came_closed", ())]
+        arrivals = {int(pane): at for pane, at in fields.pop("came").items()}
+        came_closed = [CameClosed(*entry) for entry in fields.pop("came_closed")]
         revisions = {int(pane): count for pane, count in fields.pop("revisions", {}).items()}
         return cls(pending=pending, came=arrivals, came_closed=came_closed, revisions=revisions, **fields)
 
     def encode(self) -> bytes:
         """JSON that `decode` reads."""
         fields = {"v": STATE_VERSION, **asdict(self), "came": dict(sorted(self.came.items())[:_MOST_CAME])}
-        if self.due is None:  # the query has no updates: an older evenflow reads its state, too
+        if self.due is None:  # no window has come out that may change yet
             del fields["due"], fields["revisions"]
         return json.dumps(fields, separators=(",", ":")).encode()
 

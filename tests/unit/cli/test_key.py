@@ -249,8 +249,8 @@ def test_whatever_another_server_says_is_a_row(tmp_path: Path, answer: Any, said
 
 def record(name: str, owned: int, pages: str | None = "127.0.0.1:1") -> PartitionerRecord:
     return PartitionerRecord(
-        query="q", fingerprint="0" * 16, time=0, instance=name, started=0, owned=owned, epoch=0, workers=1,
-        tuples=0, rejected=0, period_ms=0, pages=pages,
+        query="q", fingerprint="0" * 16, time=0, instance=name, started=0, owned=owned, inputs=4, epoch=0, workers=1,
+        tuples=0, rejected=0, read=0, filtered=0, period_ms=0, pages=pages,
     )  # fmt: skip
 
 

@@ -52,10 +52,13 @@ def partitioner(settings: Settings, **fields: Any) -> PartitionerRecord:
         "instance": "0",
         "started": 1,
         "owned": 4,
+        "inputs": 4,
         "epoch": 0,
         "workers": 4,
         "tuples": 10_000,
         "rejected": 0,
+        "read": 10_000,
+        "filtered": 0,
         "period_ms": 1_000,
         "rate": 1_000.0,
         "keys": 100.0,
@@ -82,13 +85,21 @@ def batch(settings: Settings, **fields: Any) -> BatchRecord:
         },
         "tuples": 5_000,
         "mark": 60_000,
+        "finished": 1_000,
+        "warm_ms": 10**7,
     }
     return BatchRecord(**(_head(settings) | shown | fields))
 
 
 def heartbeat(settings: Settings, **fields: Any) -> HeartbeatRecord:
     """Of the fused stage, which waits for input."""
-    shown: dict[str, Any] = {"stage": "fused", "batch": 1, "batch_interval_ms": INTERVAL_MS}
+    shown: dict[str, Any] = {
+        "stage": "fused",
+        "batch": 1,
+        "batch_interval_ms": INTERVAL_MS,
+        "finished": 1_000,
+        "warm_ms": 10**7 if fields.get("finished") != 0 else None,
+    }
     return HeartbeatRecord(**(_head(settings) | shown | fields))
 
 

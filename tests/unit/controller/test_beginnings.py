@@ -132,11 +132,3 @@ def test_what_has_grown_shrinks_only_after_a_while_and_grows_on_at_once() -> Non
     assert waited
     assert {decision.cause for decision in waited} == {"waiting"}
     assert "p or r grew less than 1 min ago" in waited[0].reason
-
-
-def test_drivers_of_an_older_evenflow_count_as_started_long_ago() -> None:
-    settings = settings_of()
-    pipeline = Pipeline(settings)
-    pipeline.hear(partitioner(settings), batch(settings))
-    assert not pipeline.seen[-1].observation.starting
-    assert not pipeline.seen[-1].no_scale_in

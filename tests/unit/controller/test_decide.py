@@ -84,12 +84,12 @@ def test_a_plan_by_hand_is_what_the_policy_goes_on_from() -> None:
     pipeline = Pipeline(settings_of())
     overloaded(pipeline, 1)
     pipeline.publish(Plan(epoch=40, p=6, r=4))
-    for _ in range(12):
+    for finished in range(1_001, 1_013):
         pipeline.now += 5
         time = round(pipeline.now * 1000)
         pipeline.hear(
             partitioner(pipeline.settings, workers=6, event_time=time, rate=10.0 * pipeline.now),
-            batch(pipeline.settings, duration_ms=6_000, mark=time - 1_000),
+            batch(pipeline.settings, duration_ms=6_000, mark=time - 1_000, finished=finished),
         )
     (plan, *_) = [judged.plan for judged in pipeline.judged if judged.plan is not None]
     assert (plan.epoch, plan.p) == (41, 7)

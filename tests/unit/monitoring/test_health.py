@@ -20,6 +20,7 @@ COMMON: dict[str, Any] = {
     "time": 1,
     "stage": "fused",
     "batch_interval_ms": 20_000,
+    "finished": 1,
 }
 
 

@@ -27,10 +27,13 @@ def report(instance: str) -> bytes:
         instance=instance,
         started=1,
         owned=1,
+        inputs=2,
         epoch=0,
         workers=8,
         tuples=0,
         rejected=0,
+        read=0,
+        filtered=0,
         period_ms=0,
     ).encode()
 

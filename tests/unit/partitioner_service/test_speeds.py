@@ -48,6 +48,7 @@ def record(settings: Settings, work: WorkerTimes, **fields: Any) -> bytes:
         stage="fused",
         batch=1,
         rows=1,
+        finished=100,
         duration_ms=1,
         batch_interval_ms=1,
         parts={"combine": part},

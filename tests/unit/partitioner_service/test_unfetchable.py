@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from evenflow.progress import PartitionState
 from evenflow.settings import load_settings
 from evenflow.text.strict_json import NotStrict
-from partitioner_service.begin.run_note import Note, RunNote, parse_run_note
+from partitioner_service.begin.run_note import RunNote, parse_run_note
 from partitioner_service.fetch.fetched import Fetched
 from partitioner_service.kafka.log_ends import LogEnds
 from partitioner_service.kafka.slices import Slicer
@@ -266,7 +266,3 @@ def test_a_partition_with_a_bomb_is_looked_through_again_however_the_run_ends_an
     assert killed_in_its_look.begins({0: 61, 1: 12}) == {1}
     killed_in_its_look.ends({})
     assert notes.run().begins({0: 61, 1: 12}) == set()
-
-
-def test_a_note_of_before_there_were_partitions_to_look_through_is_read() -> None:
-    assert parse_run_note(b'{"v":1,"runs":2,"at":{"0":5}}') == Note(2, {0: 5}, {})

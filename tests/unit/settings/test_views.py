@@ -149,8 +149,7 @@ def test_views_that_cannot_be_are_refused(views: dict[str, Any], problem: str) -
 
 
 def test_every_role_of_a_topic_is_reserved() -> None:
-    # A view `audit` may have begun before there was an audit log. Its topics have other names than the log.
-    assert set(ROLES) - {"audit"} <= RESERVED_VIEW_NAMES
+    assert set(ROLES) <= RESERVED_VIEW_NAMES
 
 
 def test_what_a_view_emits_is_part_of_its_identity_and_all_is_what_it_was_before() -> None:

@@ -12,6 +12,7 @@ from evenflow.twostep import BucketPosition, Tally, Work
 from evenflow.windows import NO_MARK
 from spark_consumers.cluster.executors import ExecutorState
 from spark_consumers.reports.micro_batches import batch_record
+from spark_consumers.reports.pulse import Run
 
 SETTINGS = load_settings(query={"name": "q"}, input={"partitions": 2})
 PROGRESS: dict[str, Any] = {
@@ -33,7 +34,12 @@ def record(
     )
     standing = ExecutorState(slots=6, executors=3, epoch=2)
     return batch_record(
-        PROGRESS | progress, settings, before=before or Tally(), now=now or Tally(), standing=standing
+        PROGRESS | progress,
+        settings,
+        before=before or Tally(),
+        now=now or Tally(),
+        standing=standing,
+        run=Run(finished=3, warm_ms=40),
     )
 
 
@@ -41,6 +47,7 @@ def test_it_says_stage_rows_load_and_where_the_application_stands() -> None:
     said = record({})
     assert (said.stage, said.batch, said.rows, said.load) == ("fused", 7, 3, 0.5)
     assert (said.slots, said.executors, said.epoch) == (6, 3, 2)
+    assert (said.finished, said.warm_ms) == (3, 40)
     assert said.offsets == [{"q.routed": {"0": 4}}]
     assert record({}, interval=0).load is None
     assert parse(said.encode()) == said

@@ -95,26 +95,19 @@ def test_a_sink_keeps_the_contract_wherever_it_writes(sink: ResultSink, tmp_path
 
 
 @EVERY_SINK
-@pytest.mark.parametrize("one_column", [False, True], ids=["begins now", "begun earlier"])
-def test_each_part_of_a_key_is_a_column_unless_the_query_began_before_there_were_such_columns(
-    sink: ResultSink, tmp_path: Path, one_column: bool
-) -> None:
+def test_each_part_of_a_key_is_a_column(sink: ResultSink, tmp_path: Path) -> None:
     fields = settings_for(sink, tmp_path).model_dump(include={"results"})
     query = {"name": "q", "key": ["shop.id", "n"], "types": {"n": "int64"}, "aggregates": {"tuples": "count"}}
     settings = load_settings(tmp_path / "none.json", query=query, input={"partitions": 4}, **fields)
-    settings = settings.with_one_key_column() if one_column else settings
     schema = AggregatePlan.of(settings.query).result_schema
     keys = [b'["a",1]', b'["q\\"uo",-2]']
     table = pa.table([pa.array(column) for column in ([0, 0], [10, 10], keys, [5, 6])], schema=schema)
     (found,) = pickle.loads(pickle.dumps(sink.shaper(settings)))(iter([table]), 1)
     assert found.schema == sink.schema(settings)
     rows = typed_of(settings, found)
-    if one_column:
-        assert [row["key"] for row in rows] == ['["a",1]', '["q\\"uo",-2]']
-    else:
-        assert [(row["shop.id"], row["n"]) for row in rows] == [("a", 1), ('q"uo', -2)]
+    assert [(row["shop.id"], row["n"]) for row in rows] == [("a", 1), ('q"uo', -2)]
     assert [row["tuples"] for row in rows] == [5, 6]
-    assert all(("key" in row) == one_column for row in rows)
+    assert not any("key" in row for row in rows)
 
 
 def typed_of(settings: Settings, shaped: pa.Table) -> list[dict[str, Any]]:

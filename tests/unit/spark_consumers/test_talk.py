@@ -52,6 +52,7 @@ class Application:
             stage="fused",
             batch=1,
             rows=2,
+            finished=1,
             load=load,
             duration_ms=int(1_000 * load),
             batch_interval_ms=1_000,

@@ -71,14 +71,10 @@ def test_topics_that_hold_event_time_in_the_timestamp_keep_records_for_ever(sett
             assert spec.config["retention.ms"] == "-1"
 
 
-def test_plans_are_compacted_in_small_segments_and_a_topic_of_an_earlier_version_is_taken(
-    settings: Settings,
-) -> None:
+def test_plans_are_compacted_in_small_segments(settings: Settings) -> None:
     spec = pipeline_topics(settings)["plan"]
     assert spec.config["cleanup.policy"] == "compact"
     assert int(spec.config["segment.bytes"]) <= 1_048_576
-    former = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": "1048588"}
-    check_topic(spec, TopicState("q.plan", "id", 1, {}, {}, former))
 
 
 def test_another_number_of_partitions_is_refused_and_says_what_to_do() -> None:

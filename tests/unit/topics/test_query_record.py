@@ -1,4 +1,4 @@
-"""The record of how a query began says by which rule it rejects records without a key, and with which `max_jump`."""
+"""The record of how a query began says with which limits and columns of any value it began."""
 
 from __future__ import annotations
 
@@ -25,50 +25,31 @@ SETTINGS = Settings(query={"name": "q", "where": "v > 1"}, input={"partitions": 
 BEGINNING = Beginning(identity=SETTINGS.identity(), input_id="in", begin={0: 5}, began_at=7)
 
 
-@pytest.mark.parametrize("filter_first", [True, False])
-def test_the_rule_is_read_back_and_holds_for_the_settings(filter_first: bool) -> None:
-    written = encode_beginning(replace(BEGINNING, filter_first=filter_first))
-    found = parse_beginning(written, where="q.snapshots")
-    assert found == replace(BEGINNING, filter_first=filter_first)
-    assert as_begun(SETTINGS, found).query.filter_first is filter_first
-
-
-def test_a_query_that_has_not_begun_filters_first() -> None:
-    assert as_begun(SETTINGS, None).query.filter_first
-
-
-def test_a_query_that_began_before_the_rule_goes_on_without_it() -> None:
-    fields = {"v": 2, "identity": BEGINNING.identity, "input_id": "in", "begin": [5], "began_at": 7}
-    found = parse_beginning(json.dumps(fields).encode(), where="q.snapshots")
-    assert not found.filter_first
-    assert json.loads(encode_beginning(found)) == fields, "an older evenflow still reads it"
-
-
-def test_a_record_of_a_later_version_is_refused() -> None:
-    fields = json.loads(encode_beginning(BEGINNING)) | {"v": 5}
-    with pytest.raises(IncompatibleStateError, match="has version 5, this evenflow reads 4"):
+@pytest.mark.parametrize("version", [2, 5])
+def test_a_record_of_another_version_is_refused(version: int) -> None:
+    fields = json.loads(encode_beginning(BEGINNING)) | {"v": version}
+    with pytest.raises(IncompatibleStateError, match=f"has version {version}, this evenflow reads 3 and 4"):
         parse_beginning(json.dumps(fields).encode(), where="q.snapshots")
+
+
+@pytest.mark.parametrize("other", [{"filter_first": False}, {"key_columns": True}, {"key_columns": False}])
+def test_a_record_of_a_query_that_began_by_other_rules_is_refused(other: dict[str, bool]) -> None:
+    key = ["a", "b"] if other == {"key_columns": False} else "a"
+    beginning = replace(BEGINNING, identity=with_query(key=key).identity())
+    fields = json.loads(encode_beginning(beginning))
+    assert parse_beginning(json.dumps(fields).encode(), where="q.snapshots") == beginning
+    with pytest.raises(IncompatibleStateError, match="cannot be read: the query began by other rules"):
+        parse_beginning(json.dumps(fields | other).encode(), where="q.snapshots")
 
 
 COUNTED = {"aggregates": {"d": "count_distinct(user.id)"}}
 
 
-def test_the_columns_of_any_value_are_read_back_and_an_older_evenflow_refuses_the_record() -> None:
+def test_the_columns_of_any_value_are_read_back() -> None:
     written = encode_beginning(replace(BEGINNING, any_columns=("user.id",)))
     assert json.loads(written)["v"] == 4
     assert parse_beginning(written, where="q.snapshots").any_columns == ("user.id",)
-    assert json.loads(encode_beginning(BEGINNING))["v"] == 3, "a query without such columns is read by both"
-
-
-def test_a_query_that_began_before_any_value_was_counted_goes_on_with_numbers() -> None:
-    settings = with_query(**COUNTED)
-    beginning = replace(BEGINNING, identity=settings.identity())
-    assert settings.query.value_columns == {"user.id": "any"}
-    refuse_changed(settings, beginning=beginning)
-    begun = as_begun(settings, beginning)
-    assert begun.query.value_columns == begun.origin.query.value_columns == {"user.id": "float64"}
-    assert begun.query.read_as["user.id"] == "float64"
-    assert begun.fingerprint == settings.fingerprint
+    assert json.loads(encode_beginning(BEGINNING))["v"] == 3
 
 
 @pytest.mark.parametrize("of_view", [True, False])
@@ -141,7 +122,6 @@ def test_a_record_whose_identity_has_no_such_limit_changes_nothing(identity: dic
     "beginning",
     [
         BEGINNING,
-        replace(BEGINNING, filter_first=False),
         replace(BEGINNING, any_columns=("user.id",), begin={0: 5, 1: 0}),
     ],
 )
@@ -157,7 +137,6 @@ def test_a_spark_job_of_ones_own_takes_the_beginning_from_the_record_as_the_serv
     assert found.fingerprint == began.fingerprint
     expected = as_begun(grown, beginning).with_input_partitions(len(beginning.begin))
     assert found.identity() == expected.identity()
-    assert found.query.filter_first is beginning.filter_first
     assert found.query.any_columns == expected.query.any_columns
     with pytest.raises(IncompatibleStateError, match="cannot be read: it has version 5"):
         as_recorded(grown, json.dumps(json.loads(encode_beginning(beginning)) | {"v": 5}).encode())

@@ -41,7 +41,7 @@ def record(rng: np.random.Generator, *, noise: float = 0.0) -> bytes:
     }
     return BatchRecord(
         query="q", fingerprint="0" * 16, time=1, stage="fused", batch=1, rows=1, duration_ms=1, batch_interval_ms=1,
-        parts=works,
+        parts=works, finished=1,
     ).encode()  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def test_many_repetitions_tell_the_noise_from_the_prices(tmp_path: Path) -> None
 def test_lines_that_are_no_micro_batch_are_passed_over(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     beat = HeartbeatRecord(
-        query="q", fingerprint="0" * 16, time=1, stage="fused", batch_interval_ms=1
+        query="q", fingerprint="0" * 16, time=1, stage="fused", batch_interval_ms=1, finished=0
     ).encode()
     lines = [record(rng) for _ in range(LEAST_RECORDS)]
     assert read_prices(file_of(tmp_path, [beat, b"", b"no json", *lines])) == read_prices(

@@ -109,15 +109,12 @@ def test_bytes_that_are_no_key_of_the_query_are_refused(key: bytes) -> None:
 @pytest.mark.parametrize(
     ("query", "kind"),
     [
-        (Query(key=["a", "b"]).with_one_key_column(), pa.string()),
         (Query(key="a", types={"a": "int64"}), pa.int64()),
         (Query(key=["a"]), pa.string()),
         (Query(key="@key"), pa.binary()),
     ],
 )
-def test_a_key_of_one_column_and_that_of_a_query_begun_earlier_stay_in_the_column_key(
-    query: Query, kind: pa.DataType
-) -> None:
+def test_a_key_of_one_column_stays_in_the_column_key(query: Query, kind: pa.DataType) -> None:
     assert query.result_keys == ("key",)
     assert key_schema(query) == pa.schema([("key", kind)])
     keys = pa.array([b'["x","y"]'] if kind == pa.string() else [b"8"])

@@ -201,13 +201,6 @@ def test_a_header_of_any_json_is_refused(text: bytes) -> None:
         )
 
 
-def test_rows_that_do_not_count_their_tuples_where_they_should_are_named_as_that() -> None:
-    (record,) = encoded(window(10, 5))
-    counted = SCHEMA.append(pa.field("_tuples", pa.int64()))
-    with pytest.raises(IncompatibleStateError, match="does not say how many tuples its rows are made of"):
-        decode_results(record, schema=counted, fingerprint="f")
-
-
 def test_the_rows_of_another_query_are_refused() -> None:
     with pytest.raises(IncompatibleStateError, match="written for query f, but this is query g"):
         decode_results(RECORD, schema=SCHEMA, fingerprint="g")

@@ -149,9 +149,7 @@ def keyless(query: Query, name: str, form: str) -> str:
     """What becomes of records without this column of the key, and the expression that gives them a key."""
     fate = "such records are rejected"
     if query.where is not None:
-        fate += (
-            ", unless query.where drops them" if query.filter_first else ", also those that query.where drops"
-        )
+        fate += ", unless query.where drops them"
     in_sql = name if _PLAIN.fullmatch(name) or name.startswith('"') else f'"{name}"'
     never_null = re.sub(r"\W+", "_", name).strip("_") + "_or_none"
     key = [never_null if other == name else other for other in query.key_columns]

@@ -77,7 +77,7 @@ def cell_types(query: Query) -> dict[str, str]:
 
 def filters_before_keys(query: Query) -> bool:
     """Whether a record without a key may still be readable, because no tuple of it is kept."""
-    return query.filter_first and (query.where is not None or query.explode is not None)
+    return query.where is not None or query.explode is not None
 
 
 class StrictReader:

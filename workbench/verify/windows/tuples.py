@@ -14,8 +14,7 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.aggregates.plan import TUPLES, TUPLES_OF_ALL
 from evenflow.settings import Query, Settings
 from workbench.verify.differences import add_differences
-from workbench.verify.report import Difference, Findings, Tuples
-from workbench.verify.sql import scalar
+from workbench.verify.report import Findings, Tuples
 from workbench.verify.windows.buckets import place_keys
 
 
@@ -25,7 +24,6 @@ def compare_tuples(db: duckdb.DuckDBPyConnection, settings: Settings, findings: 
     Needs `due`, `expected`, `of_all`, `keys`, `got` and `single`.
     """
     query = settings.query
-    _uncounted(db, findings)
     columns = column_places(query)
     if TUPLES in columns:
         _of_rows(db, query, f"a{columns[TUPLES]}", findings)
@@ -49,25 +47,6 @@ def _count(query: Query) -> int:
     )
 
 
-def _uncounted(db: duckdb.DuckDBPyConnection, findings: Findings) -> None:
-    """Rows without such a column, as one difference: an evenflow without these columns has written them all."""
-    rows = scalar(db, "SELECT count(*) FROM got WHERE uncounted AND NOT malformed")
-    if not rows:
-        return
-    partition, offset = db.execute(
-        'SELECT partition, "offset" FROM got WHERE uncounted AND NOT malformed ORDER BY partition, "offset" LIMIT 1'
-    ).fetchall()[0]
-    findings.add(
-        Difference(
-            kind="uncounted",
-            detail=f"{rows} rows, of which this is the first, do not say how many tuples they are made of: an evenflow "
-            f"from before {TUPLES} wrote them, and a lost tuple may go unseen in them",
-            partition=partition,
-            offset=offset,
-        )
-    )
-
-
 def _of_rows(db: duckdb.DuckDBPyConnection, query: Query, column: str, findings: Findings) -> None:
     add_differences(
         db,
@@ -76,7 +55,7 @@ def _of_rows(db: duckdb.DuckDBPyConnection, query: Query, column: str, findings:
         f'SELECT key, e.window_end, e.tuples AS e, s.{column} AS g, s.partition, s."offset" FROM expected e '
         "JOIN single s ON s.id = e.id AND s.window_end = e.window_end "
         f"AND s.window_start = s.window_end - {query.window} JOIN keys ON keys.id = e.id "
-        f"WHERE NOT s.uncounted AND e.tuples IS DISTINCT FROM s.{column}",
+        f"WHERE e.tuples IS DISTINCT FROM s.{column}",
         detail="the row is made of another number of tuples than the input has",
         column=TUPLES,
         window=query.window,
@@ -95,7 +74,7 @@ def _of_all(db: duckdb.DuckDBPyConnection, query: Query, column: str, findings: 
         "JOIN single s ON s.id = d.id AND s.window_end = d.window_end "
         f"AND s.window_start = s.window_end - {query.window} JOIN keys ON keys.id = d.id "
         "JOIN bucketed b ON b.id = d.id LEFT JOIN of_all o ON o.bucket = b.bucket AND o.window_end = d.window_end "
-        f"WHERE NOT s.uncounted GROUP BY b.bucket, d.window_end, s.{column} "
+        f"GROUP BY b.bucket, d.window_end, s.{column} "
         f"HAVING coalesce(any_value(o.tuples), 0) IS DISTINCT FROM s.{column}",
         detail="all keys of the window together have another number of tuples in the input"
         if query.emission.mode == "top"

@@ -103,7 +103,8 @@ STATUS: dict[str, Any] = {
     "learned_at": None,
 }
 TOLD = PartitionerRecord(
-    **COMMON, instance="0", started=1, owned=2, epoch=7, workers=2, tuples=1_000, rejected=4, period_ms=5_000,
+    **COMMON, instance="0", started=1, owned=2, inputs=2, epoch=7, workers=2, tuples=1_000, rejected=4,
+    read=1_004, filtered=0, period_ms=5_000,
     rate=100.0, keys=40.0, busy=0.5, imbalance=0.1, window_imbalance=0.2, head_keys=1,
     hottest=[HotKey(key="secret", length=6, share=0.9, holders=2, workers=[0, 1], parts=[0.6, 0.4])],
 )  # fmt: skip
@@ -312,6 +313,7 @@ def batch(**changed: Any) -> BatchRecord:
         "backlog": 2, "parts": {"combine": combine, "reduce": reduce}, "slots": 2, "executors": 1, "epoch": 7,
         "mark": COMMON["time"] - 3_000, "tuples": 500, "rows_out": 30, "windows_closed": 2, "unfit": 1,
         "last_window_end": COMMON["time"] - 4_000, "open_windows": 3, "open_panes": 2, "reducers": 4,
+        "finished": 2,
     }  # fmt: skip
     return BatchRecord(**COMMON, **fields | changed)
 
@@ -370,7 +372,7 @@ def test_latencies_count_once_for_each_tuple() -> None:
 def test_a_heartbeat_says_how_long_the_present_micro_batch_runs() -> None:
     instruments = SparkInstruments(settings())
     beat = HeartbeatRecord(
-        **COMMON, stage="fused", batch=3, running_ms=12_000, batch_interval_ms=5_000, epoch=8
+        **COMMON, stage="fused", batch=3, running_ms=12_000, batch_interval_ms=5_000, finished=2, epoch=8
     )
     instruments.heartbeat(beat)
     assert scraped(instruments)["evenflow_batch_running_seconds", ("fused",)] == 12
@@ -456,7 +458,7 @@ def test_what_views_do_is_said_under_their_names_and_each_metric_is_declared_onc
     instruments.batch(batch())
     instruments.batch(batch(rows_out=7).model_copy(update={"query": "q.v"}))
     instruments.heartbeat(
-        HeartbeatRecord(**COMMON | {"query": "q.v"}, stage="fused", batch_interval_ms=5_000)
+        HeartbeatRecord(**COMMON | {"query": "q.v"}, stage="fused", batch_interval_ms=5_000, finished=1)
     )
     text = generate_latest(instruments.registry).decode()
     rows = {

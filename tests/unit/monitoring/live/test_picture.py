@@ -48,8 +48,9 @@ def make() -> tuple[Picture, Clock]:
 
 def instance(at: float, loads: list[int], name: str = "0", **changed: Any) -> PartitionerRecord:
     fields: dict[str, Any] = {
-        "instance": name, "time": round(1000 * at), "started": 1, "owned": 2, "epoch": 0, "workers": 4, "tuples": sum(loads),
-        "rejected": 0, "period_ms": 1_000, "rate": 100.0, "lag": 5, "loads": loads,
+        "instance": name, "time": round(1000 * at), "started": 1, "owned": 2, "inputs": 2, "epoch": 0, "workers": 4,
+        "tuples": sum(loads), "rejected": 0, "read": sum(loads) + changed.get("rejected", 0),
+        "filtered": 0, "period_ms": 1_000, "rate": 100.0, "lag": 5, "loads": loads,
     }  # fmt: skip
     return PartitionerRecord(**COMMON, **fields | changed)
 
@@ -61,7 +62,7 @@ def batch(at: float = 1.0, **changed: Any) -> BatchRecord:
     fields: dict[str, Any] = {
         "stage": "fused", "batch": 1, "time": round(1000 * at), "rows": 4, "duration_ms": 700, "batch_interval_ms": 1_000,
         "load": 0.7, "parts": {"combine": combine}, "windows_closed": 1, "rows_out": 9, "last_window_end": 5_000,
-        "open_windows": 2, "backlog": 3,
+        "open_windows": 2, "backlog": 3, "finished": 1,
     }  # fmt: skip
     return BatchRecord(**COMMON, **fields | changed)
 
@@ -73,7 +74,9 @@ def decision(**changed: Any) -> DecisionRecord:
     return DecisionRecord(**COMMON, **fields | changed)
 
 
-STUCK = HeartbeatRecord(**COMMON, time=1, stage="fused", running_ms=60_000, batch_interval_ms=1_000)
+STUCK = HeartbeatRecord(
+    **COMMON, time=1, stage="fused", running_ms=60_000, batch_interval_ms=1_000, finished=1
+)
 
 
 def test_a_stage_that_has_said_why_it_ended_is_bad_at_once_until_another_process_speaks() -> None:
@@ -227,7 +230,9 @@ def test_an_instance_whose_partitions_others_have_taken_over_counts_no_more() ->
 def test_a_stage_that_waits_has_no_load_and_one_that_runs_long_has_what_it_has_by_now() -> None:
     picture, _ = make()
     picture.add(batch(load=1.3))
-    beat = HeartbeatRecord(**COMMON, time=2, stage="fused", batch=1, running_ms=None, batch_interval_ms=1_000)
+    beat = HeartbeatRecord(
+        **COMMON, time=2, stage="fused", batch=1, running_ms=None, batch_interval_ms=1_000, finished=1
+    )
     picture.add(beat)
     assert picture.glance().stages[0].load == 0
     picture.add(beat.model_copy(update={"running_ms": 4_000}))

@@ -42,6 +42,7 @@ def judge(silent: int, running: int | None, *, batch: int | None, interval: int)
     fields: dict[str, Any] = {
         "query": "w", "fingerprint": SETTINGS.fingerprint, "time": NOW, "stage": "fused", "batch": batch,
         "running_ms": None if running is None else 1_000 * running, "batch_interval_ms": 1_000 * interval,
+        "finished": 1,
     }  # fmt: skip
     said = HeartbeatRecord(**fields)
     clock = Clock()

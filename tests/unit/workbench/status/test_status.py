@@ -45,7 +45,7 @@ SILENT_MS = round(1_000 * silent_after())
 QUERY = Query(window=4_000, slide=1_000, out_of_orderness=500)
 MEMBER = Member("evenflow-w-0", "127.0.0.1", (0, 1))
 WHO: dict[str, Any] = {"query": "w", "fingerprint": "0" * 16, "time": NOW}
-STAGE: dict[str, Any] = {**WHO, "stage": "fused", "batch": 7, "batch_interval_ms": 1_000}
+STAGE: dict[str, Any] = {**WHO, "stage": "fused", "batch": 7, "batch_interval_ms": 1_000, "finished": 1}
 SPARK = Part(at=NOW - 2_000, telemetry=BatchRecord(**STAGE, rows=1_200, duration_ms=400, load=0.4))
 WAITING = HeartbeatRecord(**STAGE)
 WAITING_PART = Part(at=NOW, telemetry=WAITING)
@@ -54,8 +54,8 @@ LAST_BATCH = BatchState(
     reduce_mpi=4.0, took_ms=40.0, late=0.03,
 )  # fmt: skip
 PARTITIONER = PartitionerRecord(
-    **WHO, instance="0", started=NOW, owned=2, epoch=3, workers=4, tuples=900, rejected=0, period_ms=1_000, rate=450.2,
-    busy=0.25, lag=7,
+    **WHO, instance="0", started=NOW, owned=2, inputs=2, epoch=3, workers=4, tuples=900, rejected=0, read=900, filtered=0,
+    period_ms=1_000, rate=450.2, busy=0.25, lag=7,
 )  # fmt: skip
 DECISION = DecisionRecord(**WHO, policy="ds2", step=4, p=4, r=2, wanted_p=6, wanted_r=1, zone=3, epoch=9)
 

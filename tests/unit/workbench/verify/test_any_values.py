@@ -57,7 +57,7 @@ def test_verify_finds_no_record_that_the_partitioner_judges_otherwise(
 
 @pytest.mark.family
 @pytest.mark.parametrize("name", QUERIES)
-def test_verify_by_the_rule_of_earlier_queries_would_find_a_difference(name: str) -> None:
+def test_verify_of_the_column_as_a_number_would_find_a_difference(name: str) -> None:
     """So the columns with which a query began have to be known."""
     record = {"key": "k", "time": 1, "w": 2, "user": {"id": "a"}, "items": [{"v": "a", "w": 3}]}
     now = Settings(query={"window": "1h", **QUERIES[name]}, input={"partitions": 1})

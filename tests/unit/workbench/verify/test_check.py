@@ -61,25 +61,12 @@ def test_a_missing_row_is_found(topics: Topics) -> None:
     assert report.text().splitlines()[-1] == "1 difference"
 
 
-def test_rows_that_do_not_count_their_tuples_are_named_as_that_once(topics: Topics) -> None:
-    topics = run(
-        _settings(aggregates={"high": "max(n)"}),
-        [[record("a", 5, n=1), record("b", 7, n=2), end(2)], [end(0)]],
-    )
-    assert topics.check().exact
-    for row in topics.rows:
-        del row["_tuples"]
-    report = topics.check()
-    assert report.kinds == {"uncounted": 1}
-    assert report.first[0].detail.startswith(
-        f"{len(topics.rows)} rows, of which this is the first, do not say"
-    )
-
-
-@pytest.mark.parametrize("wrong", [None, "2", 2.5, 3])
+@pytest.mark.parametrize("wrong", ["absent", None, "2", 2.5, 3])
 def test_a_number_of_tuples_that_is_none_or_another_is_seen(wrong: Any) -> None:
     topics = run(_settings(aggregates={"high": "max(n)"}), [[record("a", 5, n=1), end(1)], [end(0)]])
     topics.rows[0]["_tuples"] = wrong
+    if wrong == "absent":
+        del topics.rows[0]["_tuples"]
     assert _kinds(topics) == ({"value": 1} if wrong == 3 else {"malformed": 1, "missing": 1})
 
 
@@ -144,25 +131,22 @@ def _of_several_columns(settings: Settings) -> Topics:
         records.append(Record(json.dumps(row).encode(), (key.encode(), time, {})))
     topics = run(settings, [[*records, end(4)], [end(0)]])
     for place, row in enumerate(topics.rows):
-        if len(settings.query.result_keys) > 1:
-            topics.record_keys[place] = row["key"].encode()
-            key = row.pop("key")
-            row |= dict(zip(settings.query.result_keys, json.loads(key), strict=True))
+        topics.record_keys[place] = row["key"].encode()
+        key = row.pop("key")
+        row |= dict(zip(settings.query.result_keys, json.loads(key), strict=True))
     return topics
 
 
-@pytest.mark.parametrize("earlier", [False, True], ids=["columns", "begun earlier"])
-def test_the_parts_of_a_key_are_compared_whether_each_is_a_column_or_they_are_one(earlier: bool) -> None:
+def test_the_parts_of_a_key_are_compared() -> None:
     settings = _settings(key=list(_PARTS), types=_PARTS, aggregates={"count": "count"})
-    settings = settings.with_one_key_column() if earlier else settings
     topics = _of_several_columns(settings)
     assert len(topics.rows) == 12
     assert topics.check().exact
     schema = readable_schema(settings.query)
-    typed = [row if earlier else row | {"day": date.fromisoformat(row["day"])} for row in topics.rows]
+    typed = [row | {"day": date.fromisoformat(row["day"])} for row in topics.rows]
     topics.typed_results = lambda: pa.Table.from_pylist(typed, schema=schema)  # type: ignore[method-assign]
     assert topics.check(typed=True).exact
-    typed[0]["key" if earlier else "shop"] = "nobody"
+    typed[0]["shop"] = "nobody"
     assert topics.check(typed=True).kinds == {"missing": 1, "unexpected": 1}
 
 

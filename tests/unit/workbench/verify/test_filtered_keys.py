@@ -11,7 +11,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenflow.settings import Settings
-from evenflow.settings.views import view
 from tests.examples import examples
 from tests.unit.workbench.verify.judging import judged
 
@@ -71,37 +70,28 @@ def tuples(query: dict[str, Any], record: dict[str, Any], key: bytes | None) -> 
         )
 
 
-def expected(name: str, record: dict[str, Any], key: bytes | None, *, filter_first: bool) -> str:
+def expected(name: str, record: dict[str, Any], key: bytes | None) -> str:
     """What becomes of the record: routed, filtered or unreadable."""
     query = QUERIES[name]
     if "user.id" in query["key"] and record.get("user") == "no object":
         return "unreadable"
     found = list(tuples(query, record, key))
-    if any(not keyed and (kept or not filter_first) for kept, keyed in found):
+    if any(kept and not keyed for kept, keyed in found):
         return "unreadable"
-    shared = {"@key": key, "key": record.get("key")}
-    if not filter_first and any(shared.get(part, "") is None for part in _parts(query["key"])):
-        return "unreadable"  # a record that is taken apart into no tuple, but has no key
     return "routed" if any(kept for kept, _ in found) else "filtered"
-
-
-def _parts(key: str | list[str]) -> list[str]:
-    return [key] if isinstance(key, str) else key
 
 
 @pytest.mark.family
 @pytest.mark.parametrize("name", QUERIES)
-@pytest.mark.parametrize("filter_first", [True, False])
 @examples(15)
 @given(records=st.lists(st.tuples(RECORDS, st.sampled_from([b"k", None])), min_size=1, max_size=8))
 @example(records=[({"time": 1, "v": 0, "items": [{"v": 0}]}, None)])
 def test_a_record_that_where_drops_is_filtered_whether_it_has_a_key_or_not(
-    name: str, filter_first: bool, records: list[tuple[dict[str, Any], bytes | None]]
+    name: str, records: list[tuple[dict[str, Any], bytes | None]]
 ) -> None:
-    settings = settings_of(name) if filter_first else settings_of(name).with_keys_first()
     values, keys = [value for value, _ in records], [key for _, key in records]
-    report, reasons = judged(settings, values, keys)
-    fates = [expected(name, value, key, filter_first=filter_first) for value, key in records]
+    report, reasons = judged(settings_of(name), values, keys)
+    fates = [expected(name, value, key) for value, key in records]
     assert reasons == ["unreadable" if fate == "unreadable" else "" for fate in fates]
     assert report.first == ()
     counts = Counter(fates)
@@ -109,36 +99,4 @@ def test_a_record_that_where_drops_is_filtered_whether_it_has_a_key_or_not(
         counts["routed"],
         counts["filtered"],
         counts["unreadable"],
-    )
-
-
-@pytest.mark.parametrize("name", ["a column", "the record key", "elements", "elements, one key for all"])
-def test_verify_by_the_other_rule_would_find_a_difference(name: str) -> None:
-    """So the rule by which a query began has to be known."""
-    record = {"time": 1, "v": 0, "items": [{"v": 0}]}
-    now = settings_of(name)
-    before = now.with_keys_first()
-    for routed_by, verified_by in ((now, before), (before, now)):
-        report, _ = judged(routed_by, [record], [None], verified_by=verified_by)
-        assert not report.exact
-        assert report.differences
-
-
-def test_the_rule_is_no_part_of_what_a_query_is() -> None:
-    settings = settings_of("a column")
-    assert settings.with_keys_first().fingerprint == settings.fingerprint
-    assert settings.with_keys_first().identity() == settings.identity()
-
-
-def test_a_view_has_the_rule_of_its_query() -> None:
-    views = {"views": {"all": {"aggregates": {"n": "count"}}}}
-    settings = Settings(query={**QUERIES["a column"], **views}, input={"partitions": 1}).with_keys_first()
-    of_view = view(settings, "all")
-    assert not of_view.query.filter_first
-    assert not of_view.query.origin.filter_first
-    assert not of_view.with_input_partitions(2).query.filter_first
-    assert (
-        not view(Settings(query={**QUERIES["a column"], **views}), "all")
-        .with_keys_first()
-        .origin.query.filter_first
     )

@@ -152,8 +152,6 @@ def test_the_partitioner_and_verify_join_alike_and_reject_the_same_records(
     values = data.draw(st.lists(VALUES, min_size=4, max_size=12))
     missing = data.draw(st.sampled_from(["reject", "null"]))
     settings = settings_of(file, name, missing=missing, key=data.draw(st.sampled_from(["id", "number"])))
-    if data.draw(st.booleans()):
-        settings = settings.with_keys_first()
     report, _ = judged(settings, values, [b"k"] * len(values))
     assert report.first == ()
 
@@ -165,8 +163,6 @@ def test_the_partitioner_and_verify_join_alike_and_reject_the_same_records(
 def test_records_that_are_taken_apart_are_joined_alike(file: Path, name: str, data: st.DataObject) -> None:
     values = data.draw(st.lists(VALUES, min_size=4, max_size=12))
     settings = settings_of(file, name, missing=data.draw(st.sampled_from(["reject", "null"])))
-    if data.draw(st.booleans()):
-        settings = settings.with_keys_first()
     report, _ = judged(settings, values, ([b"k", None] * 6)[: len(values)])
     assert report.first == ()
 
