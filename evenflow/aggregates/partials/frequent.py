@@ -56,7 +56,7 @@ class AddFrequent:
         """The counters of each group."""
         assert column is not None
         errors = np.zeros(groups.count, np.int64)
-        np.add.at(errors, groups.of, column.field("error").to_numpy())
+        np.add.at(errors, groups.ids, column.field("error").to_numpy())
         entries = column.field("entries")
         return _bounded(added(entries, entry_groups(entries, groups)), errors, self.capacity, self.room)
 

@@ -55,7 +55,7 @@ def picked(
     majors decide, and minors decide between equal majors. A group without a valid row gets null.
     """
     rows = np.full(groups.count, -1, np.int64)
-    _pick(groups.of, _SortKeys(majors.astype(np.int64), minors.astype(np.int64)), valid, sign, rows)
+    _pick(groups.ids, _SortKeys(majors.astype(np.int64), minors.astype(np.int64)), valid, sign, rows)
     return column.take(pa.array(rows, mask=rows < 0))
 
 

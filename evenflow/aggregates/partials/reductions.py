@@ -96,7 +96,7 @@ def reduce_column(name: str | Reduction, values: pa.Array | None, groups: Groupi
     known = REDUCTIONS.get(name) if isinstance(name, str) else name
     if known is not None:
         return known(values, groups)
-    table = pa.table({"group": groups.of, "value": values})
+    table = pa.table({"group": groups.ids, "value": values})
     try:
         reduced = table.group_by("group", use_threads=False).aggregate([("value", name)])
     except (pa.ArrowKeyError, KeyError) as error:
@@ -114,13 +114,13 @@ def subtract_column(name: str | Reduction, column: pa.Array, groups: Grouping, b
     addends, subtrahends = column.slice(0, begin), column.slice(begin)
     if name == "sum_counts":
         counts = np.zeros(groups.count, np.int64)
-        _sum_counts(groups.of[:begin], _values(addends, np.int64), 1, counts)
-        _sum_counts(groups.of[begin:], _values(subtrahends, np.int64), -1, counts)
+        _sum_counts(groups.ids[:begin], _values(addends, np.int64), 1, counts)
+        _sum_counts(groups.ids[begin:], _values(subtrahends, np.int64), -1, counts)
         return pa.array(counts)
     assert name == "sum", name
     sums = no_sums(groups.count)
-    add_wide(groups.of[:begin], words(addends), _valid(addends), sums)
-    subtract_wide(groups.of[begin:], words(subtrahends), _valid(subtrahends), sums)
+    add_wide(groups.ids[:begin], words(addends), _valid(addends), sums)
+    subtract_wide(groups.ids[begin:], words(subtrahends), _valid(subtrahends), sums)
     return from_words(sums, column.type.scale)
 
 
@@ -136,7 +136,7 @@ def _valid(column: pa.Array) -> Bools:
 
 def _reduce_count_all(values: pa.Array | None, groups: Grouping) -> pa.Array:
     out = np.zeros(groups.count, np.int64)
-    _count_all(groups.of, out)
+    _count_all(groups.ids, out)
     return pa.array(out)
 
 
@@ -145,7 +145,7 @@ def _reduce_count(values: pa.Array | None, groups: Grouping) -> pa.Array:
     if values.null_count == 0:
         return _reduce_count_all(None, groups)
     out = np.zeros(groups.count, np.int64)
-    _count_valid(groups.of, pc.is_valid(values).to_numpy(zero_copy_only=False), out)
+    _count_valid(groups.ids, pc.is_valid(values).to_numpy(zero_copy_only=False), out)
     return pa.array(out)
 
 
@@ -153,7 +153,7 @@ def _reduce_sum_counts(column: pa.Array | None, groups: Grouping) -> pa.Array:
     assert column is not None
     out = np.zeros(groups.count, np.int64)
     if len(column):
-        _sum_counts(groups.of, _values(column, np.int64), 1, out)
+        _sum_counts(groups.ids, _values(column, np.int64), 1, out)
     return pa.array(out)
 
 
@@ -162,14 +162,14 @@ def _reduce_sum(column: pa.Array | None, groups: Grouping) -> pa.Array:
     if pa.types.is_floating(column.type):
         out = np.zeros(groups.count, np.float64)
         if len(column):
-            _sum_float(groups.of, _values(column, np.float64), _valid(column), out)
+            _sum_float(groups.ids, _values(column, np.float64), _valid(column), out)
         return pa.array(out)
     sums = no_sums(groups.count)
     if len(column) and pa.types.is_decimal(column.type):
-        add_wide(groups.of, words(column), _valid(column), sums)
+        add_wide(groups.ids, words(column), _valid(column), sums)
     elif len(column):
         # The kernel does 128-bit arithmetic on unsigned words, and int64 values have the same bits.
-        add_int64s(groups.of, _values(column, np.uint64), _valid(column), sums)
+        add_int64s(groups.ids, _values(column, np.uint64), _valid(column), sums)
     return from_words(sums, column.type.scale if pa.types.is_decimal(column.type) else 0)
 
 
@@ -182,7 +182,7 @@ def _extreme_reduction(sign: int) -> Reduction:
             return extreme_value(column, groups, sign)
         values = _values(column, np.int64 if pa.types.is_integer(column.type) else np.float64)
         out, has_value = np.zeros(groups.count, values.dtype), np.zeros(groups.count, np.bool_)
-        _extreme(groups.of, _Column(values, _valid(column)), sign, out, has_value)
+        _extreme(groups.ids, _Column(values, _valid(column)), sign, out, has_value)
         return pa.array(out, mask=None if has_value.all() else ~has_value)
 
     return reduce_extreme
