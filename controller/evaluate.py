@@ -16,7 +16,7 @@ from controller.collect import Arrival, Collected
 from controller.plan_history import PlanHistory, stages_of, unrealised
 from evenflow.elasticity import Observation, StageObservation
 from evenflow.elasticity.observation import Part
-from evenflow.reporting.answering import in_charge
+from evenflow.reporting.responsible_instances import in_charge
 from evenflow.reporting.words import span
 from evenflow.settings import Settings
 from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartitionerRecord, Stage, inputs_of

@@ -17,7 +17,7 @@ from evenflow.grammar.column_types import ANY_VALUE
 from evenflow.grammar.explosion import Explosion
 
 if TYPE_CHECKING:
-    from evenflow.expressions.checked import Expression, Typed
+    from evenflow.expressions.parser import Expression, Typed
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ def cost_of(text: str, columns: Columns, explosion: Explosion | None, setting: s
 
     columns: of the query. explosion: what the query takes apart. setting: its name, for messages.
     """
-    from evenflow.expressions.checked import read, typed
     from evenflow.expressions.kinds import kind_of
+    from evenflow.expressions.parser import read, typed
     from evenflow.expressions.sizes import SIZE, sizes_in
 
     expression = read(text, setting, sizes=True)
@@ -171,8 +171,8 @@ def _number_or(name: str, expression: Expression) -> str:
     """The type that the expression needs a column as. A column is a number if its uses tell no type."""
     from sqlglot import exp
 
-    from evenflow.expressions.checked import Expression
-    from evenflow.expressions.inferred import inferred
+    from evenflow.expressions.inference import inferred
+    from evenflow.expressions.parser import Expression
 
     # The expression as a whole is a number. So what stands at its top is the operand of an addition.
     zero = exp.Add(this=exp.Literal.number(0), expression=exp.Paren(this=expression.tree.copy()))

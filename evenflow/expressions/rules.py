@@ -274,7 +274,7 @@ RULES: Mapping[type[exp.Expression], Rule] = {
     exp.Null: lambda node, kinds: NOTHING,
     exp.Paren: lambda node, kinds: kinds[0],
 }
-"""The nodes that may stand in an expression besides columns and CASE (see `checked`), each with its rule."""
+"""The nodes that may stand in an expression besides columns and CASE (see `parser`), each with its rule."""
 
 SAID = (
     "+ - * / %, comparisons, AND OR NOT, IS [NOT] NULL, IN, BETWEEN, LIKE, CASE WHEN, coalesce, nullif, abs, floor, ceil, "

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from evenflow.reporting import silent_after
-from evenflow.reporting.answering import in_charge
+from evenflow.reporting.responsible_instances import in_charge
 from evenflow.reporting.words import printable
 from evenflow.settings import Settings
 from evenflow.telemetry import (

@@ -12,7 +12,7 @@ from evenflow.settings.views import TopicRole
 from partitioner_service.begin.trial import refuse_mostly_rejected
 from partitioner_service.kafka.learned_state import check_partitioner
 from topics.admin import ensure_topics, pipeline_topics
-from topics.query.settled import admitted
+from topics.query.input_topic import admitted
 
 OWN_TOPICS: tuple[TopicRole, ...] = ("routed", "rejected", "telemetry", "plan", "snapshots", "sync")
 """Roles of the topics that partitioners write or follow, as far as the settings ask for them.

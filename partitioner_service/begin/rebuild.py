@@ -35,7 +35,7 @@ from evenflow.settings.beginning import Beginning
 from partitioner_service.begin.claim import commit_offsets, lock
 from partitioner_service.begin.traces import Ruling, Traces, read_rejected, read_routed
 from partitioner_service.block import Slice
-from partitioner_service.fetch.fetched import Fetched
+from partitioner_service.fetch.fetch_result import FetchResult
 from partitioner_service.kafka.committed_state import all_states, data_plane_group
 from partitioner_service.kafka.learned_state import new_partitioner
 from partitioner_service.kafka.log_ends import LogEnds
@@ -237,7 +237,7 @@ class Fold:
     def read(self, records: list[Any]) -> None:
         """Take the next records. Raises DataLossError if a verdict differs from that of the rejected topic."""
         self._partition = records[0].partition()
-        for slices in self._slicer.blocks(Fetched.of_messages(records), {self._partition: self.state}):
+        for slices in self._slicer.blocks(FetchResult.of_messages(records), {self._partition: self.state}):
             for whole in slices:
                 for piece in self._pieces(whole):
                     self._judge(piece)

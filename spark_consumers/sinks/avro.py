@@ -19,7 +19,7 @@ from evenflow.twostep import json_rows, never_null, readable, readable_schema
 from evenflow.wire.avro_rows import AvroForm, decode_rows, encode_rows, header
 from spark_consumers.sinks.base import JSON_RECORDS, Position, Shape, Start, gathered
 from spark_consumers.sinks.topic import TopicSink
-from spark_consumers.writing import Write, into_kafka
+from spark_consumers.stage_output import Write, into_kafka
 from topics import reader
 from topics.schemas.results import ResultsRegistry
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from evenflow.errors import ConfigError, DataLossError
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
-from spark_consumers.writing import Write
+from spark_consumers.stage_output import Write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

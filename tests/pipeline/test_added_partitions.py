@@ -37,8 +37,8 @@ from tests.pipeline.routed import (
 )
 from tests.pipeline.test_from_routed import awake, forget
 from topics import clients
+from topics.query.input_topic import admitted
 from topics.query.record import read_beginning, recorded_partitions
-from topics.query.settled import admitted
 from workbench.lifetime.rename import carry_out, examine
 from workbench.status.judging import wrong
 from workbench.status.read import read as read_status

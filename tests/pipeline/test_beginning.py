@@ -11,7 +11,7 @@ from evenflow.partitioners.exchange import Message, Table
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.wire.sync import SyncRecord, encode_sync
 from partitioner_service.exchange.identity import identity_of
-from partitioner_service.exchange.newest import newest_table
+from partitioner_service.exchange.newest_table import newest_table
 from partitioner_service.kafka.learned_state import LearnedState, new_partitioner
 from partitioner_service.kafka.side_records import SideRecords
 from tests.hostile import BYTES

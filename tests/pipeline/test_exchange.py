@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evenflow.settings import Settings
-from partitioner_service.exchange.reading import LARGEST
+from partitioner_service.exchange.decoder import LARGEST
 from partitioner_service.kafka.committed_state import all_states
 from tests.hostile import BYTES
 from tests.pipeline import end_to_end

@@ -24,8 +24,8 @@ from tests.pipeline.end_to_end import evenflow
 from tests.pipeline.planes import began, total
 from tests.pipeline.routed import make_settings, write
 from topics.admin import topic_names
-from topics.query.settled import settled
-from workbench.look import Look, before_start
+from topics.query.input_topic import settled
+from workbench.sample_check import SampleReport, before_start
 
 pytestmark = pytest.mark.pipeline
 ORDERS = 2_000
@@ -321,7 +321,7 @@ def test_a_look_that_fails_is_a_warning_that_says_where(
 ) -> None:
     stranger.make()
     stranger.write(orders())
-    monkeypatch.setattr(Look, "summary", lambda look: str(1 // 0))
+    monkeypatch.setattr(SampleReport, "summary", lambda look: str(1 // 0))
     before_start(load_settings(stranger.settings(FIT)))
     assert "nothing is known of its records: ZeroDivisionError at test_look.py:" in caplog.text
 

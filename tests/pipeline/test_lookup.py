@@ -16,7 +16,7 @@ from partitioner_service.kafka.committed_state import all_states
 from partitioner_service.plane.data_plane import DataPlane
 from tests.pipeline.planes import start_thread, total, wait_until
 from tests.pipeline.routed import create_topics, make_settings, write, write_end
-from topics.query.settled import admitted
+from topics.query.input_topic import admitted
 from workbench.local.processes import ChildProcess
 
 pytestmark = pytest.mark.pipeline

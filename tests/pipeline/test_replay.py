@@ -23,7 +23,7 @@ from evenflow.settings.kafka import librdkafka_config
 from evenflow.sources.datasets import open_source
 from evenflow.sources.source import Source, SourceOptions
 from evenflow.wire.markers import HEADER, EndOfStream
-from producers import ended
+from producers import topic_end
 from producers.clock import ManualClock
 from producers.profiles import FixedRate, Recorded
 from producers.records import values_of
@@ -212,7 +212,7 @@ def test_what_partitioners_have_read_is_not_read_again_to_find_markers(
             read.extend(batch)
             yield batch
 
-    monkeypatch.setattr(ended, "read_range", watched)
+    monkeypatch.setattr(topic_end, "read_range", watched)
     with pytest.raises(IncompatibleStateError, match="'one' has ended already"):
         replay(settings, source_for(settings, rows), producer_id="one")
     replay(settings, source_for(settings, rows), producer_id="two")
@@ -233,7 +233,7 @@ def commit_states(settings: Settings, topic: TopicState, *, ended: tuple[str, ..
                 fingerprint=settings.fingerprint,
                 topic_id=topic.topic_id,
                 offset=end,
-                ended_producers=ended,
+                ended_producers=topic_end,
                 announced=2,
             ).encode(),
         )

@@ -25,7 +25,7 @@ from partitioner_service.plane.data_plane import DataPlane
 from partitioner_service.reports.health import Health
 from tests.pipeline.planes import start_thread, telemetry, total, wait_until
 from tests.pipeline.routed import create_topics, make_settings, records, write, write_end
-from topics.batches.damaged import bad_batch
+from topics.batches.batch_extent import bad_batch
 from topics.query.audit import read_entries
 from topics.reader import read_range
 from workbench.lifetime.skipping import skip

@@ -21,7 +21,7 @@ from tests.pipeline.end_to_end import (
 )
 from tests.pipeline.spark_stream import results
 from topics.admin import topic_names
-from topics.query.settled import admitted
+from topics.query.input_topic import admitted
 from workbench.lifetime.remains import find
 from workbench.verify.shell import verify
 from workbench.verify.views import verify_all

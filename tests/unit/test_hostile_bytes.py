@@ -66,13 +66,13 @@ from topics.batches.bombs import bomb_in
 from topics.batches.raw_batches import DamagedBatchError, batches_of
 from topics.query.audit import AuditEntry
 from topics.query.skip_orders import SkipAnswer, SkipOrder, open_orders
-from workbench.alive import part_of
-from workbench.asking import read_answer
-from workbench.look.guess import starting_file
-from workbench.look.look import look_at
-from workbench.look.sample import Stretch, TopicRecords
+from workbench.activity import part_of
+from workbench.key_lookup import read_answer
 from workbench.result_rows import typed_rows
-from workbench.status.heard import said_of
+from workbench.sample_check.guess import starting_file
+from workbench.sample_check.report import check_sample
+from workbench.sample_check.sample import Stretch, TopicRecords
+from workbench.status.reports import report_line
 from workbench.status.results import end_of
 from workbench.verify.input.markers import marker_of
 from workbench.verify.input.messages import rejected_row
@@ -137,7 +137,7 @@ def _look(**words: Any) -> Callable[[bytes], Any]:
             many = len(values)
             stretch = Stretch(0, many, values=values, keys=[None] * many, timestamps=[1] * many)
             stretch.offsets = list(range(many))
-            found = look_at(made, TopicRecords("t", (stretch,)), now=1_800_000_000_000)
+            found = check_sample(made, TopicRecords("t", (stretch,)), now=1_800_000_000_000)
             said = [found.summary(), found.toml(), *(one.what + one.do for one in found.findings)]
             said.append(json.dumps(found.as_json(), ensure_ascii=False))
             "".join(said).encode()
@@ -149,7 +149,7 @@ def _look(**words: Any) -> Callable[[bytes], Any]:
 def _said(data: bytes) -> None:
     part = part_of(data, at=1, fingerprint=FINGERPRINT)
     if part is not None:
-        "".join((part.name, said_of(part.telemetry), part.telemetry.model_dump_json())).encode()
+        "".join((part.name, report_line(part.telemetry), part.telemetry.model_dump_json())).encode()
 
 
 def _text(data: bytes) -> str:
@@ -439,7 +439,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "evenflow/telemetry.py": ("telemetry", "heartbeat", "decision"),
     "evenflow/training/curve.py": "tests/unit/training/test_curve.py",
     "evenflow/training/learner.py": "tests/unit/commands/test_train.py",
-    "evenflow/training/measured.py": "tests/unit/training/test_measured.py",
+    "evenflow/training/task_prices.py": "tests/unit/training/test_measured.py",
     "evenflow/twostep/reducing/state.py": "tests/unit/twostep",
     "evenflow/twostep/reducing/top.py": "tests/unit/twostep",
     "evenflow/wire/envelope.py": ("frame", "blob"),
@@ -453,20 +453,20 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "spark_consumers/jars/fetch.py": "tests/unit/spark_consumers",
     "spark_consumers/layout.py": "tests/unit/spark_consumers",
     "spark_consumers/reports/listener.py": "tests/unit/spark_consumers",
-    "spark_consumers/checkpoints/moved.py": "tests/unit/spark_consumers",
+    "spark_consumers/checkpoints/relocation.py": "tests/unit/spark_consumers",
     "spark_consumers/checkpoints/result_files.py": ("owner of a folder",),
     "topics/query/audit.py": ("entry of the audit log",),
     "topics/schemas/results.py": "tests/unit/topics/test_results_registry.py",
     "topics/query/skip_orders.py": ("order to skip", "answer to an order", "orders of the topic"),
-    "workbench/asking.py": ("answer about a key",),
+    "workbench/key_lookup.py": ("answer about a key",),
     "workbench/elastic/course.py": "tests/unit/workbench/elastic",
-    "workbench/look/shape.py": ("look, json",),
+    "workbench/sample_check/shape.py": ("look, json",),
     "workbench/materials.py": "tests/unit/test_supply_chain.py",
     "workbench/result_rows.py": ("row of results",),
     "workbench/registered/avro_schema.py": ("tuple, avro",),
     "workbench/status/results.py": ("result",),
     "workbench/verify/input/markers.py": ("marker, for verify",),
-    "workbench/verify/input/strict.py": ("tuple, json",),
+    "workbench/verify/input/strict_reader.py": ("tuple, json",),
 }
 """Each file that reads JSON: the decoders above that it has, or the tests of a file that nobody else writes to."""
 _JSON = re.compile(r"\bread_object\(|\bjson\.loads\(|\bmodel_validate_json\(|\bvalidate_json\(")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from evenflow.reporting.answering import in_charge
+from evenflow.reporting.responsible_instances import in_charge
 
 
 class One(NamedTuple):

@@ -11,7 +11,7 @@ from evenflow.reporting import Trouble
 from evenflow.settings.sections.query import Query
 from evenflow.windows import END_MARK, NO_MARK
 from topics.groups import Member
-from workbench.alive import Part
+from workbench.activity import Part
 
 
 @dataclass(frozen=True, kw_only=True)

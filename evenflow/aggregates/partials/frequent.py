@@ -24,7 +24,7 @@ from evenflow.aggregates.aggregate import Call, PartialColumn
 from evenflow.aggregates.partials.grouping import Grouping
 from evenflow.aggregates.partials.lists import ValueCounts, entry_groups, places, take_rows
 from evenflow.aggregates.partials.multisets import added, as_multisets, counted, multiset_type, present
-from evenflow.aggregates.room import entry_bytes, sums_before
+from evenflow.aggregates.size_limits import entry_bytes, sums_before
 from evenflow.numeric.arrays import Int64s
 
 

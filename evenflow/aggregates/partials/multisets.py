@@ -22,7 +22,7 @@ from evenflow.aggregates.partials.lists import (
     take_rows,
 )
 from evenflow.aggregates.partials.orders import order_keys, plain
-from evenflow.aggregates.room import entry_bytes, group_sums
+from evenflow.aggregates.size_limits import entry_bytes, group_sums
 from evenflow.numeric.arrays import Bools, Int64s
 
 

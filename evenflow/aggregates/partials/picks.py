@@ -12,7 +12,7 @@ from evenflow.aggregates.aggregate import Call, PartialColumn, Reduction, stored
 from evenflow.aggregates.partials.grouping import Grouping
 from evenflow.aggregates.partials.lists import null_if
 from evenflow.aggregates.partials.orders import order_keys
-from evenflow.aggregates.room import cut_texts, is_text, too_long
+from evenflow.aggregates.size_limits import cut_texts, is_text, too_long
 from evenflow.numeric.arrays import Bools, Int32s, Int64s
 from evenflow.numeric.kernels import kernel
 

@@ -7,7 +7,7 @@
     min, max     least and largest value that is not null, null if there is none. NaN only if all values are NaN. For any
                  type that has an order
 
-A `sum` of int64 or decimal values, or of such sums, is a 128-bit integer (wide.py) and cannot overflow. A sum
+A `sum` of int64 or decimal values, or of such sums, is a 128-bit integer (wide_sums.py) and cannot overflow. A sum
 of float64 values is a float64, which is infinite beyond 1.8e308, as in IEEE 754. Counts stay far within
 int64. Rows are taken in order, so equal rows in equal order give equal float sums.
 
@@ -27,7 +27,14 @@ import pyarrow.compute as pc
 from evenflow.aggregates.aggregate import Reduction, stored
 from evenflow.aggregates.partials.grouping import Grouping
 from evenflow.aggregates.partials.picks import extreme_value
-from evenflow.aggregates.partials.wide import add_int64s, add_wide, from_words, no_sums, subtract_wide, words
+from evenflow.aggregates.partials.wide_sums import (
+    add_int64s,
+    add_wide,
+    from_words,
+    no_sums,
+    subtract_wide,
+    words,
+)
 from evenflow.errors import ConfigError
 from evenflow.numeric.arrays import Bools, Int32s, viewed
 from evenflow.numeric.kernels import kernel

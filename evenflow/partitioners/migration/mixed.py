@@ -52,7 +52,7 @@ from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.migration.fit import lists, rebalance
-from evenflow.partitioners.migration.planned import Planned
+from evenflow.partitioners.migration.replanning import Planned
 from evenflow.partitioners.migration.table import NOWHERE, RoutingTable, empty_table, fill, lookup
 from evenflow.partitioners.papers import SKEWNESS_AND_VARIANCE
 from evenflow.partitioners.window import Lengths

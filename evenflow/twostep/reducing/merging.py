@@ -26,7 +26,7 @@ from evenflow.twostep.lanes import UNREAD, routed_twice
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.reducing.pieces import merge_order
 from evenflow.twostep.reducing.state import Bucket, PendingSegment
-from evenflow.twostep.reducing.stored import BucketState
+from evenflow.twostep.reducing.state_blobs import BucketState
 from evenflow.wire.blob import Blob, Segment
 
 

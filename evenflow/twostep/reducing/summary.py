@@ -24,7 +24,7 @@ from evenflow.settings.sections.query import Query
 from evenflow.settings.sections.summaries import KEY
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.reducing.rows_out import result_rows, sliced
-from evenflow.twostep.reducing.stored import BucketState, table_bytes, table_of
+from evenflow.twostep.reducing.state_blobs import BucketState, table_bytes, table_of
 from evenflow.twostep.reducing.top import (
     BucketReport,
     MergeProgress,

@@ -26,7 +26,7 @@ from evenflow.numeric.arrays import Int64s, one_chunk
 from evenflow.twostep.arrival_times import since
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.reducing.rows_out import narrow_keys, sliced
-from evenflow.twostep.reducing.stored import BucketState, table_bytes, table_of
+from evenflow.twostep.reducing.state_blobs import BucketState, table_bytes, table_of
 from evenflow.twostep.tally import NO_BATCH, Tally, Work
 from evenflow.windows import NO_MARK, panes_closed_by, window_bounds
 

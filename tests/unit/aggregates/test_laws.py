@@ -22,7 +22,7 @@ from evenflow.aggregates.partials.reductions import reduce_column
 from evenflow.aggregates.plan import Output
 from evenflow.errors import ConfigError
 from evenflow.settings import AggregateSpec, Query
-from evenflow.twostep.reducing.stored import table_bytes
+from evenflow.twostep.reducing.state_blobs import table_bytes
 from tests.examples import examples
 
 WIDE = Context(prec=40)

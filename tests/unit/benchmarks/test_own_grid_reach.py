@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchmarks.own_grid.measuring import QUICK
-from benchmarks.own_grid.reach import WORKERS, on_rings, whole_runs
+from benchmarks.own_grid.offline_placements import WORKERS, on_rings, whole_runs
 from evenflow.simulation import KeyedStream
 
 

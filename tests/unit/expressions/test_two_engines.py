@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
-from evenflow.expressions.checked import read, typed
 from evenflow.expressions.columns import Columns
 from evenflow.expressions.engine import Engine
 from evenflow.expressions.kinds import kind_of
 from evenflow.expressions.oracle import derived_sql, opened
+from evenflow.expressions.parser import read, typed
 from evenflow.grammar.arrow_types import arrow_type
 from tests.examples import examples
 

@@ -11,7 +11,7 @@ from evenflow.settings import load_settings
 from evenflow.telemetry import BatchesState, BatchState
 from partitioner_service.reports.batch_concerns import BatchConcerns
 from partitioner_service.reports.log_lines import LogLines
-from partitioner_service.reports.rejected import Rejected
+from partitioner_service.reports.rejections import Rejected
 from partitioner_service.routing.gate import Why
 from tests.unit.partitioner_service.test_talk import status
 from tests.unit.talking.clock import Clock

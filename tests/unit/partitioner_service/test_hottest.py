@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from evenflow.keys import hash_keys
-from partitioner_service.reports import hottest
-from partitioner_service.reports.hottest import Hottest
+from partitioner_service.reports import hot_keys
+from partitioner_service.reports.hot_keys import Hottest
 
 
 def note(found: Hottest, keys: list[bytes], workers: npt.NDArray[np.int32]) -> None:
@@ -45,8 +45,8 @@ def test_a_stream_of_nothing_but_new_keys_takes_bounded_memory() -> None:
     found = Hottest()
     for block in range(200):
         note(found, [b"%d-%d" % (block, at) for at in range(2_000)], np.zeros(2_000, np.int32))
-    assert len(found._keys) <= hottest._REMEMBERED
-    assert len(found.top()) == hottest.SHOWN
+    assert len(found._keys) <= hot_keys._REMEMBERED
+    assert len(found.top()) == hot_keys.SHOWN
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from evenflow.reporting import Concerns
 from evenflow.settings import load_settings
 from partitioner_service.block import Rejections
-from partitioner_service.reports.rejected import Rejected
+from partitioner_service.reports.rejections import Rejected
 from tests.unit.talking.clock import Clock
 
 SETTINGS = load_settings(

@@ -10,7 +10,7 @@ import pytest
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from partitioner_service.reports.log_lines import LogLines
-from partitioner_service.reports.rejected import Rejected
+from partitioner_service.reports.rejections import Rejected
 from tests.unit.talking.clock import Clock
 
 BEGIN = 1_700_000_000_000

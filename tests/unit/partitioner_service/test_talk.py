@@ -9,7 +9,7 @@ import pytest
 
 from evenflow.settings import load_settings
 from partitioner_service.reports.log_lines import LogLines
-from partitioner_service.reports.rejected import Rejected
+from partitioner_service.reports.rejections import Rejected
 
 SETTINGS = load_settings(query={"name": "q"}, input={"partitions": 1})
 

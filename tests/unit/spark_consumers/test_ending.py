@@ -17,8 +17,8 @@ from evenflow.settings import Settings
 from evenflow.twostep import BucketPosition, FrameAt, Tally
 from evenflow.windows import END_MARK
 from evenflow.wire import LANE, TOLD, BlobHeader, FrameHeader, Segment, encode_blob, encode_frame, records_of
-from spark_consumers import ending
-from spark_consumers.ending import EndOfTopic, check_complete
+from spark_consumers import end_of_stream
+from spark_consumers.end_of_stream import EndOfTopic, check_complete
 from topics.state import TopicState
 
 NO_ROWS = pa.record_batch([pa.array([], pa.int64())], names=["pane"])
@@ -68,9 +68,9 @@ class Topic:
     def __init__(self, patch: pytest.MonkeyPatch, records: list[list[bytes]]) -> None:
         self.records = records
         self.reads = self.handed_out = 0
-        patch.setattr(ending, "recorded_partitions", lambda settings: None)
-        patch.setattr(ending, "describe", lambda kafka, names: {names[0]: self.state})
-        patch.setattr(ending, "read_range", self.read)
+        patch.setattr(end_of_stream, "recorded_partitions", lambda settings: None)
+        patch.setattr(end_of_stream, "describe", lambda kafka, names: {names[0]: self.state})
+        patch.setattr(end_of_stream, "read_range", self.read)
 
     @property
     def state(self) -> TopicState:
@@ -205,7 +205,7 @@ def test_a_log_that_was_cut_and_grew_to_where_it_was_read_is_a_loss(
 def test_a_frame_that_retention_has_deleted_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     topic = Topic(monkeypatch, [[], [], []])
     state = replace(topic.state, begin={0: 5, 1: 0, 2: 0}, end={0: 5, 1: 0, 2: 0})
-    monkeypatch.setattr(ending, "describe", lambda kafka, names: {names[0]: state})
+    monkeypatch.setattr(end_of_stream, "describe", lambda kafka, names: {names[0]: state})
     check_complete(SETTINGS, Tally(frames={0: FrameAt(4, 1, 4)}), {}, stage="fused")
 
 
@@ -213,7 +213,7 @@ def test_a_frame_is_looked_for_behind_records_that_are_none_of_ours(monkeypatch:
     """The ends of transactions have offsets, too, and are not handed out."""
     topic = Topic(monkeypatch, [numbered(0), [], []])
     state = replace(topic.state, end={0: 500, 1: 0, 2: 0})
-    monkeypatch.setattr(ending, "describe", lambda kafka, names: {names[0]: state})
+    monkeypatch.setattr(end_of_stream, "describe", lambda kafka, names: {names[0]: state})
     check_complete(SETTINGS, Tally(frames={0: FrameAt(0, 1, 0)}), {}, stage="fused")
 
 

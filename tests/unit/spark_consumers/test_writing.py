@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evenflow.errors import FencedError
-from spark_consumers.writing import Publish, checked
+from spark_consumers.stage_output import Publish, checked
 
 ROWS: Any = object()
 

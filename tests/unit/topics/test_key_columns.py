@@ -11,8 +11,8 @@ from evenflow.queries import known
 from evenflow.settings import Settings
 from evenflow.settings.beginning import Beginning, as_begun, encode_beginning, parse_beginning
 from evenflow.settings.views import view
+from topics.query import input_topic
 from topics.query import record as query_record
-from topics.query import settled
 from topics.query.record import refuse_taken_key_columns
 from topics.state import TopicState
 
@@ -48,18 +48,18 @@ def test_the_record_decides_which_columns_the_key_has(
     settings = settings_of(views={"hourly": {"aggregates": {"n": "count"}}})
     begun = None if mark is None else beginning(settings, key_columns=mark)
     monkeypatch.setattr(
-        settled, "describe", lambda kafka, topics: {"q.input": TopicState("q.input", "t", 2, {}, {}, {})}
+        input_topic, "describe", lambda kafka, topics: {"q.input": TopicState("q.input", "t", 2, {}, {}, {})}
     )
-    for module in (settled, query_record):
+    for module in (input_topic, query_record):
         monkeypatch.setattr(module, "read_beginning", lambda settings: begun)
-    known = settled.admitted(settings)
+    known = input_topic.admitted(settings)
     of_view = view(known, "hourly")
     for one in (
         known,
         of_view,
         of_view.origin,
         of_view.with_input_partitions(3),
-        settled.admitted(view(settings, "hourly")),
+        input_topic.admitted(view(settings, "hourly")),
     ):
         assert one.query.result_keys == one.query.origin.result_keys == names
     assert known.fingerprint == settings.fingerprint, "frames and state are the same either way"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evenflow.errors import ConfigError
 from evenflow.partitioners.partly.task_times import Prices
 from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartWork
-from evenflow.training.measured import LEAST_RECORDS, read_prices
+from evenflow.training.task_prices import LEAST_RECORDS, read_prices
 from tests.examples import examples
 
 COSTS = Path(__file__).parents[3] / "docs/reproducing/costs.json"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import DataLossError
-from evenflow.twostep.reducing.stored import packed, unpacked
+from evenflow.twostep.reducing.state_blobs import packed, unpacked
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=50))

@@ -16,8 +16,8 @@ import trustme
 from evenflow.settings import Settings, load_settings
 from monitoring.instruments.spark import SparkInstruments
 from monitoring.serving import served
-from workbench.asking import Reply, ask_all
 from workbench.doctor.ports import check_ports
+from workbench.key_lookup import Reply, ask_all
 
 TOKEN = "correct-horse-battery"
 
@@ -54,9 +54,9 @@ def token(tmp_path: Path) -> str:
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, settings: Settings, place: str, *, named: bool) -> Reply:
-    monkeypatch.setattr("workbench.asking.settled", lambda settings: settings)
-    monkeypatch.setattr("workbench.asking.by_its_rule", lambda settings: settings)
-    monkeypatch.setattr("workbench.asking._places", lambda settings: [("a", place)])
+    monkeypatch.setattr("workbench.key_lookup.settled", lambda settings: settings)
+    monkeypatch.setattr("workbench.key_lookup.by_its_rule", lambda settings: settings)
+    monkeypatch.setattr("workbench.key_lookup._places", lambda settings: [("a", place)])
     (reply,) = ask_all(settings, b"DE", at=[place] if named else [], patience=10)
     return reply
 

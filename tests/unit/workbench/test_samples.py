@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topics.state import TopicState
-from workbench.look.sample import begin_of_newest, parts_of, stretch
+from workbench.sample_check.sample import begin_of_newest, parts_of, stretch
 
 
 def topic(lengths: list[int], first: int) -> TopicState:

@@ -9,7 +9,7 @@ import pytest
 
 from evenflow.errors import ConfigError
 from workbench.elastic.course import Batch, Change, Course
-from workbench.elastic.judged import judged
+from workbench.elastic.course_figures import judged
 from workbench.elastic.shapes import SHAPES, shape_of
 
 
