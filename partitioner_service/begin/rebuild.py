@@ -95,21 +95,21 @@ class _Rebuild:
     def states(self) -> dict[int, PartitionState]:
         """The states of the input partitions whose committed offsets are gone."""
         begun = self._begun()
-        known = all_states(self._settings, stable=True)
-        missing = self._missing(known)
+        states = all_states(self._settings, stable=True)
+        missing = self._missing(states)
         self._refuse_losses(begun, missing)
         traces = read_routed(self._settings, self._routed)
         folds = {partition: self._fold(partition, begun, traces) for partition in missing}
-        traces.refuse_other(sum(fold.tuples for fold in folds.values()) + self._tuples(begun, traces, known))
+        traces.refuse_other(sum(fold.tuples for fold in folds.values()) + self._tuples(begun, traces, states))
         return {partition: fold.state for partition, fold in folds.items()}
 
-    def _tuples(self, begun: Beginning, traces: Traces, known: Mapping[int, PartitionState]) -> int:
+    def _tuples(self, begun: Beginning, traces: Traces, states: Mapping[int, PartitionState]) -> int:
         """How many tuples the input partitions have whose states are still there."""
         if self._settings.query.explosion is None:
-            return sum(state.routed for state in known.values())
+            return sum(state.routed for state in states.values())
         # A record is several tuples here, and the states count records.
-        self._refuse_losses(begun, list(known))
-        return sum(self._fold(p, begun, traces, following=s.offset).tuples for p, s in sorted(known.items()))
+        self._refuse_losses(begun, list(states))
+        return sum(self._fold(p, begun, traces, following=s.offset).tuples for p, s in sorted(states.items()))
 
     def _begun(self) -> Beginning:
         begun = read_beginning(self._settings)

@@ -76,12 +76,12 @@ class Hottest:
         cells, tuples = np.unique(
             ranks[ranks >= 0] * _STRIDE + workers[looked_at[ranks >= 0]], return_counts=True
         )
-        known = [
+        entries = [
             self._known(int(kinds[kind]), keys, int(looked_at[at]))
             for kind, at in zip(top, first[top], strict=True)
         ]
         for cell, many in zip(cells.tolist(), (step * tuples).tolist(), strict=True):
-            known[cell // _STRIDE].workers[cell % _STRIDE] += many
+            entries[cell // _STRIDE].workers[cell % _STRIDE] += many
         if len(self._keys) > _REMEMBERED:
             self._forget_the_coldest()
 

@@ -39,17 +39,19 @@ def admitted(settings: Settings) -> Settings:
     If partitions were added to the input topic that the query has not taken in yet, these settings have the number of
     partitions that it has taken in. They have the rules by which the query began (`as_begun`).
     """
-    known = settled(settings)
-    beginning = read_beginning(known.origin)
-    if beginning is not None and len(beginning.begin) > known.input_partitions:
-        known = settled(settings)  # the topic may have grown, and was taken in, since it was looked at
-    if beginning is not None and len(beginning.begin) < known.input_partitions:
-        known = known.with_input_partitions(len(beginning.begin))
-    known = with_lookup_content(known, beginning)
-    refuse_changed(known, beginning=beginning)
-    known = as_begun(known, beginning)
-    refuse_taken_key_columns(known)
-    return known
+    query_settings = settled(settings)
+    beginning = read_beginning(query_settings.origin)
+    if beginning is not None and len(beginning.begin) > query_settings.input_partitions:
+        query_settings = settled(
+            settings
+        )  # the topic may have grown, and was taken in, since it was looked at
+    if beginning is not None and len(beginning.begin) < query_settings.input_partitions:
+        query_settings = query_settings.with_input_partitions(len(beginning.begin))
+    query_settings = with_lookup_content(query_settings, beginning)
+    refuse_changed(query_settings, beginning=beginning)
+    query_settings = as_begun(query_settings, beginning)
+    refuse_taken_key_columns(query_settings)
+    return query_settings
 
 
 def by_its_rule(settings: Settings) -> Settings:

@@ -205,7 +205,7 @@ def _pieces(stretch: Stretch, parsed: Parsed) -> list[Piece]:
     return [Piece(some, where, stretch) for some, where in zip(times, rows, strict=True)]
 
 
-class _Known:
+class _ParserRegistry:
     """The parser's schemas as a registry, so that none is asked for twice."""
 
     def __init__(self, schemas: Schemas) -> None:
@@ -221,7 +221,7 @@ class _Known:
 
 
 def _shape(settings: Settings, sample: TopicRecords, schemas: Schemas | None) -> RecordShape:
-    row = None if schemas is None else RegisteredRecords(settings, registry=_Known(schemas)).row
+    row = None if schemas is None else RegisteredRecords(settings, registry=_ParserRegistry(schemas)).row
     return shape_of(settings.input, sample.values, explosion=settings.query.explosion, registered=row)
 
 

@@ -215,9 +215,9 @@ def _note(groups: dict[str, Group], cause: _Cause, partition: int, piece: Piece)
     places = np.flatnonzero(cause.which)
     if not places.size:
         return
-    known = groups.get(cause.kind)
-    if known is None:
+    group = groups.get(cause.kind)
+    if group is None:
         offset, value = piece.record(int(places[0]))
         groups[cause.kind] = Group(cause.words, places.size, Example(partition, offset, value))
     else:
-        groups[cause.kind] = replace(known, count=known.count + places.size)
+        groups[cause.kind] = replace(group, count=group.count + places.size)

@@ -49,29 +49,29 @@ def _partitioner(record: PartitionerRecord) -> Iterator[str]:
         yield f"{count(record.plans_ignored, 'hostile record')} in the plan topic"
 
 
-def _exchange(known: ExchangeState) -> str:
-    if known.round is None:
+def _exchange(state: ExchangeState) -> str:
+    if state.round is None:
         text = "has heard no table"
     else:
-        age = "" if known.age_ms is None else f" {span(known.age_ms)} ago"
-        text = f"heard table {_number(known.round)} of {count(known.members, 'instance')}{age}"
-    if known.unanswered > 1:
-        text += f", {_number(known.unanswered)} messages since"
-    return f"{text}, makes the tables" if known.elected else text
+        age = "" if state.age_ms is None else f" {span(state.age_ms)} ago"
+        text = f"heard table {_number(state.round)} of {count(state.members, 'instance')}{age}"
+    if state.unanswered > 1:
+        text += f", {_number(state.unanswered)} messages since"
+    return f"{text}, makes the tables" if state.elected else text
 
 
-def _batches(known: BatchesState) -> str:
-    batches = "micro-batch" if known.count == 1 else "micro-batches"
-    words = f"{_number(known.count)} {batches} of {span(known.interval_ms)} of {known.clock} time"
-    if known.cut_short:
-        reasons = ", ".join(f"{reason} {_number(n)}" for reason, n in sorted(known.cut_short.items()))
+def _batches(state: BatchesState) -> str:
+    batches = "micro-batch" if state.count == 1 else "micro-batches"
+    words = f"{_number(state.count)} {batches} of {span(state.interval_ms)} of {state.clock} time"
+    if state.cut_short:
+        reasons = ", ".join(f"{reason} {_number(n)}" for reason, n in sorted(state.cut_short.items()))
         words += f", cut short: {reasons}"
-    if known.by_fallback:
-        words += f", {_number(known.by_fallback)} planned by the fallback"
-    if known.last is not None and known.last.took_ms is not None:
-        words += f", the last took {span(known.last.took_ms)}"
-        if known.last.late is not None:
-            words += f" and came {_number(100 * known.last.late)} % of its interval late"
+    if state.by_fallback:
+        words += f", {_number(state.by_fallback)} planned by the fallback"
+    if state.last is not None and state.last.took_ms is not None:
+        words += f", the last took {span(state.last.took_ms)}"
+        if state.last.late is not None:
+            words += f" and came {_number(100 * state.last.late)} % of its interval late"
     return words
 
 
