@@ -17,7 +17,7 @@ from partitioner_service.exchange.inbox import MOST_BYTES, MOST_TABLES, Inbox
 from partitioner_service.exchange.outbox import MOST_UNANSWERED
 from partitioner_service.exchange.senders import COMES_BACK, TAKEN_OVER, Senders
 from tests.examples import examples
-from tests.unit.partitioner_service.exchange.telling import (
+from tests.unit.partitioner_service.exchange.instances import (
     SLIDE,
     Group,
     Instance,

@@ -7,7 +7,7 @@ from controller.memory import snapshot_record
 from controller.realise import SaidReplicas
 from evenflow.plans import Plan
 from tests.unit.controller.parts import Pipeline, batch, partitioner, settings_of
-from tests.unit.talking.clock import Clock
+from tests.unit.reporting.clock import Clock
 
 
 def judged(number: int, **fields: object) -> Pipeline:

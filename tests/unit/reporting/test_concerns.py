@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from evenflow.reporting import Concern, Concerns
-from tests.unit.talking.clock import Clock
+from tests.unit.reporting.clock import Clock
 
 LOG = logging.getLogger("test.concerns")
 DRY = Concern(name="dry", text="no water", over="water again", fields={"litres": 0})

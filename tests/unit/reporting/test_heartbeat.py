@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenflow.reporting import Heartbeat
-from tests.unit.talking.clock import Clock
+from tests.unit.reporting.clock import Clock
 
 
 def test_a_beat_comes_every_ten_seconds_and_says_what_has_grown() -> None:

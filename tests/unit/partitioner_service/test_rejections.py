@@ -12,7 +12,7 @@ from evenflow.reporting import Concerns
 from evenflow.settings import load_settings
 from partitioner_service.block import Rejections
 from partitioner_service.reports.rejections import Rejected
-from tests.unit.talking.clock import Clock
+from tests.unit.reporting.clock import Clock
 
 SETTINGS = load_settings(
     query={"name": "q", "window": "10s", "slide": "5s", "out_of_orderness": "2s", "allowed_lateness": "1s"}

@@ -12,7 +12,7 @@ from evenflow.telemetry import BatchRecord
 from evenflow.twostep import BucketPosition, Tally
 from evenflow.windows import END_MARK, NO_MARK
 from spark_consumers.reports.log_lines import LogLines
-from tests.unit.talking.clock import Clock
+from tests.unit.reporting.clock import Clock
 
 BEGIN = 1_700_000_000_000
 SETTINGS = load_settings(

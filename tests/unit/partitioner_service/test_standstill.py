@@ -11,7 +11,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from partitioner_service.reports.log_lines import LogLines
 from partitioner_service.reports.rejections import Rejected
-from tests.unit.talking.clock import Clock
+from tests.unit.reporting.clock import Clock
 
 BEGIN = 1_700_000_000_000
 

@@ -10,7 +10,7 @@ import pytest
 
 from controller.kubernetes import RENEW_SECONDS, leading
 from evenflow.settings import Settings, load_settings
-from tests.unit.talking.clock import Clock
+from tests.unit.reporting.clock import Clock
 
 SETTINGS = load_settings(query={"name": "q"}, control={"lease": "evenflow-controller"})
 
