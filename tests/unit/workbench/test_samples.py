@@ -1,4 +1,4 @@
-"""Which part of a topic is a sample; reading real topics is in tests/pipeline/test_advise.py."""
+"""Which part of a topic is a sample; reading real topics is in tests/pipeline/commands/test_advise.py."""
 
 from hypothesis import given
 from hypothesis import strategies as st

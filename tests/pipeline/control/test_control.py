@@ -329,7 +329,7 @@ def test_a_dry_run_judges_everything_writes_nothing_and_fences_nobody(pipeline: 
 def test_the_policy_of_the_plugin_decides_a_plan_by_its_name(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples" / "plugin"))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "examples" / "plugin"))
     own = {"policy": "turnstile.policy:Patient", "options": {"patience": 2}}
     pipeline.settings = pipeline.settings.model_copy(
         update={"control": pipeline.settings.control.model_copy(update=own)}

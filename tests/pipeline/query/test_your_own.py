@@ -12,7 +12,7 @@ import pytest
 from workbench.local.processes import ChildProcess
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.more]
-PACKAGE = Path(__file__).parents[2] / "examples" / "plugin" / "turnstile"
+PACKAGE = Path(__file__).parents[3] / "examples" / "plugin" / "turnstile"
 OWN = '''
 import pyarrow as pa
 from evenflow.queries import BuiltInQuery

@@ -21,7 +21,7 @@ from workbench.local.ports import free_ports
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.more, pytest.mark.timeout(400)]
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "first-hour.md"
 _BLOCK = re.compile(r"^```sh ?(service|stopped)?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 

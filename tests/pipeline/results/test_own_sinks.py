@@ -25,13 +25,13 @@ from workbench.result_rows import ResultRows
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.more]
 
-PAGE = (Path(__file__).parents[2] / "docs/your-own-sinks.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs/your-own-sinks.md").read_text(encoding="utf-8")
 
 
 class Batches(RowsSink):
     """A folder for each micro-batch, which a repetition replaces. Its rows can be read back."""
 
-    name = "tests.pipeline.test_own_sinks:SINK"
+    name = "tests.pipeline.results.test_own_sinks:SINK"
     needs = ("path",)
     repeats = False
 
@@ -115,7 +115,7 @@ def test_a_sink_that_repeats_or_loses_rows_is_told(
 def test_a_pipeline_writes_to_a_sink_of_ones_own_and_does_not_begin_there_anew_without_its_checkpoint(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:
-    results = {"sink": "tests.pipeline.test_own_sinks:SINK", "path": str(tmp_path / "rows")}
+    results = {"sink": "tests.pipeline.results.test_own_sinks:SINK", "path": str(tmp_path / "rows")}
     settings = make_settings(kafka_settings, query_name, tmp_path, results=results)
     assert sink_of(settings) is SINK
     stream = Stream(settings)
@@ -130,7 +130,7 @@ def test_a_pipeline_writes_to_a_sink_of_ones_own_and_does_not_begin_there_anew_w
         IncompatibleStateError, match=r"has begun to write its results to .*its checkpoint is not there"
     ):
         run(with_spark(settings, {"checkpoint": str(tmp_path / "other")}), until_ended=True)
-    lost = settings.results.model_copy(update={"sink": "tests.pipeline.test_own_sinks:NONE"})
+    lost = settings.results.model_copy(update={"sink": "tests.pipeline.results.test_own_sinks:NONE"})
     with pytest.raises(
         ConfigError, match=r"is not there: module tests\.pipeline\.test_own_sinks has no NONE"
     ):

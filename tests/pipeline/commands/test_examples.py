@@ -15,7 +15,7 @@ from topics.reader import read_range
 from topics.state import TopicSpec
 
 pytestmark = pytest.mark.pipeline
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 RECORDS, WORKERS = 12_000, 4
 
 

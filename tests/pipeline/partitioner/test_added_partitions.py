@@ -23,6 +23,7 @@ from partitioner_service.kafka.committed_state import all_states
 from partitioner_service.plane.data_plane import DataPlane
 from partitioner_service.plane.loop import Loop
 from spark_consumers.application import run as run_spark
+from tests.pipeline.partitioner.test_from_routed import awake, forget
 from tests.pipeline.planes import run, start_thread, total, wait_until
 from tests.pipeline.routed import (
     create_topics,
@@ -35,7 +36,6 @@ from tests.pipeline.routed import (
     write,
     write_end,
 )
-from tests.pipeline.test_from_routed import awake, forget
 from topics import clients
 from topics.query.input_topic import admitted
 from topics.query.record import read_beginning, recorded_partitions

@@ -13,7 +13,7 @@ from tests.pages import page
 from tests.patience import PATIENCE
 from tests.pipeline.firing import firing
 from tests.pipeline.panels import BATCHES, EXCHANGE, asked, has_data, queries, series
-from tests.pipeline.test_exchange import Instances
+from tests.pipeline.partitioner.test_exchange import Instances
 from workbench.elastic import LoopOptions, LoopResult, Onlooker, run_loop, shape_of
 from workbench.local.ports import WebPorts
 from workbench.local.prometheus import Prometheus

@@ -14,7 +14,7 @@ from tests.pipeline.end_to_end import Pipeline, Stream, make_settings
 from workbench.verify.shell import verify
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.more, pytest.mark.timeout(280)]
-_CLONE = Path(__file__).parents[2]
+_CLONE = Path(__file__).parents[3]
 _PACKAGE = _CLONE / "examples" / "plugin" / "turnstile"
 
 

@@ -18,7 +18,7 @@ from workbench.local.broker import EmbeddedBroker
 
 pytestmark = pytest.mark.pipeline
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TIMEOUT = 30.0 * PATIENCE
 SHORT_SESSION = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "300"}
 """A crashed broker may register again when its session has expired: 9 s by default, right for busy machines."""

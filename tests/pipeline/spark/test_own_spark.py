@@ -32,7 +32,7 @@ from topics.query.record import write_beginning
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.family]
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/own-spark.md").read_text(encoding="utf-8")
 TEXT_KEYS = [b"a", b"b", "Zürich".encode(), b'q"uo\\te']
 ONE_AT_A_TIME = "spark.sql.execution.arrow.maxRecordsPerBatch"

@@ -33,7 +33,7 @@ from topics import clients
 
 pytestmark = pytest.mark.pipeline
 
-PAGE = (Path(__file__).parents[2] / "docs/results.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs/results.md").read_text(encoding="utf-8")
 COLUMNS = "window_start {time}, window_end {time}, key {key}, tuples BIGINT"
 KEYS = [b"a", b"\xff", "Zürich".encode(), b'q"uo', b"", b"e"]
 

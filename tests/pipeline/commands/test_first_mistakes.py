@@ -59,7 +59,7 @@ class Stranger:
             cwd=self.folder,
             env={
                 "PATH": "/usr/bin:/bin",
-                "PYTHONPATH": str(Path(__file__).parents[2]),
+                "PYTHONPATH": str(Path(__file__).parents[3]),
                 "HOME": str(self.folder),
             },
             capture_output=True,

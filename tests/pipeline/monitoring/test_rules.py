@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = [pytest.mark.more]
-FOLDER = Path(__file__).parents[2] / "monitoring" / "prometheus"
+FOLDER = Path(__file__).parents[3] / "monitoring" / "prometheus"
 
 
 @pytest.mark.parametrize(
