@@ -37,7 +37,7 @@ PANES = 12
 it."""
 
 
-def page(known: Sequence[BuiltInQuery], runs: Runs, *, limit: int | None, on: Mapping[str, object]) -> str:
+def page(queries: Sequence[BuiltInQuery], runs: Runs, *, limit: int | None, on: Mapping[str, object]) -> str:
     """The text of the page. `limit`: how many tuples of each query's data were taken (None: all). `on`: the machine."""
     ran, words = "The queries ran over all of their data, once with each partitioner.", ""
     if limit is not None:
@@ -56,7 +56,7 @@ def page(known: Sequence[BuiltInQuery], runs: Runs, *, limit: int | None, on: Ma
             "With `--input` a query runs over other data of the same columns: `words:FILE` (any text), `taxi:FILE`",
             "(DEBS 2015), `cluster-tasks:FILE` (Google), `retail:FILE`, `tpch:scale=1`, or a file of your own.",
             "",
-            table(("query", "what", "key", "window", "data"), map(_described, known)),
+            table(("query", "what", "key", "window", "data"), map(_described, queries)),
             "",
             "## Every query through the whole pipeline",
             "",
@@ -66,7 +66,7 @@ def page(known: Sequence[BuiltInQuery], runs: Runs, *, limit: int | None, on: Ma
             "",
             table(
                 ("query", "partitioner", "tuples", "windows", "rows", "seconds", "differences"),
-                (_figures(query, name, runs[query.name, name]) for query in known for name in PARTITIONERS),
+                (_figures(query, name, runs[query.name, name]) for query in queries for name in PARTITIONERS),
             ),
             "",
         ]
@@ -84,13 +84,13 @@ def _figures(query: BuiltInQuery, partitioner: str, result: DemoResult) -> tuple
     return f"`{query.name}`", f"`{partitioner}`", *counts, f"{result.seconds:.0f}", result.differences
 
 
-def run_all(known: Sequence[BuiltInQuery], *, limit: int | None, console: Console) -> Runs:
+def run_all(queries: Sequence[BuiltInQuery], *, limit: int | None, console: Console) -> Runs:
     """Run each query with each partitioner, one after the other.
 
     If the first tuples of a query complete no window, the query runs over all of its data.
     """
     runs = {}
-    for query in known:
+    for query in queries:
         query_limit = None if limit is None else tuples_of(query.name, limit)
         for name in PARTITIONERS:
             runs[query.name, name] = run_enough(

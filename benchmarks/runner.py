@@ -69,7 +69,7 @@ GROUPS = {
 """Names for several scenarios at once."""
 
 
-def known() -> dict[str, Any]:
+def modules_by_id() -> dict[str, Any]:
     """Scenario modules by their id."""
     return {name: import_module(f"benchmarks.{module}") for name, module in SCENARIOS.items()}
 
@@ -79,7 +79,7 @@ def chosen(names: Sequence[str]) -> list[Any]:
 
     ConfigError for an unknown name.
     """
-    modules = known()
+    modules = modules_by_id()
     groups = {group: [modules[name] for name in names] for group, names in GROUPS.items()}
     unknown = sorted(set(names) - set(modules) - set(groups))
     if unknown:

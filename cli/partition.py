@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.look import Unchecked, look_first
+from cli.start_check import Unchecked, check_sample_first
 
 
 def register(app: typer.Typer) -> None:
@@ -55,7 +55,7 @@ def partition(
     from partitioner_service.kafka.learned_state import check_partitioner
 
     check_partitioner(settings)  # before a broker is waited for
-    look_first(settings, unchecked=unchecked)
+    check_sample_first(settings, unchecked=unchecked)
 
     from partitioner_service.app import serve
 

@@ -80,7 +80,7 @@ def results(
     encoded_key = None if key is None else key_bytes(settings.query, key.encode("utf-8", "surrogateescape"))
     pause = milliseconds("--every", every) / 1000
 
-    from topics.query.settled import admitted
+    from topics.query.input_topic import admitted
 
     settings = _of_view(admitted(of_query), view)
 

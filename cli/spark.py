@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.look import Unchecked, look_first
+from cli.start_check import Unchecked, check_sample_first
 from evenflow.errors import EvenflowError
 
 _LOG = logging.getLogger("evenflow.spark")
@@ -44,7 +44,7 @@ def _run(context: typer.Context, stages: tuple[str, ...], until_ended: bool, unc
     from evenflow.commands.context import settings_of
 
     settings = settings_of(context)
-    look_first(settings, unchecked=unchecked)
+    check_sample_first(settings, unchecked=unchecked)
 
     from spark_consumers.application import run
     from spark_consumers.reports.java_log import log_file, open_log

@@ -26,7 +26,7 @@ def top(
 
     from monitoring.live.feed import Feed
     from monitoring.live.top import Top
-    from topics.query.settled import by_its_rule, settled
+    from topics.query.input_topic import by_its_rule, settled
 
     feed = Feed(by_its_rule(settled(settings)))
     try:

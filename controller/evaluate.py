@@ -16,7 +16,7 @@ from controller.collect import Arrival, Collected
 from controller.plan_history import PlanHistory, stages_of, unrealised
 from evenflow.elasticity import Observation, StageObservation
 from evenflow.elasticity.observation import Part
-from evenflow.reporting.answering import in_charge
+from evenflow.reporting.responsible_instances import in_charge
 from evenflow.reporting.words import span
 from evenflow.settings import Settings
 from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartitionerRecord, Stage, inputs_of
@@ -55,9 +55,9 @@ class Rounds:
         self._last_words: dict[Stage, object] = {}
         self._last = now
 
-    def due(self, known: Collected, now: float) -> bool:
+    def due(self, collected: Collected, now: float) -> bool:
         """Whether an observation is due. If so, the wait for the next one begins."""
-        words = {stage: known.stages[stage].word for stage in self._stages if stage in known.stages}
+        words = {stage: collected.stages[stage].word for stage in self._stages if stage in collected.stages}
         # Compared by identity, as two records may be equal.
         new = [
             word
@@ -107,23 +107,23 @@ class Evaluator:
         self._beginnings = Beginnings(self.settings)
 
     def observe(
-        self, known: Collected, history: PlanHistory, now: float, *, pending: bool = False
+        self, collected: Collected, history: PlanHistory, now: float, *, pending: bool = False
     ) -> Evaluation:
         """The next observation. pending: whether a plan is published that the log has not shown yet."""
         self.step += 1
-        partitioners = [arrival.record for arrival in counted(self.settings, known, now)]
+        partitioners = [arrival.record for arrival in counted(self.settings, collected, now)]
         time = measures.reached(partitioners)
         history.reach(time, now=now)
         self._note(now, time)
         speed, steady = self._speed(), self._steady_speed()
-        missing = unrealised(history, self.settings, partitioners, known)
+        missing = unrealised(history, self.settings, partitioners, collected)
         # A plan that begins further ahead than the time allowed to realise it cannot be overdue yet.
         within = realised_within(self.settings)
         late = now - history.newest_since > within
         tomorrow = history.ahead(time) > 1000 * within * max(1.0, steady or 0.0)
         overdue = bool(missing) and late and not tomorrow
-        young = self._beginnings.look(known, history.pair, now, realised=not missing)
-        observation = _Sight(self.settings, known, partitioners, now, speed).observation(
+        young = self._beginnings.look(collected, history.pair, now, realised=not missing)
+        observation = _Sight(self.settings, collected, partitioners, now, speed).observation(
             step=self.step, history=history, settling=pending or (bool(missing) and not late), young=young
         )
         return Evaluation(
@@ -171,7 +171,7 @@ class _Sight:
 
     settings: Settings
     """Settings of the query that is controlled."""
-    known: Collected
+    collected: Collected
     """The newest records of each part."""
     partitioners: list[PartitionerRecord]
     """The newest records of the instances that count."""
@@ -203,22 +203,22 @@ class _Sight:
             stages=stages,
             settling=settling,
             starting=young.starting,
-            stale=tuple(stale(self.settings, self.known, self.now)),
+            stale=tuple(stale(self.settings, self.collected, self.now)),
         )
 
     def _load(self) -> float | None:
         """W. If there are two stages, that of the slower one. None if one of them is not known."""
         stages = stages_of(self.settings)
         return measures.most(
-            measures.load(self.known.stages[stage], self.now) if stage in self.known.stages else None
+            measures.load(self.collected.stages[stage], self.now) if stage in self.collected.stages else None
             for stage in stages
         )
 
     def _parts(self, rate: float | None) -> dict[Part, StageObservation]:
         parts: dict[Part, StageObservation] = {}
         for stage in stages_of(self.settings):
-            if stage in self.known.stages:
-                words = self.known.stages[stage]
+            if stage in self.collected.stages:
+                words = self.collected.stages[stage]
                 parts |= measures.parts(words, measures.load(words, self.now), self.now, rate=rate)
         return parts
 
@@ -226,7 +226,7 @@ class _Sight:
         self, working: list[PartitionerRecord], stages: dict[Part, StageObservation], rate: float | None
     ) -> float | None:
         """How long the waiting input takes (ms). The larger of two estimates: by marks, by waiting frames."""
-        last = self.known.stages.get(stages_of(self.settings)[-1])
+        last = self.collected.stages.get(stages_of(self.settings)[-1])
         merged = None if last is None or last.batch is None else last.batch.record.mark
         by_marks = measures.waiting_ms(
             measures.routed(working), merged, slide_ms=self.settings.query.slide_ms, speed=self.speed
@@ -238,7 +238,7 @@ class _Sight:
 
     def _latency_ms(self) -> float | None:
         """Latency (ms) of the newest windows by the controller's clock. None if event time is not live."""
-        last = self.known.stages.get(stages_of(self.settings)[-1])
+        last = self.collected.stages.get(stages_of(self.settings)[-1])
         closing = None if last is None else last.closing
         if closing is None or closing.age(self.now) > patience(self.settings):
             return None
@@ -249,12 +249,12 @@ class _Sight:
         return latency if 0 <= latency <= _LIVE_MS else None
 
 
-def reached(known: Collected) -> int | None:
+def reached(collected: Collected) -> int | None:
     """Largest event time (ms) in the newest record of any partitioner, however old that record is."""
-    return measures.reached(arrival.record for arrival in known.partitioners.values())
+    return measures.reached(arrival.record for arrival in collected.partitioners.values())
 
 
-def counted(settings: Settings, known: Collected, now: float) -> list[Arrival[PartitionerRecord]]:
+def counted(settings: Settings, collected: Collected, now: float) -> list[Arrival[PartitionerRecord]]:
     """The partitioners that count now: those that are not silent, the newest record first.
 
     A partitioner that has just died is not silent for a while yet. It stops counting as soon as others own
@@ -262,33 +262,33 @@ def counted(settings: Settings, known: Collected, now: float) -> list[Arrival[Pa
     """
     limit = patience(settings)
     return in_charge(
-        (arrival for arrival in reversed(known.partitioners.values()) if arrival.age(now) < limit),
-        partitions=_inputs(settings, known),
+        (arrival for arrival in reversed(collected.partitioners.values()) if arrival.age(now) < limit),
+        partitions=_inputs(settings, collected),
         owned=lambda arrival: arrival.record.owned,
         anyway=lambda arrival: not arrival.record.owned,
     )
 
 
-def _inputs(settings: Settings, known: Collected) -> int:
+def _inputs(settings: Settings, collected: Collected) -> int:
     return inputs_of(
-        (arrival.record for arrival in list(known.partitioners.values())), settings.input_partitions
+        (arrival.record for arrival in list(collected.partitioners.values())), settings.input_partitions
     )
 
 
-def stale(settings: Settings, known: Collected, now: float) -> list[str]:
+def stale(settings: Settings, collected: Collected, now: float) -> list[str]:
     """In words: which parts have been silent for longer than `patience`, or have never sent a record."""
-    return [*_silent_partitioners(settings, known, now), *_silent_stages(settings, known, now)]
+    return [*_silent_partitioners(settings, collected, now), *_silent_stages(settings, collected, now)]
 
 
-def _silent_partitioners(settings: Settings, known: Collected, now: float) -> list[str]:
-    alive = counted(settings, known, now)
-    unowned = _inputs(settings, known) - sum(arrival.record.owned for arrival in alive)
+def _silent_partitioners(settings: Settings, collected: Collected, now: float) -> list[str]:
+    alive = counted(settings, collected, now)
+    unowned = _inputs(settings, collected) - sum(arrival.record.owned for arrival in alive)
     # If the controller scales the instances, `partitioner.instances` does not say how many run now.
     expected = 1 if settings.control.replicas_of is not None else settings.partitioner.instances
     if len(alive) >= expected:
         return [f"{unowned} input partitions belong to no partitioner that speaks"] if unowned else []
     names = {arrival.record.instance for arrival in alive}
-    silent = [arrival for name, arrival in known.partitioners.items() if name not in names]
+    silent = [arrival for name, arrival in collected.partitioners.items() if name not in names]
     words = [_no_record(f"partitioner {arrival.record.instance}", arrival, now) for arrival in silent]
     never = expected - len(alive) - len(silent)
     if never > 0:
@@ -298,13 +298,13 @@ def _silent_partitioners(settings: Settings, known: Collected, now: float) -> li
     return words[-expected:]
 
 
-def _silent_stages(settings: Settings, known: Collected, now: float) -> list[str]:
+def _silent_stages(settings: Settings, collected: Collected, now: float) -> list[str]:
     words = []
     for stage in stages_of(settings):
-        if stage not in known.stages:
+        if stage not in collected.stages:
             words.append(f"the {stage} stage has never spoken")
-        elif known.stages[stage].word.age(now) >= patience(settings):
-            words.append(_no_record(f"the {stage} stage", known.stages[stage].word, now))
+        elif collected.stages[stage].word.age(now) >= patience(settings):
+            words.append(_no_record(f"the {stage} stage", collected.stages[stage].word, now))
     return words
 
 

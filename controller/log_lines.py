@@ -140,7 +140,7 @@ def line(judgement: Judgement, counts: Mapping[str, Any]) -> str:
 def seen_words(judgement: Judgement) -> list[str]:
     """The figures of an observation that people look at first, as words."""
     observation, zone = judgement.evaluation.observation, judgement.decision.zone
-    known = (
+    figures = (
         ("W {:.2f}" + ("" if zone is None else f" (zone {zone})"), observation.load),
         ("{:,.0f} tuples/s", observation.rate),
         ("{:,.0f} keys", observation.keys),
@@ -148,7 +148,7 @@ def seen_words(judgement: Judgement) -> list[str]:
     )
     return [
         f"p {observation.p}, r {observation.r}",
-        *(words.format(value) for words, value in known if value is not None),
+        *(words.format(value) for words, value in figures if value is not None),
     ]
 
 

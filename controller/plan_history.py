@@ -109,7 +109,7 @@ class PlanHistory:
 
 
 def unrealised(
-    history: PlanHistory, settings: Settings, partitioners: Iterable[PartitionerRecord], known: Collected
+    history: PlanHistory, settings: Settings, partitioners: Iterable[PartitionerRecord], collected: Collected
 ) -> list[str]:
     """In words: which parts do not follow the newest plan yet.
 
@@ -124,7 +124,7 @@ def unrealised(
             for record in partitioners
             if record.workers != plan.p
         ),
-        *_stages(history, settings, plan, known.stages),
+        *_stages(history, settings, plan, collected.stages),
     ]
 
 

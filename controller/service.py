@@ -20,7 +20,7 @@ from evenflow.errors import ServiceError
 from evenflow.host.stopping import stopped_by_signals
 from evenflow.plans import Plan
 from evenflow.reporting import Trouble, on_every_line, unanswered
-from evenflow.reporting.answering import in_charge
+from evenflow.reporting.responsible_instances import in_charge
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from evenflow.telemetry import DecisionRecord, Telemetry, inputs_of
@@ -31,8 +31,8 @@ from monitoring.live.picture import Picture
 from monitoring.serving import served
 from topics.admin import ensure_topics, pipeline_topics, refuse_unwritable
 from topics.follower import Follower, offset_of
+from topics.query.input_topic import admitted
 from topics.query.plan_topic import PlanFollower
-from topics.query.settled import admitted
 from topics.records import Record
 from topics.watch import TopicWatch
 

@@ -7,16 +7,16 @@ seeds), measures a cell, states the paper's claims with a criterion in code, and
 Cells are kept in `docs/reproducing/results.json`. A run measures only the cells that are missing. The page,
 docs/reproducing.md, is always made from that file.
 
-    plan      streams, cells, and the size of a run
-    drawn     streams that stand for data of the papers that is not at hand
-    store     the file of results
-    compute   the missing cells, grouped by stream, in processes
-    claims    what a paper says, how it is judged, and the verdict
-    comparing whether a figure is lower than another, seed by seed
-    routing   a stream through a partitioner, and its windows
-    kept_costs  the costs that counts are priced with
+    run_plan    streams, cells, and the size of a run
+    drawn_streams  streams that stand for data of the papers that is not at hand
+    store       the file of results
+    compute     the missing cells, grouped by stream, in processes
+    claims      what a paper says, how it is judged, and the verdict
+    comparing   whether a figure is lower than another, seed by seed
+    routing     a stream through a partitioner, and its windows
+    unit_costs  the costs that counts are priced with
     batch_work  what the tasks of a micro-batch do, priced with the kept costs
-    paper_*   a section for each paper (two for 001), and `group_ahead` and `partly` for 001's chapters 3 and 4
-    inventory every figure, table and algorithm of the papers, and where it stands on the page
-    report    the page
+    paper_*     a section for each paper (two for 001), and `group_ahead` and `partly` for 001's chapters 3 and 4
+    inventory   every figure, table and algorithm of the papers, and where it stands on the page
+    report      the page
 """

@@ -6,7 +6,7 @@
 A partial result is that of one key in one data block. The reduce tasks keep the window. They take in the keys of the batch
 and make the rows that change. Rows of other keys are left out: they are the same work, however the batch is cut.
 
-Costs are those of `kept_costs`. Sections of 000 and 001 price their batches with them.
+Costs are those of `unit_costs`. Sections of 000 and 001 price their batches with them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from evenflow.keys import bucket_of
 from evenflow.numeric.arrays import Bools, Float64s, Int32s, Int64s, UInt64s
 from evenflow.partitioners.prompt.reduce_buckets import MapOutput, allocate_all
-from papers.kept_costs import Costs
+from papers.unit_costs import Costs
 
 _NO_TUPLE = np.empty(0, np.int64)
 

@@ -13,8 +13,8 @@ from partitioner_service.begin.prepare import OWN_TOPICS
 from topics import admin
 from topics.clients import seconds
 from topics.query.audit import ROLE
+from topics.query.input_topic import admitted
 from topics.query.plan_topic import Fenced, PlanRecords, PlanWriter, entry_of, read_plans
-from topics.query.settled import admitted
 
 IDENTITY = "plan-by-hand"
 """Identity of the writer. It is not the controller's, so a plan by hand fences no controller."""

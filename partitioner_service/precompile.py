@@ -30,7 +30,7 @@ from partitioner_service.fetch.queues import compile_kernels
 from partitioner_service.kafka.learned_state import new_partitioner
 from partitioner_service.reading.parse import Parser
 from partitioner_service.reading.registered.schemas import Schemas
-from partitioner_service.reports.hottest import Hottest
+from partitioner_service.reports.hot_keys import Hottest
 from partitioner_service.reports.key_answer import key_answer
 from partitioner_service.routing.batches import gate
 from partitioner_service.routing.router import Router

@@ -267,12 +267,12 @@ def parse_profile(text: str) -> Profile:
     Raises ConfigError for an unknown name, with the known names, and for wrong options.
     """
     name, rest = name_and_rest(text)
-    known = PROFILES.get(name)
-    if known is None:
+    entry = PROFILES.get(name)
+    if entry is None:
         forms = "; ".join(f"{word}:{example}" for word, (example, _) in PROFILES.items() if word != "full")
         raise ConfigError(f"there is no profile {name!r}", hint=f"known: full; {forms}")
     words = WordOptions(rest, owner=f"profile {name}")
-    profile = known[1](words)
+    profile = entry[1](words)
     words.done()
     return profile
 

@@ -24,11 +24,11 @@ from evenflow.sources.source import Batch, Source
 from evenflow.wire.markers import EndOfStream
 from producers.clock import Clock, SystemClock
 from producers.delivery import Delivery
-from producers.ended import refuse_ended
 from producers.partitioning import PartitionBy, partitions_of
 from producers.profiles import FullSpeed, Profile
 from producers.records import values_of
 from producers.registered import RegisteredValues
+from producers.topic_end import refuse_ended
 from topics.admin import describe, ensure_topics, input_topic
 from topics.state import TopicState
 

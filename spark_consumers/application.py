@@ -41,8 +41,8 @@ from spark_consumers.sinks import sink_of
 from spark_consumers.stage import RunningStage
 from spark_consumers.workers.tallies import Tallies
 from topics.admin import ensure_topics, pipeline_topics, refuse_unwritable
+from topics.query.input_topic import admitted
 from topics.query.plan_topic import PlanFollower
-from topics.query.settled import admitted
 from topics.state import TopicState
 from topics.watch import TopicWatch
 

@@ -27,7 +27,7 @@ from evenflow.twostep import (
     reduce_part,
     reduce_windows,
 )
-from evenflow.twostep.reducing.stored import DAMAGED
+from evenflow.twostep.reducing.state_blobs import DAMAGED
 from spark_consumers.combiner import by_part
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout

@@ -22,16 +22,16 @@ from spark_consumers import combiner, reduce_tasks, reducer
 from spark_consumers.admission import Admission, read_by
 from spark_consumers.checkpoints.epoch import StageEpoch
 from spark_consumers.checkpoints.folders import Folder
-from spark_consumers.checkpoints.moved import settle_in
 from spark_consumers.checkpoints.notes import (
     Checkpoint,
     stage_location,
 )
+from spark_consumers.checkpoints.relocation import settle_in
 from spark_consumers.checkpoints.run_folder import make_run
 from spark_consumers.checkpoints.run_watch import RunWatch
 from spark_consumers.checkpoints.runs import newest_epoch
 from spark_consumers.checkpoints.storage import storage_errors
-from spark_consumers.ending import EndOfTopic, check_complete
+from spark_consumers.end_of_stream import EndOfTopic, check_complete
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
 from spark_consumers.reports.failures import python_too_slow, translated
@@ -40,8 +40,8 @@ from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Start
 from spark_consumers.sinks.topic import topic_options
 from spark_consumers.sources import records
+from spark_consumers.stage_output import Write, checked, into_kafka
 from spark_consumers.tasks import OnTally
-from spark_consumers.writing import Write, checked, into_kafka
 from topics.state import TopicState
 
 _LOG = logging.getLogger("evenflow.spark")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 
-from partitioner_service.fetch.fetched import Fetched
-from partitioner_service.fetch.kept import KeptHeaders, KeptRecords
-from partitioner_service.fetch.ways import Messages, Way
+from partitioner_service.fetch.fetch_result import FetchResult
+from partitioner_service.fetch.fetchers import Messages, Way
+from partitioner_service.fetch.record_columns import HeaderColumns, RecordColumns
 from partitioner_service.reading.cells.payloads import Payloads
 
 
@@ -19,7 +19,7 @@ class Columns(Messages):
 
     name = "queues"
 
-    def fetch(self, most: int, timeout: float) -> Fetched:
+    def fetch(self, most: int, timeout: float) -> FetchResult:
         return as_columns(super().fetch(most, timeout))
 
 
@@ -28,13 +28,13 @@ def either_way(settings: Any, consumer: Any, *, client_id: str) -> Way:
     return Messages(consumer) if settings.partitioner.instance[-1] in "13579" else Columns(consumer)
 
 
-def as_columns(fetched: Fetched) -> Fetched:
+def as_columns(fetched: FetchResult) -> FetchResult:
     """The same fetch without a message for each record. Of what a model's record lacks, it has none."""
     records: Sequence[Any] = fetched.records
     stamps = [_of(record, "timestamp") or (TIMESTAMP_NOT_AVAILABLE, -1) for record in records]
     headers = [_of(record, "headers") or [] for record in records]
     pairs = [pair for some in headers for pair in some]
-    kept = KeptRecords(
+    kept = RecordColumns(
         topic=(_of(records[0], "topic") or "in") if records else "in",
         partitions=fetched.partitions,
         offsets=fetched.offsets,
@@ -42,14 +42,14 @@ def as_columns(fetched: Fetched) -> Fetched:
         kinds=np.array([kind for kind, _ in stamps], np.int32),
         keys=Payloads.of([_of(record, "key") for record in records]),
         values=fetched.values,
-        headers=KeptHeaders(
+        headers=HeaderColumns(
             np.cumsum([0, *map(len, headers)]),
             Payloads.of([name.encode() for name, _ in pairs]),
             Payloads.of([held.encode() if isinstance(held, str) else held for _, held in pairs]),
         ),
     )
     stamps_or_none = np.where(kept.kinds == TIMESTAMP_NOT_AVAILABLE, -1, kept.stamps)
-    return Fetched(
+    return FetchResult(
         fetched.partitions,
         fetched.offsets,
         fetched.arrival,

@@ -34,6 +34,7 @@ GENERIC = frozenset(
         "given",
         "gone",
         "wanted",
+        "known",
         "says",
         "stands",
         "stood",

@@ -83,7 +83,7 @@ def offsets(
     Raises ServiceError if a broker refuses or does not answer, or does not know a leader within
     `kafka.request_timeout`.
     """
-    known: dict[str, dict[int, int]] = {}
+    offsets_by_topic: dict[str, dict[int, int]] = {}
     deadline = time.monotonic() + seconds(kafka)
     while partitions:
         futures = client.list_offsets(
@@ -97,13 +97,13 @@ def offsets(
             doing = f"reading the offsets of topic {part.topic}"
             info = result_of(future, kafka, doing, absent=UNKNOWN_TOPIC | again)
             if info is not None:
-                known.setdefault(part.topic, {})[part.partition] = info.offset
+                offsets_by_topic.setdefault(part.topic, {})[part.partition] = info.offset
             elif code_of(future) in again:
                 partitions.append(TopicPartition(part.topic, part.partition))
         if partitions:
             time.sleep(_POLL_SECONDS)
             _refresh_metadata(client, kafka)
-    return known
+    return offsets_by_topic
 
 
 def _refresh_metadata(client: AdminClient, kafka: KafkaSettings) -> None:

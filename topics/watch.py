@@ -55,14 +55,14 @@ class TopicWatch:
         ask: Ask | None = None,
     ) -> None:
         self._kafka = kafka
-        known = list(topics)
-        self._ids = {topic.name: topic.topic_id for topic in known}
+        states = list(topics)
+        self._ids = {topic.name: topic.topic_id for topic in states}
         self._clock = clock
         self._ask = self._describe if ask is None else ask
         self._asked_at = clock()
         self._answers: dict[str, Answer] = {}
         self._absent = dict.fromkeys(self._ids, 0)
-        self._partitions = {topic.name: topic.partitions for topic in known}
+        self._partitions = {topic.name: topic.partitions for topic in states}
         self._unanswered_since: float | None = None
 
     def partitions(self, topic: str) -> int:

@@ -1,4 +1,4 @@
-"""What a person needs on one machine: broker, child processes, demo, verify, doctor, a look, status, reset, rename.
+"""What a person needs on one machine: broker, child processes, demo, verify, doctor, a sample check, status, reset, rename.
 
 May live here: whatever starts, stops, checks or explains the services on this machine. May not: algorithms
 (`evenflow/`), or anything that a service needs in production. Called by `cli/` and the tests.
@@ -8,7 +8,7 @@ May live here: whatever starts, stops, checks or explains the services on this m
 | `local` | programs on this machine: broker, child processes, Prometheus |
 | `demo`, `elastic` | a whole pipeline, once and in a closed loop |
 | `verify` | the results again, by other means |
-| `doctor`, `look`, `status` | what is wrong on the machine, with the records, with a running query |
+| `doctor`, `sample_check`, `status` | what is wrong on the machine, with the records, with a running query |
 | `lifetime` | a query's end: reset, rename, skip |
 | `registered` | Avro and Protobuf records, read with other code than the partitioner's |
 | `strimzi` | a query's topics and rights for an operator |

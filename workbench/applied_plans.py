@@ -15,9 +15,9 @@ from evenflow.settings import Settings
 from evenflow.telemetry import DecisionRecord, PartitionerRecord
 from evenflow.windows import NO_MARK
 from partitioner_service.plans_by_hand import publish
+from topics.query.input_topic import admitted
 from topics.query.plan_topic import read_plans
-from topics.query.settled import admitted
-from workbench.alive import Part, look
+from workbench.activity import Part, look
 from workbench.status.words import count
 
 _BETWEEN_LOOKS = 1.0  # s

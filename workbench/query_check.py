@@ -32,14 +32,14 @@ from partitioner_service.reading.parse import Parser
 from partitioner_service.reading.registered.schemas import schemas_of
 from spark_consumers.sinks import sink_of
 from topics.admin import describe
+from topics.query.input_topic import by_its_rule
 from topics.query.record import refuse_taken_key_columns
-from topics.query.settled import by_its_rule
 from topics.state import TopicState
 from workbench.findings import Finding
-from workbench.look.look import Look, look_at
-from workbench.look.sample import TopicRecords, sampled_records
-from workbench.look.shape import Column
-from workbench.look.words import counted, shown_span
+from workbench.sample_check.report import SampleReport, check_sample
+from workbench.sample_check.sample import TopicRecords, sampled_records
+from workbench.sample_check.shape import Column
+from workbench.sample_check.words import counted, shown_span
 from workbench.verify.windows.oracles import FUNCTIONS
 
 _MANY_ROWS = 5
@@ -82,7 +82,7 @@ class Check:
     """What the look has found, and what verify could not recompute."""
     state_sizes: StateSizes | None = None
     """What the sample would keep in state. None if it has no tuple."""
-    look: Look | None = field(default=None)
+    look: SampleReport | None = field(default=None)
     """The look at the sample. None if there was no sample."""
 
     @property
@@ -123,7 +123,7 @@ def check_query(settings: Settings, *, most: int) -> Check:
 
 def of_sample(settings: Settings, state: TopicState, sample: TopicRecords, *, now: int) -> Check:
     """Say what becomes of these records. now: ms since 1970."""
-    look = look_at(settings, sample, now=now)
+    look = check_sample(settings, sample, now=now)
     state_sizes = kept_of(settings, sample, whole=sample.records >= state.records)
     return Check(
         sections=_sections(settings, look, state_sizes),
@@ -222,7 +222,7 @@ def _between(table: pa.Table, first: int, stop: int) -> pa.Table:
 
 
 def _sections(
-    settings: Settings, look: Look | None, state_sizes: StateSizes | None
+    settings: Settings, look: SampleReport | None, state_sizes: StateSizes | None
 ) -> dict[str, tuple[tuple[str, str], ...]]:
     sections = {
         "columns": tuple(_columns(settings, look)),
@@ -250,7 +250,7 @@ def _sections(
     return sections
 
 
-def _columns(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]:
+def _columns(settings: Settings, look: SampleReport | None) -> Iterator[tuple[str, str]]:
     query = settings.query
     derived = query.resolved.derived
     roles: dict[str, list[str]] = {}
@@ -292,7 +292,7 @@ def _columns(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]
         yield printable(name), f"{expression.type} = {query.columns[name]}: {', '.join(roles.get(name, []))}"
 
 
-def _lookup(lookup: Lookup, look: Look | None) -> Iterator[tuple[str, str]]:
+def _lookup(lookup: Lookup, look: SampleReport | None) -> Iterator[tuple[str, str]]:
     yield "file", printable(str(lookup.file))
     yield (
         "joined by",
@@ -319,7 +319,7 @@ def _kinds_text(column: Column) -> str:
     return ", ".join(f"{kind} in {count:,}" for kind, count in kinds)
 
 
-def _tuples(settings: Settings, look: Look | None) -> Iterator[tuple[str, str]]:
+def _tuples(settings: Settings, look: SampleReport | None) -> Iterator[tuple[str, str]]:
     if settings.query.explode is not None:
         yield "explode", settings.query.explode
     if settings.query.where is not None:

@@ -31,10 +31,10 @@ from evenflow.text.strict_json import once_each
 from evenflow.twostep import json_rows, readable_schema
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Position
+from workbench.duckdb_streams import Watched, as_it_was
 from workbench.verify.results import key_of_results
 from workbench.verify.sql import identifier, newest
 from workbench.verify.windows.oracles import is_number
-from workbench.watched import Watched, as_it_was
 
 _WRITERS: dict[str, Callable[[duckdb.DuckDBPyRelation, str], object]] = {
     ".csv": lambda rows, file: rows.write_csv(file, header=True),

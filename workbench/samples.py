@@ -26,9 +26,9 @@ from partitioner_service.reading.parse import Parser
 from partitioner_service.reading.registered.schemas import schemas_of
 from topics import reader
 from topics.admin import describe
-from topics.query.settled import by_its_rule
-from workbench.look.sample import stretch
-from workbench.look.strays import strays_by_cause
+from topics.query.input_topic import by_its_rule
+from workbench.sample_check.sample import stretch
+from workbench.sample_check.strays import strays_by_cause
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ def topic_sample(
 
     tuples: about how many records to read. A longer partition gives more of them. first: whether to take the first
     records. progress: called with the number of records read so far. clock: seconds since 1970. Tuples whose event time
-    cannot be right are set aside (`workbench.look.strays`). Raises ServiceError if there is no broker or no topic, and
-    ConfigError if no record holds a tuple.
+    cannot be right are set aside (`workbench.sample_check.strays`). Raises ServiceError if there is no broker or no
+    topic, and ConfigError if no record holds a tuple.
     """
     topic = settings.topic("input")
     state = describe(settings.kafka, [topic]).get(topic)

@@ -273,12 +273,12 @@ class Forwarding(Way):
             home.save()
             # This pane has just left the window, so what was announced in it no longer keeps a key from being finished.
             announced.pop(pane - SPAN, None)
-            known = np.concatenate(
+            announced_keys = np.concatenate(
                 [np.empty(0, np.uint64), *(key_hashes for each in announced.values() for key_hashes in each)]
             )
-            if len(known):
+            if len(announced_keys):
                 hashes = hash_keys(table["key"])
-                finished = ~np.isin(hashes, np.unique(known))
+                finished = ~np.isin(hashes, np.unique(announced_keys))
                 if not finished.all():
                     rest = table.filter(pa.array(~finished))
                     handed.append(rest.add_column(0, "pane", pa.array(np.full(rest.num_rows, pane))))

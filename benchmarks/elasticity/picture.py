@@ -9,7 +9,7 @@ from evenflow.charts.axes import Axis
 from evenflow.charts.lines import Line, strokes
 from evenflow.charts.looks import NAMED, REST, SUBJECT
 from evenflow.charts.page import drawing, page
-from workbench.elastic.judged import STEP, THRESHOLD
+from workbench.elastic.course_figures import STEP, THRESHOLD
 
 if TYPE_CHECKING:
     import altair

@@ -68,15 +68,15 @@ class ProcessTable:
         )
 
     def _compiler_seconds(self, pid: int, started: int) -> float:
-        known = self._compilers.get((pid, started))
-        if not known:
-            known = [
+        stat_files = self._compilers.get((pid, started))
+        if not stat_files:
+            stat_files = [
                 stat
                 for thread in os.listdir(f"{_PROC}/{pid}/task")
                 if _fields(stat := f"{_PROC}/{pid}/task/{thread}/stat")[0] in _COMPILERS
             ]
-            self._compilers[pid, started] = known
-        return sum(_seconds(*_fields(stat)[1][11:13]) for stat in known)
+            self._compilers[pid, started] = stat_files
+        return sum(_seconds(*_fields(stat)[1][11:13]) for stat in stat_files)
 
 
 def _fields(stat: str) -> tuple[str, list[str]]:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.measuring.page_tables import into_page
 from benchmarks.own_grid.measuring import FULL, QUICK
-from benchmarks.own_grid.parts import PARTS
+from benchmarks.own_grid.tables import PARTS
 
 PAGE = Path("docs/evenflow-partitioner.md")
 

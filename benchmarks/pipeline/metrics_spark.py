@@ -39,9 +39,9 @@ from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Start
 from spark_consumers.sinks.topic import topic_options
 from spark_consumers.stage import stage_frame
+from spark_consumers.stage_output import checked, into_kafka
 from spark_consumers.tasks import OnTally
 from spark_consumers.workers.tallies import Tallies
-from spark_consumers.writing import checked, into_kafka
 from topics.admin import describe, ensure_topics, pipeline_topics
 
 ID = "service-metrics-spark"

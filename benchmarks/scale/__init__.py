@@ -1,7 +1,7 @@
 """A thousand workers, a hundred input partitions and ten million tuples a second, on paper: what breaks first, and where.
 
 Unit costs are measured here, on one machine (`frames`, `control`, `broker`, `spark`), or taken from
-docs/measurements.md (`documented`). `load` simulates the routing of keys at 1,000 workers. The model that multiplies
+docs/measurements.md (`documented_costs`). `load` simulates the routing of keys at 1,000 workers. The model that multiplies
 counts and unit costs is `evenflow.scale`, which `evenflow size` uses, too. `docs/scale.md` shows what came out. `python -m
 benchmarks.scale` makes its tables and pictures again from the measurements that come with the library.
 """
@@ -16,7 +16,7 @@ from benchmarks.measuring.step_lines import step
 from benchmarks.scale.broker import broker_costs
 from benchmarks.scale.check import checked
 from benchmarks.scale.control import control_costs, partitioner_costs, sync_costs
-from benchmarks.scale.documented import DOCUMENTED
+from benchmarks.scale.documented_costs import DOCUMENTED
 from benchmarks.scale.frames import blob_costs, frame_costs, merge_cost, row_bytes
 from benchmarks.scale.load import PARTITIONERS, routed, stream_of
 from benchmarks.scale.setups import SETUPS, bill_of, cores_in

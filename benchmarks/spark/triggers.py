@@ -33,7 +33,7 @@ from spark_consumers.session import end_session, make_session
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Start
 from spark_consumers.stage import stage_frame
-from spark_consumers.writing import checked
+from spark_consumers.stage_output import checked
 from topics.admin import describe, ensure_topics, pipeline_topics
 from topics.state import TopicState
 

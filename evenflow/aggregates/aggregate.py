@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from evenflow.aggregates.partials.grouping import Grouping
-from evenflow.aggregates.partials.wide import WIDE
-from evenflow.aggregates.room import Room
+from evenflow.aggregates.partials.wide_sums import WIDE
+from evenflow.aggregates.size_limits import Room
 from evenflow.errors import ConfigError
 from evenflow.grammar.aggregate_spec import AggregateSpec
 from evenflow.grammar.arrow_types import ARROW_TYPES, arrow_type

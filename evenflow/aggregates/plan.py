@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.aggregates.aggregate import ROWS, ROWS_COLUMN, PartialColumn
-from evenflow.aggregates.expressed import Output, ResultExpression, condition, expressed
 from evenflow.aggregates.kinds.count import COUNT
 from evenflow.aggregates.partials.grouping import Grouping, group_rows
 from evenflow.aggregates.partials.reductions import reduce_column, subtract_column
 from evenflow.aggregates.registry import aggregate
-from evenflow.aggregates.room import Room, is_text
+from evenflow.aggregates.result_expressions import Output, ResultExpression, condition, expressed
+from evenflow.aggregates.size_limits import Room, is_text
 from evenflow.errors import ConfigError
 from evenflow.grammar.aggregate_spec import HIDDEN_COLUMN, AggregateSpec
 from evenflow.grammar.arrow_types import arrow_type

@@ -217,7 +217,7 @@ def _settings_for_topic(
     settings = settings_of(context, **overrides)
     if key is None:
         return settings
-    applied = room("workbench.look.propose", command="--key on a topic").applied
+    applied = room("workbench.sample_check.propose", command="--key on a topic").applied
     names = [name.strip() for name in key.split(",")]
     try:
         rekeyed: Settings = applied(settings, {"query": {"key": names if len(names) > 1 else key}})

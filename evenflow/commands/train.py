@@ -66,7 +66,7 @@ def partly(
     from evenflow.training.batches import BatchLaw
     from evenflow.training.curve import draw
     from evenflow.training.learner import POLICY, Learner, Training
-    from evenflow.training.measured import read_prices
+    from evenflow.training.task_prices import read_prices
 
     if plot is not None:
         check_target(plot)

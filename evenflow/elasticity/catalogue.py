@@ -9,7 +9,7 @@ from evenflow.partitioners.papers import Paper, bibliography
 
 def policies_markdown() -> str:
     """The page as Markdown, with the policies in the order of the registry."""
-    known = descriptions()
+    policies = descriptions()
     lines = [
         "# Policies",
         "",
@@ -19,9 +19,9 @@ def policies_markdown() -> str:
         "",
         "| name | what it does |",
         "|---|---|",
-        *(f"| [`{policy.name}`](#{policy.name}) | {policy.marked} |" for policy in known),
+        *(f"| [`{policy.name}`](#{policy.name}) | {policy.marked} |" for policy in policies),
     ]
-    for policy in known:
+    for policy in policies:
         lines += ["", f"## {policy.name}", "", policy.text or policy.summary]
         if policy.options:
             lines += ["", f"Options of `{policy.name}`:", "", "| option | meaning |", "|---|---|"]

@@ -1,6 +1,6 @@
 """SQL expressions of a query: what `where` and `[query.columns]` may say, and their values over columns of tuples.
 
-sqlglot reads the text. `checked` refuses whatever the table in `rules` does not have, and finds the type of
+sqlglot reads the text. `parser` refuses whatever the table in `rules` does not have, and finds the type of
 the rest. Polars' SQL computes it (`engine`). `evenflow verify` hands the same text to DuckDB (`oracle`). So
 the language has two implementations, and it consists of what both compute alike (tests/unit/expressions
 compare them on random expressions):

@@ -11,7 +11,7 @@ from evenflow.grammar.column_types import ANY_VALUE
 from evenflow.grammar.paths import toml_name
 
 if TYPE_CHECKING:
-    from evenflow.expressions.checked import Expression, Typed
+    from evenflow.expressions.parser import Expression, Typed
 
 _Items: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -73,8 +73,8 @@ def _resolved(
 ) -> Columns:
     """As `resolved`, of items. A query is asked for its columns many times, and its users copy the trees they change."""
     # Imported here, so that settings without expressions load without them.
-    from evenflow.expressions.checked import condition, read, typed
     from evenflow.expressions.kinds import kind_of
+    from evenflow.expressions.parser import condition, read, typed
 
     expressions = {name: read(text, f"columns.{name}") for name, text in texts}
     chosen = None if where is None else read(where, "where")
@@ -127,7 +127,7 @@ def _note(
     expressions tell. ValueError if none of them tells a type. A column of any value is a number to expressions, unless they
     only ask whether it is null.
     """
-    from evenflow.expressions.inferred import inferred, only_compared_with_null
+    from evenflow.expressions.inference import inferred, only_compared_with_null
 
     type_ = types.get(name)
     if type_ is None and name in needed:

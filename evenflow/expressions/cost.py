@@ -17,7 +17,7 @@ from evenflow.grammar.column_types import ANY_VALUE
 from evenflow.grammar.explosion import Explosion
 
 if TYPE_CHECKING:
-    from evenflow.expressions.checked import Expression, Typed
+    from evenflow.expressions.parser import Expression, Typed
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ def cost_of(text: str, columns: Columns, explosion: Explosion | None, setting: s
 
     columns: of the query. explosion: what the query takes apart. setting: its name, for messages.
     """
-    from evenflow.expressions.checked import read, typed
     from evenflow.expressions.kinds import kind_of
+    from evenflow.expressions.parser import read, typed
     from evenflow.expressions.sizes import SIZE, sizes_in
 
     expression = read(text, setting, sizes=True)
@@ -88,7 +88,7 @@ def cost_of(text: str, columns: Columns, explosion: Explosion | None, setting: s
         for name, source in counted.items()
     }
     plain = [name for name in expression.columns if name not in counted]
-    own = {name: _number_or(name, expression) for name in plain if not _known(columns, name)}
+    own = {name: _number_or(name, expression) for name in plain if not _is_column(columns, name)}
     types = {
         name: "int64" if name in counted else own[name] if name in own else _as_number(columns.type_of(name))
         for name in expression.columns
@@ -120,7 +120,7 @@ def _as_number(type_: str) -> str:
     return "float64" if type_ == ANY_VALUE else type_
 
 
-def _known(columns: Columns, name: str) -> bool:
+def _is_column(columns: Columns, name: str) -> bool:
     return name in columns.source_types or name in columns.derived
 
 
@@ -155,24 +155,24 @@ def _counted(
         raise ConfigError(
             f"{named} counts the list {name!r}, but explode = {str(explosion)!r} makes texts", hint=hint
         )
-    known = _known(columns, name)
-    read = columns.type_of(name) if known else own.get(name, type_)
+    in_query = _is_column(columns, name)
+    read = columns.type_of(name) if in_query else own.get(name, type_)
     if read != type_:
-        whose = "the query" if known else "it also"
+        whose = "the query" if in_query else "it also"
         noun = "the list" if type_ == "list" else "parts of the text"
         raise ConfigError(
             f"{named} counts {noun} {name!r}, but {whose} reads this column as {read}",
             hint=hint if read == "string" else "name another column",
         )
-    return {} if known else {name: type_}
+    return {} if in_query else {name: type_}
 
 
 def _number_or(name: str, expression: Expression) -> str:
     """The type that the expression needs a column as. A column is a number if its uses tell no type."""
     from sqlglot import exp
 
-    from evenflow.expressions.checked import Expression
-    from evenflow.expressions.inferred import inferred
+    from evenflow.expressions.inference import inferred
+    from evenflow.expressions.parser import Expression
 
     # The expression as a whole is a number. So what stands at its top is the operand of an addition.
     zero = exp.Add(this=exp.Literal.number(0), expression=exp.Paren(this=expression.tree.copy()))

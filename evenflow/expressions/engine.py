@@ -11,8 +11,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from evenflow.errors import ConfigError
-from evenflow.expressions.checked import DIALECT, Typed, from_below, is_place, kind_at
 from evenflow.expressions.kinds import DECIMAL_DIGITS, MOST_DIGITS
+from evenflow.expressions.parser import DIALECT, Typed, from_below, is_place, kind_at
 from evenflow.grammar.arrow_types import arrow_type
 from evenflow.grammar.column_types import decimal_scale
 from evenflow.limits import DERIVED_BYTES

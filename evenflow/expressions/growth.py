@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from evenflow.expressions.checked import kind_at
 from evenflow.expressions.columns import Columns
 from evenflow.expressions.kinds import TEXT
+from evenflow.expressions.parser import kind_at
 from evenflow.limits import LOOKUP_TEXT_BYTES
 
 _CHANGED_CASE = 3

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from evenflow.expressions.checked import DIALECT, Typed, from_below, is_place, kind_at
 from evenflow.expressions.kinds import DECIMAL_DIGITS
+from evenflow.expressions.parser import DIALECT, Typed, from_below, is_place, kind_at
 from evenflow.grammar.column_types import decimal_scale
 from evenflow.limits import DERIVED_BYTES
 

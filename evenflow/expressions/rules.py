@@ -101,17 +101,19 @@ def _root(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
 
 def comparable(kinds: Sequence[Kind]) -> Kind:
     """The kind as which values of these kinds can be compared or can replace each other. Raises Unfit if there is none."""
-    known = [kind for kind in kinds if kind != NOTHING]
-    if not known:
+    value_kinds = [kind for kind in kinds if kind != NOTHING]
+    if not value_kinds:
         return NOTHING
-    if all(kind.number for kind in known):
-        if any(kind == FLOAT for kind in known):
+    if all(kind.number for kind in value_kinds):
+        if any(kind == FLOAT for kind in value_kinds):
             return FLOAT
-        return _exact(known, max, max(kind.scale for kind in known))
-    if len({kind.name for kind in known}) > 1:
-        mixed = "it mixes " + " and ".join(dict.fromkeys(kind.words for kind in known))
-        raise Unfit(mixed + (_NO_NUMBER if TEXT in known and any(kind.number for kind in known) else ""))
-    return known[0]
+        return _exact(value_kinds, max, max(kind.scale for kind in value_kinds))
+    if len({kind.name for kind in value_kinds}) > 1:
+        mixed = "it mixes " + " and ".join(dict.fromkeys(kind.words for kind in value_kinds))
+        raise Unfit(
+            mixed + (_NO_NUMBER if TEXT in value_kinds and any(kind.number for kind in value_kinds) else "")
+        )
+    return value_kinds[0]
 
 
 def _compared(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
@@ -172,7 +174,7 @@ def _member(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
     return _compared(node, kinds)
 
 
-def _known(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
+def _null_test(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
     if not isinstance(node.expression, exp.Null):
         raise Unfit("behind IS stands NULL or NOT NULL; compare with = true otherwise")
     return TRUTH
@@ -250,7 +252,7 @@ RULES: Mapping[type[exp.Expression], Rule] = {
     exp.And: _logical,
     exp.Or: _logical,
     exp.Not: _logical,
-    exp.Is: _known,
+    exp.Is: _null_test,
     exp.Coalesce: _either,
     exp.Nullif: lambda node, kinds: (comparable(kinds), kinds[0])[1],
     exp.Like: _like,
@@ -274,7 +276,7 @@ RULES: Mapping[type[exp.Expression], Rule] = {
     exp.Null: lambda node, kinds: NOTHING,
     exp.Paren: lambda node, kinds: kinds[0],
 }
-"""The nodes that may stand in an expression besides columns and CASE (see `checked`), each with its rule."""
+"""The nodes that may stand in an expression besides columns and CASE (see `parser`), each with its rule."""
 
 SAID = (
     "+ - * / %, comparisons, AND OR NOT, IS [NOT] NULL, IN, BETWEEN, LIKE, CASE WHEN, coalesce, nullif, abs, floor, ceil, "

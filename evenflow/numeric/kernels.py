@@ -55,18 +55,18 @@ def fingerprint(function: FunctionType, callers: frozenset[str] = frozenset()) -
     return hashlib.sha256(b"\0".join(_parts(function.__code__, function.__globals__, callers))).hexdigest()
 
 
-def _parts(code: CodeType, known: Mapping[str, Any], callers: frozenset[str]) -> Iterator[bytes]:
+def _parts(code: CodeType, namespace: Mapping[str, Any], callers: frozenset[str]) -> Iterator[bytes]:
     """The parts of the digest. Nested code (of an intrinsic) is opened, because its `repr` has a memory address."""
     yield code.co_code
     # Byte code names fields by their place in this tuple, so another field may leave it as it is.
     yield repr(code.co_names).encode()
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _parts(constant, known, callers)
+            yield from _parts(constant, namespace, callers)
         else:
             yield repr(constant).encode()
     for name in sorted(set(code.co_names)):
-        value = known.get(name)
+        value = namespace.get(name)
         # `py_func` is the function behind a kernel, `_defn` that behind an intrinsic.
         inner = getattr(value, "py_func", None) or getattr(value, "_defn", None)
         if inner is None and isinstance(value, FunctionType):

@@ -11,7 +11,7 @@ from evenflow.partitioners.registry import Description, descriptions
 
 def algorithms_markdown() -> str:
     """The page as Markdown, in the order of the registry. Names that share an algorithm share a section."""
-    known = descriptions()
+    partitioners = descriptions()
     lines = [
         "# Algorithms",
         "",
@@ -27,9 +27,9 @@ def algorithms_markdown() -> str:
         "",
         "| name | decides on | takes costs | what it does |",
         "|---|---|---|---|",
-        *(f"| [`{d.name}`](#{_anchor(d)}) | {_unit(d)} | {_costs(d)} | {d.marked} |" for d in known),
+        *(f"| [`{d.name}`](#{_anchor(d)}) | {_unit(d)} | {_costs(d)} | {d.marked} |" for d in partitioners),
     ]
-    for _, group in groupby(known, _section):
+    for _, group in groupby(partitioners, _section):
         members = list(group)
         lines += ["", f"## {', '.join(d.name for d in members)}", "", members[0].text or members[0].summary]
         for d in members:

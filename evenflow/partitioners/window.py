@@ -42,11 +42,11 @@ class Lengths(Options):
 
     @classmethod
     def fitted(
-        cls, given: Mapping[str, Any], *, window_ms: int, slide_ms: int, windowed: bool
+        cls, user_options: Mapping[str, Any], *, window_ms: int, slide_ms: int, windowed: bool
     ) -> dict[str, Any]:
         """The given options, with this window added if they leave it open. A given option is never changed."""
         lengths = {"window_ms": window_ms, "slide_ms": slide_ms}
-        return dict(given) if lengths.keys() & given.keys() else {**lengths, **given}
+        return dict(user_options) if lengths.keys() & user_options.keys() else {**lengths, **user_options}
 
 
 class Window(Lengths):
@@ -98,21 +98,21 @@ class Window(Lengths):
 
     @classmethod
     def fitted(
-        cls, given: Mapping[str, Any], *, window_ms: int, slide_ms: int, windowed: bool
+        cls, user_options: Mapping[str, Any], *, window_ms: int, slide_ms: int, windowed: bool
     ) -> dict[str, Any]:
         """As for `Lengths`. Unless the options say it, `windowed` decides whether there is a window."""
-        options = {"window": "sliding" if windowed else "cumulative", **given}
+        options = {"window": "sliding" if windowed else "cumulative", **user_options}
         if not cls.uses_lengths(options, windowed):
             return options
         return super().fitted(options, window_ms=window_ms, slide_ms=slide_ms, windowed=windowed)
 
     @classmethod
-    def uses_lengths(cls, given: Mapping[str, Any], windowed: bool) -> bool:
+    def uses_lengths(cls, user_options: Mapping[str, Any], windowed: bool) -> bool:
         """Whether the algorithm takes its lengths from the window of the query.
 
         If the query has no window, an algorithm that was given one keeps the default lengths.
         """
-        return windowed and given["window"] != "cumulative"
+        return windowed and user_options["window"] != "cumulative"
 
 
 class SlidingWindow(Window):

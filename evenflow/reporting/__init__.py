@@ -7,7 +7,7 @@ counted and which conditions last. This package decides what is said when. Pytho
 from evenflow.reporting.concerns import Concern, Concerns, Lasting
 from evenflow.reporting.heartbeat import Beat, Heartbeat
 from evenflow.reporting.lines import JsonLines, on_every_line, with_fields
-from evenflow.reporting.signs import Level, Sign, Trouble, hanging, silence, silent_after, unanswered
+from evenflow.reporting.liveness import Level, Sign, Trouble, hanging, silence, silent_after, unanswered
 
 __all__ = [
     "Beat",

@@ -17,7 +17,7 @@ BUDGET = 0.1
 class Units:
     """CPU seconds of one thing of each kind, or bytes if the name ends so. docs/scale.md says how each is measured.
 
-    The values are measured by `evenflow bench scale`, or by other benchmarks (`benchmarks/scale/documented.py`).
+    The values are measured by `evenflow bench scale`, or by other benchmarks (`benchmarks/scale/documented_costs.py`).
     """
 
     tuple_partitioned: float

@@ -635,7 +635,7 @@ class Settings(BaseSettings):
         if self.input.partitions is None:
             raise ConfigError(
                 "the number of input partitions is not known",
-                hint="set input.partitions, or read it from the topic (topics.query.settled)",
+                hint="set input.partitions, or read it from the topic (topics.query.input_topic)",
             )
         return self.input.partitions
 

@@ -55,13 +55,13 @@ class Cell:
     @property
     def identity(self) -> dict[str, Any]:
         """The values of `IDENTITY` by name."""
-        known = {
+        values = {
             "partitioner": self.who.label,
             "workers": self.scenario.workers,
             "tuples": self.tuples,
             **described(self.origin, self.scenario),
         }
-        return {name: known[name] for name in IDENTITY}
+        return {name: values[name] for name in IDENTITY}
 
     @property
     def key(self) -> Key:

@@ -55,12 +55,12 @@ def checked_options(
     owner: the name that the options belong to. defaults: where they differ from the class's own. ConfigError for an unknown
     option, and for a value out of range.
     """
-    known = kind.model_fields
+    fields = kind.model_fields
     for option in options:
-        if option not in known:
-            listed = f"{owner} has: {', '.join(known)}" if known else f"{owner} has no options"
+        if option not in fields:
+            listed = f"{owner} has: {', '.join(fields)}" if fields else f"{owner} has no options"
             raise ConfigError(
-                f"unknown option {option!r} of {owner}{did_you_mean(option, known)}", hint=listed
+                f"unknown option {option!r} of {owner}{did_you_mean(option, fields)}", hint=listed
             )
     try:
         return kind(**{**(defaults or {}), **options})

@@ -18,7 +18,7 @@ from evenflow.twostep.readable import (
 )
 from evenflow.twostep.reduce_task import reduce_task
 from evenflow.twostep.reducing.reducer import reduce, reduce_leaders, reduce_part, reduce_windows
-from evenflow.twostep.reducing.stored import BucketState
+from evenflow.twostep.reducing.state_blobs import BucketState
 from evenflow.twostep.reducing.summary import SummaryPlan, merge_parts
 from evenflow.twostep.reducing.top import merge_leaders
 from evenflow.twostep.results import json_rows

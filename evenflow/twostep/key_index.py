@@ -39,24 +39,24 @@ def _place(hashes: UInt64s, slots: Int32s) -> None:
 
 
 @kernel
-def _same(known: _HashedKeys, row: Whole, query: _HashedKeys, other: Whole) -> bool:
-    """Whether key `row` of `known` and key `other` of `query` have the same bytes."""
-    begin, start = known.offsets[row], query.offsets[other]
+def _same(index_keys: _HashedKeys, row: Whole, query: _HashedKeys, other: Whole) -> bool:
+    """Whether key `row` of `index_keys` and key `other` of `query` have the same bytes."""
+    begin, start = index_keys.offsets[row], query.offsets[other]
     length = query.offsets[other + 1] - start
-    if known.hashes[row] != query.hashes[other] or known.offsets[row + 1] - begin != length:
+    if index_keys.hashes[row] != query.hashes[other] or index_keys.offsets[row + 1] - begin != length:
         return False
-    return same_bytes(known.data, begin, query.data, start, length)
+    return same_bytes(index_keys.data, begin, query.data, start, length)
 
 
 @kernel
-def _find(slots: Int32s, known: _HashedKeys, query: _HashedKeys, rows: Int64s) -> None:
+def _find(slots: Int32s, index_keys: _HashedKeys, query: _HashedKeys, rows: Int64s) -> None:
     mask = np.uint64(slots.shape[0] - 1)
     for number in range(query.hashes.shape[0]):
         rows[number] = -1
         key = query.hashes[number]
         at = (key ^ (key >> np.uint64(32))) & mask
         while slots[at] >= 0:
-            if _same(known, slots[at], query, number):
+            if _same(index_keys, slots[at], query, number):
                 rows[number] = slots[at]
                 break
             at = (at + np.uint64(1)) & mask

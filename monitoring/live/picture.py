@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from evenflow.reporting import silent_after
-from evenflow.reporting.answering import in_charge
+from evenflow.reporting.responsible_instances import in_charge
 from evenflow.reporting.words import printable
 from evenflow.settings import Settings
 from evenflow.telemetry import (
@@ -160,15 +160,15 @@ class Picture:
     # ---- showing
 
     def _glance(self, now: float) -> Glance:
-        known = self._counted(now)
-        alive = [instance for instance in known if now - instance.at < silent_after()]
+        instances = self._counted(now)
+        alive = [instance for instance in instances if now - instance.at < silent_after()]
         loads = _sums([instance.loads for instance in alive])
         total = sum(loads)
         # As `evenflow.metrics.imbalance`, which imports numba. A controller does without.
         imbalance = (max(loads) - total / len(loads)) / total if total else None
         rates = [instance.record.rate for instance in alive if instance.record.rate is not None]
-        lags = [instance.record.lag for instance in known]
-        rejected, read = _total(known, "rejected"), _total(known, "read")
+        lags = [instance.record.lag for instance in instances]
+        rejected, read = _total(instances, "rejected"), _total(instances, "read")
         share = rejected / read if rejected is not None and read else None
         stages = [self._stage(stage, now) for stage in sorted(self._words)]
         glance = Glance(
@@ -178,13 +178,13 @@ class Picture:
             read_rate=read,
             # A lag that is not known must not count as 0.
             lag=None if not lags or None in lags else sum(lag for lag in lags if lag is not None),
-            rejected=sum(instance.record.rejected for instance in known),
+            rejected=sum(instance.record.rejected for instance in instances),
             rejected_share=share,
-            workers=max((instance.record.workers for instance in known), default=None),
+            workers=max((instance.record.workers for instance in instances), default=None),
             imbalance=imbalance,
             loads=[round(load, 1) for load in loads],
             weighed=any(instance.record.costs is not None for instance in alive),
-            instances=[_instance(instance, now) for instance in known],
+            instances=[_instance(instance, now) for instance in instances],
             stages=stages,
             results=self._results(),
             hottest=_hottest([instance.record for instance in alive]),
@@ -312,15 +312,15 @@ def _instance(instance: _Instance, now: float) -> InstanceGlance:
     )
 
 
-def _batches(known: BatchesState) -> BatchesGlance:
-    last = known.last
+def _batches(state: BatchesState) -> BatchesGlance:
+    last = state.last
     took_ms = None if last is None else last.took_ms
     return BatchesGlance(
-        interval_s=known.interval_ms / 1000,
-        clock=known.clock,
-        count=known.count,
-        cut_short=sum(known.cut_short.values()),
-        held=known.held,
+        interval_s=state.interval_ms / 1000,
+        clock=state.clock,
+        count=state.count,
+        cut_short=sum(state.cut_short.values()),
+        held=state.held,
         tuples=None if last is None else last.tuples,
         split=None if last is None else last.split,
         took_s=None if took_ms is None else took_ms / 1000,
@@ -328,15 +328,15 @@ def _batches(known: BatchesState) -> BatchesGlance:
     )
 
 
-def _exchange(known: ExchangeState, silent: float) -> ExchangeGlance:
+def _exchange(state: ExchangeState, silent: float) -> ExchangeGlance:
     """silent: seconds since the instance said so."""
     return ExchangeGlance(
-        elected=known.elected,
-        round=known.round,
-        members=known.members,
-        instances=known.instances,
-        age_s=None if known.age_ms is None else round(known.age_ms / 1000 + silent, 1),
-        unanswered=known.unanswered,
+        elected=state.elected,
+        round=state.round,
+        members=state.members,
+        instances=state.instances,
+        age_s=None if state.age_ms is None else round(state.age_ms / 1000 + silent, 1),
+        unanswered=state.unanswered,
     )
 
 

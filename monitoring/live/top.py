@@ -147,15 +147,16 @@ def flow(glance: Glance) -> str:
 
 def batches(glance: Glance) -> Iterator[str]:
     """A line about the micro-batches of all instances together. None if all of them route tuple by tuple."""
-    known = [instance.batches for instance in glance.instances if instance.batches is not None]
-    if not known:
+    summaries = [instance.batches for instance in glance.instances if instance.batches is not None]
+    if not summaries:
         return
-    late = max((summary.late for summary in known if summary.late is not None), default=None)
-    took = max((summary.took_s for summary in known if summary.took_s is not None), default=None)
+    late = max((summary.late for summary in summaries if summary.late is not None), default=None)
+    took = max((summary.took_s for summary in summaries if summary.took_s is not None), default=None)
+    first, count = summaries[0], sum(summary.count for summary in summaries)
     parts = [
-        f"micro-batches of {known[0].interval_s:,g} s of {known[0].clock} time: {sum(summary.count for summary in known):,}",
-        f"{sum(summary.cut_short for summary in known):,} cut short",
-        f"{sum(summary.held for summary in known):,} tuples wait",
+        f"micro-batches of {first.interval_s:,g} s of {first.clock} time: {count:,}",
+        f"{sum(summary.cut_short for summary in summaries):,} cut short",
+        f"{sum(summary.held for summary in summaries):,} tuples wait",
     ]
     if took is not None:
         parts.append(f"the slowest of the last ones took {took:,.2f} s")

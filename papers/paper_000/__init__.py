@@ -1,20 +1,18 @@
 """000, Dalton (PVLDB 16(3), 2022): its windowed suite for every registered partitioner, and what else can be counted.
 
-grid           what the parts share
-suite          figures 7 and 9 as one suite of four streams, for every partitioner
-reducers       figures 7 and 11: Eq. 2, the fullest reducer, with 8 to 64 places
-changes        figures 9a and 9d: the keys change again and again
-batches        figures 8 and 9b: micro-batches
-batch_rates    what they are measured by
-batch_claims   their claims
-clustering     figure 9c: correlation clustering
-heavy_hitters  figure 10c: how many keys may be split
-sources        figure 13: two partitioners with different distributions
-synchronising  figure 14: how often cooperating partitioners synchronise
-converging     figure 15: one to eight partitioners, over time
-several        what these three share: streams, windows, and the rate that a routed stream could have
-replay         the queues of combiners and reducers, from counted work
-talking        cooperating partitioners and their reducer, in event time
+grid                  what the parts share
+suite                 figures 7 and 9 as one suite of four streams, for every partitioner
+reducers              figures 7 and 11: Eq. 2, the fullest reducer, with 8 to 64 places
+changes               figures 9a and 9d: the keys change again and again
+batches               figures 8 and 9b: micro-batches; `rates` measures them, `claims` has their claims
+clustering            figure 9c: correlation clustering
+heavy_hitters         figure 10c: how many keys may be split
+sources               figure 13: two partitioners with different distributions
+synchronisation       figure 14: how often cooperating partitioners synchronise
+convergence           figure 15: one to eight partitioners, over time
+several_partitioners  what these three share: streams, windows, and the rate that a routed stream could have
+replay                the queues of combiners and reducers, from counted work
+reducer_exchange      cooperating partitioners and their reducer, in event time
 """
 
 from __future__ import annotations
@@ -24,12 +22,12 @@ from typing import TYPE_CHECKING
 from papers.paper_000 import (
     changes,
     clustering,
-    converging,
+    convergence,
     heavy_hitters,
     reducers,
     sources,
     suite,
-    synchronising,
+    synchronisation,
 )
 from papers.paper_000.batches import batches
 from papers.paper_000.grid import NAME
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CLAIMS", "NAME", "TITLE", "cells", "measure", "pictures", "text"]
 TITLE = "000: Dalton's windowed suite"
-_PARTS = (suite, reducers, batches, changes, clustering, heavy_hitters, sources, synchronising, converging)
+_PARTS = (suite, reducers, batches, changes, clustering, heavy_hitters, sources, synchronisation, convergence)
 CLAIMS = tuple(claim for part in _PARTS for claim in part.CLAIMS)
 
 
@@ -66,5 +64,5 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
 def pictures(figures: SectionFigures, plan: RunPlan) -> dict[str, altair.TopLevelMixin]:
     """Charts by file name."""
     return (
-        suite.pictures(figures, plan) | batches.pictures(figures, plan) | converging.pictures(figures, plan)
+        suite.pictures(figures, plan) | batches.pictures(figures, plan) | convergence.pictures(figures, plan)
     )

@@ -30,7 +30,7 @@ from papers.drawn_streams import TURNS
 from papers.markdown import figure, number, table
 from papers.paper_000.grid import NAME, RULES
 from papers.paper_000.replay import shortest_slide
-from papers.paper_000.several import PLACES, REDUCERS, SPAN, combiners
+from papers.paper_000.several_partitioners import PLACES, REDUCERS, SPAN, combiners
 from papers.routing import renamed
 from papers.run_plan import Cell, Opened, RunPlan, Stream
 from papers.store import SectionFigures, Values

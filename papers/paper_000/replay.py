@@ -1,7 +1,7 @@
 """Queues of combiners and reducers, replayed: how fast a routed stream could come if its work had the kept costs.
 
 000 judges by sustainable throughput, the highest input rate at which nothing backs up. Here the work of every combiner and
-reducer in every slide is counted and priced (`kept_costs`). A rate is sustained if nobody is ever behind by more than a
+reducer in every slide is counted and priced (`unit_costs`). A rate is sustained if nobody is ever behind by more than a
 slide. Nothing is timed, so a figure is the same on every machine. Partitioners are left out, because in the
 paper two of them are never the bottleneck.
 
@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from evenflow.numeric.arrays import Bools, Float64s, Int32s, Int64s
-from papers.kept_costs import Costs
+from papers.unit_costs import Costs
 
 Way = Literal["none", "forwarded", "announced"]
 WAYS: tuple[Way, ...] = ("none", "forwarded", "announced")

@@ -1,7 +1,7 @@
 """Figure 13 of 000: two partitioners, whose sources have different distributions.
 
 Even tuples are uniform and odd tuples are Zipf 1.5, or both are Zipf 1.5 with different hot keys. Partitioners that can
-exchange what they know do so. `several` says how a rate comes about.
+exchange what they know do so. `several_partitioners` says how a rate comes about.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ import numpy as np
 
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
-from papers.kept_costs import kept_costs
 from papers.markdown import figure, number, ratio, table
 from papers.paper_000.grid import NAME, RULES, WHOLE_OR_TWO
-from papers.paper_000.several import (
+from papers.paper_000.several_partitioners import (
     COOPERATIVE,
     MEASURED,
     OFTEN,
@@ -38,6 +37,7 @@ from papers.paper_000.several import (
 )
 from papers.run_plan import Cell, Opened, RunPlan
 from papers.store import SectionFigures, Values
+from papers.unit_costs import unit_costs
 
 TWO_SOURCES = (*RULES, COOPERATIVE)
 RIVALS = ("hashing", "cam", "shuffle", "pkg", "cm", "dagreedy")
@@ -52,7 +52,7 @@ SPARSE = ("hashing", "dagreedy", "dalton", COOPERATIVE)
 def two_cell(plan: RunPlan, kind: str, rule: str, *, density: int = 4) -> Cell:
     """Two partitioners. density: one of `DENSITIES`, or 4."""
     stream = stream_of(plan, kind, keys=keys_of(plan) * 4 // density)
-    return Cell(NAME, f"two sources, costs {kept_costs().mark}", stream, combiners(rule), rule)
+    return Cell(NAME, f"two sources, costs {unit_costs().mark}", stream, combiners(rule), rule)
 
 
 def cells(plan: RunPlan) -> list[Cell]:
@@ -73,8 +73,8 @@ def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
         done = counts(stream, routed)
         series["imbalance"].append(done.imbalance)
         series["ksr"].append(done.ksr)
-        series["rate"].append(rate(done, forwards(rule, routed), kept_costs()))
-        series["announced"].append(announced_rate(done, kept_costs()))
+        series["rate"].append(rate(done, forwards(rule, routed), unit_costs()))
+        series["announced"].append(announced_rate(done, unit_costs()))
         series["whole keys"].append(whole_keys_imbalance(stream, workers=setting.workers, seed=seed))
         if seed == plan.seeds[0]:
             series["swung"] = [rate(done, forwards(rule, routed), costs) for costs in swung()]
@@ -281,7 +281,7 @@ CLAIMS = (
 
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up, costs and the table of figure 13."""
-    costs = ", ".join(f"{name} {value:g}" for name, value in vars(kept_costs()).items())
+    costs = ", ".join(f"{name} {value:g}" for name, value in vars(unit_costs()).items())
     lines = [
         f"Figure 13: two partitioners, slides of {slide_of(plan):,} tuples, {keys_of(plan):,} keys, windows of three "
         f"slides, as the paper's 60 s by 20 s. Of {PLACES} places {REDUCERS} are reducers; hashing and cAM have no "

@@ -6,7 +6,6 @@ from statistics import median
 
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
-from papers.kept_costs import kept_planning
 from papers.paper_001.queue_claims import present, rates
 from papers.paper_001.queue_grid import (
     INTERVALS,
@@ -18,6 +17,7 @@ from papers.paper_001.queue_grid import (
 )
 from papers.run_plan import RunPlan
 from papers.store import SectionFigures
+from papers.unit_costs import planning_unit_costs
 
 _RELEASE = 0.05
 """The share of the interval in which the thesis plans a batch."""
@@ -25,7 +25,7 @@ _RELEASE = 0.05
 
 def planning_share(figures: SectionFigures, plan: RunPlan, stream: str, interval: int, how: str) -> float:
     """The share of the interval that listing and planning the keys of the fullest batch take, at Prompt's rate."""
-    costs = kept_planning()
+    costs = planning_unit_costs()
     listing = costs.sort if how == SORTED else costs.read
     keys = figures.median(queue_cell(plan, stream, interval, "prompt"), "keys")
     return slower(plan) * 1e-9 * keys * (listing + costs.plan) / interval

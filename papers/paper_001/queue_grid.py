@@ -9,9 +9,9 @@ from __future__ import annotations
 from itertools import product
 
 from papers.drawn_streams import TPCH_PARTS
-from papers.kept_costs import kept_costs, kept_planning
 from papers.paper_000.grid import CAM
 from papers.run_plan import Cell, RunPlan, Stream
+from papers.unit_costs import planning_unit_costs, unit_costs
 
 NAME = "micro-batch-queue"
 MAPS = REDUCES = 16
@@ -68,12 +68,12 @@ def streams(plan: RunPlan) -> dict[str, Stream]:
 
 def queue_cell(plan: RunPlan, stream: str, interval: int, rule: str) -> Cell:
     """A rule at one batch interval. Planning is hidden, as with the thesis's early release."""
-    return Cell(NAME, f"{interval} s, costs {kept_costs().mark}", streams(plan)[stream], MAPS, rule)
+    return Cell(NAME, f"{interval} s, costs {unit_costs().mark}", streams(plan)[stream], MAPS, rule)
 
 
 def planned_cell(plan: RunPlan, stream: str, interval: int, how: str) -> Cell:
     """Prompt, if the list of keys is made, and planned, after the batch has ended. how: a name of `PLANNED`."""
-    experiment = f"{interval} s, {how}, costs {kept_costs().mark} {kept_planning().mark}"
+    experiment = f"{interval} s, {how}, costs {unit_costs().mark} {planning_unit_costs().mark}"
     return Cell(NAME, experiment, streams(plan)[stream], MAPS, PLANNED[how])
 
 

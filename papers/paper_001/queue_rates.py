@@ -19,7 +19,6 @@ from evenflow.numeric.arrays import Float64s, Int64s, UInt64s
 from evenflow.simulation import KeyedStream
 from evenflow.text.options import name_of
 from papers.batch_work import BatchWork, Tasks, batch_work
-from papers.kept_costs import kept_costs, kept_planning
 from papers.paper_001.queue_grid import (
     AMPLITUDE,
     INTERVALS,
@@ -38,6 +37,7 @@ from papers.paper_001.queue_grid import (
 from papers.routing import circling, renamed, tumbled, windows
 from papers.run_plan import LEAST_SEEDS, Cell, Opened, RunPlan
 from papers.store import Values
+from papers.unit_costs import planning_unit_costs, unit_costs
 
 TICKS = 1_000_000
 """Ticks of event time in a second. Data blocks of time-based are cut by ticks."""
@@ -127,7 +127,7 @@ class Queue:
         blocks = tumbled(stream, text, workers=MAPS, seed=self.seed, window_ms=length)
         tasks = Tasks(MAPS, REDUCES, allocated=name_of(self.rule) == "prompt")
         return [
-            batch_work(blocks[rows], codes[rows], hashes, tasks=tasks, costs=kept_costs())
+            batch_work(blocks[rows], codes[rows], hashes, tasks=tasks, costs=unit_costs())
             for rows in list(windows(stream, length))[warm // self.interval :]
         ]
 
@@ -174,6 +174,6 @@ def _setting(cell: Cell, plan: RunPlan) -> tuple[int, float]:
             return interval, 0.0
         for how in PLANNED:
             if cell == planned_cell(plan, stream, interval, how):
-                costs = kept_planning()
+                costs = planning_unit_costs()
                 return interval, costs.plan + (costs.sort if how == SORTED else costs.read)
     raise ValueError(f"{cell.key} is no cell of this section")

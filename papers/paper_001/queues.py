@@ -10,7 +10,6 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from evenflow.charts.page import page
-from papers.kept_costs import kept_costs, kept_planning
 from papers.markdown import figure, table
 from papers.paper_001 import planning_claims, queue_claims
 from papers.paper_001.planning_claims import planning_share
@@ -37,6 +36,7 @@ from papers.paper_001.queue_rates import measure
 from papers.pictures.charts import Emphasis, curves, heights, ranges
 from papers.run_plan import RunPlan
 from papers.store import SectionFigures
+from papers.unit_costs import planning_unit_costs, unit_costs
 
 if TYPE_CHECKING:
     import altair
@@ -50,8 +50,8 @@ _EMPHASIS = Emphasis("prompt", ("time-based", "hashing", "cam", "evenflow"))
 
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and the tables."""
-    costs = ", ".join(f"{name} {value:g}" for name, value in vars(kept_costs()).items())
-    planning = ", ".join(f"{name} {value:g}" for name, value in vars(kept_planning()).items())
+    costs = ", ".join(f"{name} {value:g}" for name, value in vars(unit_costs()).items())
+    planning = ", ".join(f"{name} {value:g}" for name, value in vars(planning_unit_costs()).items())
     lines = [
         f"A replay with kept costs: no cluster, nothing is timed. There are {MAPS} map tasks and {REDUCES} reduce tasks. A "
         "batch is processed when its interval is over, one batch at a time. Its reduce tasks begin when its last map task "

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import product
 
 from papers.drawn_streams import TPCH_Q3
-from papers.kept_costs import kept_costs
 from papers.run_plan import Cell, RunPlan, Stream
+from papers.unit_costs import unit_costs
 
 NAME = "partly"
 DATA_BLOCKS = 24
@@ -67,7 +67,7 @@ def trained(plan: RunPlan) -> Stream:
 def block_cell(plan: RunPlan, stream: str, rule: str) -> Cell:
     """A rule on a stream. The kept costs are in the cell's name, so that other costs mean other cells."""
     source = trained(plan) if stream == TRAINED else streams(plan)[stream]
-    return Cell(NAME, f"blocks {kept_costs().mark}", source, DATA_BLOCKS, rule)
+    return Cell(NAME, f"blocks {unit_costs().mark}", source, DATA_BLOCKS, rule)
 
 
 def training_cell(plan: RunPlan, which: str) -> Cell:

@@ -18,7 +18,6 @@ from evenflow.simulation.streams import rank_hashes
 from evenflow.text.options import parse_choice
 from evenflow.training.batches import BatchLaw
 from papers.drawn_streams import TPCH_Q3
-from papers.kept_costs import kept_costs
 from papers.partly.grid import (
     BY_TIMES,
     BY_TIMES_FILE,
@@ -31,6 +30,7 @@ from papers.partly.grid import (
 from papers.routing import windows
 from papers.run_plan import Cell, Opened, RunPlan
 from papers.store import Values
+from papers.unit_costs import unit_costs
 
 ROOT = Path(__file__).parents[2]
 HASHES = 5
@@ -107,7 +107,7 @@ def block_figures(blocks: Int32s, codes: Int64s, of_key: UInt64s, seed: int) -> 
     pairs = np.bincount(codes * DATA_BLOCKS + blocks, minlength=len(of_key) * DATA_BLOCKS)
     table = pairs.reshape(-1, DATA_BLOCKS)
     sizes, cardinalities, holders = table.sum(axis=0), (table > 0).sum(axis=0), (table > 0).sum(axis=1)
-    prices = kept_costs()
+    prices = unit_costs()
     mapped = prices.tuple * sizes + (prices.make + prices.send) * cardinalities
     hashed, allocated = zip(
         *(_reduced(table, of_key, salt) for salt in salts(_RENAMING + seed, HASHES)), strict=True
@@ -135,7 +135,7 @@ def _reduced(table: Int64s, of_key: UInt64s, salt: np.uint64) -> tuple[float, fl
 
 def _task_variance(task: Int32s, code: Int64s) -> float:
     """The variance of reduce tasks. task, code: of each cluster. All clusters of a key have one task."""
-    prices = kept_costs()
+    prices = unit_costs()
     rows = np.bincount(task[np.unique(code, return_index=True)[1]], minlength=DATA_BLOCKS)
     received = np.bincount(task, minlength=DATA_BLOCKS)
     return _variance(prices.receive * received + (prices.hold + prices.emit) * rows)

@@ -81,12 +81,12 @@ def _has_begun(settings: Settings, pause: Callable[[float], None], *, looks: int
     return False
 
 
-def _complete(known: Mapping[int, PartitionState], count: int | None) -> bool:
+def _complete(states: Mapping[int, PartitionState], count: int | None) -> bool:
     """Whether each of the `count` partitions that the query has taken in has its state.
 
     Partitions that were added to the topic since then are taken in by `added`.
     """
-    return count is not None and set(range(count)) <= set(known)
+    return count is not None and set(range(count)) <= set(states)
 
 
 class _Claim:
@@ -123,12 +123,12 @@ class _Claim:
         # there. In the other order a claim in between would look like a loss.
         topics = topic_admin.describe(self._settings.kafka, [self._input, self._routed, self._rejected])
         beginning = read_beginning(self._settings)
-        known = all_states(self._settings, stable=True)
-        if len(known) == self._settings.input_partitions:
+        states = all_states(self._settings, stable=True)
+        if len(states) == self._settings.input_partitions:
             return []
-        if beginning is not None and _complete(known, len(beginning.begin)):
+        if beginning is not None and _complete(states, len(beginning.begin)):
             return []
-        self._refuse_lost(topics, known, begun=beginning is not None)
+        self._refuse_lost(topics, states, begun=beginning is not None)
         begin = first_offsets(self._settings.kafka, topics[self._input], self._settings.input.start)
         return [
             TopicPartition(
@@ -148,7 +148,7 @@ class _Claim:
         ]
 
     def _refuse_lost(
-        self, topics: Mapping[str, TopicState], known: Mapping[int, PartitionState], *, begun: bool
+        self, topics: Mapping[str, TopicState], states: Mapping[int, PartitionState], *, begun: bool
     ) -> None:
         """Raise IncompatibleStateError if committed offsets were lost.
 
@@ -158,9 +158,9 @@ class _Claim:
         begun: whether the query's record is there.
         """
         written = [name for name in (self._routed, self._rejected) if any(topics[name].end.values())]
-        if not written and not known and not begun:
+        if not written and not states and not begun:
             return
-        missing = sorted(set(topics[self._input].begin) - set(known))
+        missing = sorted(set(topics[self._input].begin) - set(states))
         holds = f"{' and '.join(written)} {'hold' if written[1:] else 'holds'} what the query wrote"
         raise IncompatibleStateError(
             f"{holds if written else 'the query has begun'}, but the group {data_plane_group(self._settings)} has no "

@@ -12,7 +12,7 @@ from evenflow.settings.views import TopicRole
 from partitioner_service.begin.trial import refuse_mostly_rejected
 from partitioner_service.kafka.learned_state import check_partitioner
 from topics.admin import ensure_topics, pipeline_topics
-from topics.query.settled import admitted
+from topics.query.input_topic import admitted
 
 OWN_TOPICS: tuple[TopicRole, ...] = ("routed", "rejected", "telemetry", "plan", "snapshots", "sync")
 """Roles of the topics that partitioners write or follow, as far as the settings ask for them.
@@ -32,11 +32,11 @@ def prepare(settings: Settings, *, trial: bool = False) -> Settings:
     does not answer.
     """
     check_partitioner(settings)  # before a broker is asked
-    known = admitted(settings)
-    if known.query.lookup is not None:
-        LookupTable(known.query)  # only for its errors, before any topic is made
+    query_settings = admitted(settings)
+    if query_settings.query.lookup is not None:
+        LookupTable(query_settings.query)  # only for its errors, before any topic is made
     if trial:
-        refuse_mostly_rejected(known)
-    specs = pipeline_topics(known)
-    ensure_topics(known.kafka, [specs[role] for role in OWN_TOPICS if role in specs])
-    return known
+        refuse_mostly_rejected(query_settings)
+    specs = pipeline_topics(query_settings)
+    ensure_topics(query_settings.kafka, [specs[role] for role in OWN_TOPICS if role in specs])
+    return query_settings

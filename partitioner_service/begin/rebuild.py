@@ -35,7 +35,7 @@ from evenflow.settings.beginning import Beginning
 from partitioner_service.begin.claim import commit_offsets, lock
 from partitioner_service.begin.traces import Ruling, Traces, read_rejected, read_routed
 from partitioner_service.block import Slice
-from partitioner_service.fetch.fetched import Fetched
+from partitioner_service.fetch.fetch_result import FetchResult
 from partitioner_service.kafka.committed_state import all_states, data_plane_group
 from partitioner_service.kafka.learned_state import new_partitioner
 from partitioner_service.kafka.log_ends import LogEnds
@@ -95,21 +95,21 @@ class _Rebuild:
     def states(self) -> dict[int, PartitionState]:
         """The states of the input partitions whose committed offsets are gone."""
         begun = self._begun()
-        known = all_states(self._settings, stable=True)
-        missing = self._missing(known)
+        states = all_states(self._settings, stable=True)
+        missing = self._missing(states)
         self._refuse_losses(begun, missing)
         traces = read_routed(self._settings, self._routed)
         folds = {partition: self._fold(partition, begun, traces) for partition in missing}
-        traces.refuse_other(sum(fold.tuples for fold in folds.values()) + self._tuples(begun, traces, known))
+        traces.refuse_other(sum(fold.tuples for fold in folds.values()) + self._tuples(begun, traces, states))
         return {partition: fold.state for partition, fold in folds.items()}
 
-    def _tuples(self, begun: Beginning, traces: Traces, known: Mapping[int, PartitionState]) -> int:
+    def _tuples(self, begun: Beginning, traces: Traces, states: Mapping[int, PartitionState]) -> int:
         """How many tuples the input partitions have whose states are still there."""
         if self._settings.query.explosion is None:
-            return sum(state.routed for state in known.values())
+            return sum(state.routed for state in states.values())
         # A record is several tuples here, and the states count records.
-        self._refuse_losses(begun, list(known))
-        return sum(self._fold(p, begun, traces, following=s.offset).tuples for p, s in sorted(known.items()))
+        self._refuse_losses(begun, list(states))
+        return sum(self._fold(p, begun, traces, following=s.offset).tuples for p, s in sorted(states.items()))
 
     def _begun(self) -> Beginning:
         begun = read_beginning(self._settings)
@@ -237,7 +237,7 @@ class Fold:
     def read(self, records: list[Any]) -> None:
         """Take the next records. Raises DataLossError if a verdict differs from that of the rejected topic."""
         self._partition = records[0].partition()
-        for slices in self._slicer.blocks(Fetched.of_messages(records), {self._partition: self.state}):
+        for slices in self._slicer.blocks(FetchResult.of_messages(records), {self._partition: self.state}):
             for whole in slices:
                 for piece in self._pieces(whole):
                     self._judge(piece)

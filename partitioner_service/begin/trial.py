@@ -20,8 +20,8 @@ from evenflow.progress import PartitionState, judge
 from evenflow.reporting.words import by_reason, moment, share, shown_bytes
 from evenflow.settings import Settings
 from partitioner_service.block import REASONS
-from partitioner_service.fetch.kept import KeptRecord
 from partitioner_service.fetch.messages import marker_of, timestamp_of
+from partitioner_service.fetch.record_columns import FetchedRecord
 from partitioner_service.kafka.committed_state import all_states
 from partitioner_service.reading.cells.reasons import OF_RECORDS
 from partitioner_service.reading.parse import Parser
@@ -163,12 +163,12 @@ def _shares(offsets: Mapping[int, int]) -> dict[int, int]:
 
 def _records(
     settings: Settings, topic: str, begin: Mapping[int, int], end: Mapping[int, int]
-) -> dict[int, list[KeptRecord]]:
+) -> dict[int, list[FetchedRecord]]:
     """The records between these offsets, by partition, without markers, up to a batch that nobody can read.
 
     Not with Kafka's client, which fetches ahead: a decompression bomb would end each start of a query that has not begun.
     """
-    records: dict[int, list[KeptRecord]] = {part: [] for part in begin}
+    records: dict[int, list[FetchedRecord]] = {part: [] for part in begin}
     budget = reader.Budget()
     with RawReader(settings.kafka, topic, patience=reader.LOOK_SECONDS) as raw:
         for partition, offset in begin.items():
@@ -179,7 +179,7 @@ def _records(
                 ):
                     if not budget.lasts(len(raw_record.key or b"") + len(raw_record.value or b"")):
                         break
-                    record = KeptRecord.of(raw_record, topic, partition)
+                    record = FetchedRecord.of(raw_record, topic, partition)
                     if marker_of(record) is None:
                         records[partition].append(record)
             except (ServiceError, DamagedBatchError) as error:  # a part of the records is better than none

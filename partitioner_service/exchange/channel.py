@@ -10,13 +10,13 @@ from collections.abc import Callable
 from evenflow.errors import IncompatibleStateError
 from evenflow.partitioners.exchange import Message, Table
 from evenflow.settings import Settings
+from partitioner_service.exchange.decoder import RecordDecoder
 from partitioner_service.exchange.figures import Figures
 from partitioner_service.exchange.identity import identity_of
 from partitioner_service.exchange.inbox import Inbox
 from partitioner_service.exchange.member import Member
-from partitioner_service.exchange.newest import newest_table
+from partitioner_service.exchange.newest_table import newest_table
 from partitioner_service.exchange.outbox import Outbox, Sync
-from partitioner_service.exchange.reading import Reader
 from partitioner_service.exchange.table_maker import TableMaker
 from partitioner_service.kafka.learned_state import new_partitioner
 
@@ -45,7 +45,7 @@ class Channel:
         self._session = secrets.randbelow(_MOST_SESSION) + 1 if session is None else session
         self._source = like.source
         self.figures = Figures(instances=like.sources, clock=clock, wall=wall)
-        self._reader = Reader(
+        self._reader = RecordDecoder(
             self._identity,
             source=self._source,
             session=self._session,

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from evenflow.partitioners.exchange import Message, Table
 from evenflow.wire.sync import SyncRecord, encode_sync
+from partitioner_service.exchange.decoder import LARGEST
 from partitioner_service.exchange.figures import Figures
-from partitioner_service.exchange.reading import LARGEST
 
 MOST_UNANSWERED = 64 * 1024 * 1024
 """Bytes that may be on their way. What comes beyond is not sent: it would be out of date before it arrives."""

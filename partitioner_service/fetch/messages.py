@@ -10,7 +10,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE
 from evenflow.errors import ProtocolError
 from evenflow.numeric.arrays import Int64s
 from evenflow.wire.markers import EndOfStream
-from partitioner_service.fetch.kept import KeptRecords
+from partitioner_service.fetch.record_columns import RecordColumns
 from topics.records import Record
 
 
@@ -46,7 +46,7 @@ def append_time_of(record: Record) -> int | None:
 
 def append_times_of(records: Sequence[Record], rows: Int64s) -> Int64s:
     """When the broker appended the records at these positions, as of `append_time_of`, -1 for None. Shape (rows,)."""
-    if isinstance(records, KeptRecords):
+    if isinstance(records, RecordColumns):
         return records.append_times()[rows]
     stamps = (append_time_of(records[row]) for row in rows.tolist())
     return np.fromiter((-1 if stamp is None else stamp for stamp in stamps), np.int64, len(rows))

@@ -25,7 +25,7 @@ import numpy as np
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError
 
 from evenflow.numeric.arrays import Int64s, UInt64s
-from partitioner_service.fetch.fetched import Fetched
+from partitioner_service.fetch.fetch_result import FetchResult
 from partitioner_service.fetch.gather import (
     Functions,
     Measures,
@@ -35,8 +35,8 @@ from partitioner_service.fetch.gather import (
     gather_headers,
     measure,
 )
-from partitioner_service.fetch.kept import KeptHeaders, KeptRecord, KeptRecords
 from partitioner_service.fetch.librdkafka import Librdkafka
+from partitioner_service.fetch.record_columns import FetchedRecord, HeaderColumns, RecordColumns
 from partitioner_service.reading.cells.payloads import Payloads
 from topics.records import Record
 
@@ -85,7 +85,7 @@ class Queues:
         if common is not None:
             self._library.let_go(common)
 
-    def fetch(self, most: int, timeout: float) -> Fetched:
+    def fetch(self, most: int, timeout: float) -> FetchResult:
         """As of `Way`. What was taken is dropped if a rebalance has come, or if records have gone astray."""
         before = self._changes
         for queue in self._queues.values():
@@ -99,12 +99,12 @@ class Queues:
             astray = [notice for notice in notices if notice.error() is None]
             if astray or self._changes != before:
                 notices = [notice for notice in notices if notice.error() is not None]
-                return replace(Fetched.of_messages(notices), astray=astray)
+                return replace(FetchResult.of_messages(notices), astray=astray)
             return self._fetched(messages[:count], notices)
         finally:
             destroy(messages, count, self._library.functions)
 
-    def _fetched(self, messages: UInt64s, notices: list[Record]) -> Fetched:
+    def _fetched(self, messages: UInt64s, notices: list[Record]) -> FetchResult:
         measures = Measures.room(len(messages))
         measure(messages, len(messages), self._library.functions, self._scratch, self._own, measures)
         order = np.flatnonzero(measures.errors == 0)
@@ -120,7 +120,7 @@ class Queues:
         values = _room(measures.value_sizes[order])
         keys = _room(measures.key_sizes[order])
         gather(messages, order, measures, values, keys)
-        records = KeptRecords(
+        records = RecordColumns(
             topic=self._topic,
             partitions=partitions,
             offsets=measures.offsets[order],
@@ -131,11 +131,11 @@ class Queues:
             headers=self._headers(messages, order, measures),
         )
         stamps = np.where(records.kinds == TIMESTAMP_NOT_AVAILABLE, -1, records.stamps)
-        return Fetched(
+        return FetchResult(
             partitions, records.offsets, arrival, records.values, records, records.keys, stamps, events
         )
 
-    def _headers(self, messages: UInt64s, order: Int64s, measures: Measures) -> KeptHeaders | None:
+    def _headers(self, messages: UInt64s, order: Int64s, measures: Measures) -> HeaderColumns | None:
         counts = measures.header_counts[order]
         total = int(counts.sum())
         if not total:
@@ -143,12 +143,12 @@ class Queues:
         names = _of_size(int(measures.name_bytes.sum()), total)
         contents = _of_size(int(measures.held_bytes.sum()), total)
         gather_headers(messages, order, self._library.functions, self._scratch, self._own, names, contents)
-        return KeptHeaders(np.append(0, np.cumsum(counts)), _payloads(names), _payloads(contents))
+        return HeaderColumns(np.append(0, np.cumsum(counts)), _payloads(names), _payloads(contents))
 
-    def _event(self, measures: Measures, place: int, message: int) -> KeptRecord:
+    def _event(self, measures: Measures, place: int, message: int) -> FetchedRecord:
         error = KafkaError(int(measures.errors[place]), self._library.words_of(message))
         where = self._topic, int(measures.partitions[place]), int(measures.offsets[place])
-        return KeptRecord(where, (TIMESTAMP_NOT_AVAILABLE, -1), None, None, failure=error)
+        return FetchedRecord(where, (TIMESTAMP_NOT_AVAILABLE, -1), None, None, failure=error)
 
 
 def compile_kernels() -> None:

@@ -20,11 +20,11 @@ from confluent_kafka import KafkaError
 
 from evenflow.progress import PartitionState
 from evenflow.settings import KafkaSettings
-from partitioner_service.fetch.fetched import Fetched
-from partitioner_service.fetch.kept import KeptRecord
+from partitioner_service.fetch.fetch_result import FetchResult
+from partitioner_service.fetch.record_columns import FetchedRecord
 from topics.batches.bombs import Bomb, bomb_in, most_grown
 from topics.batches.raw_batches import DamagedBatchError, RawBatch, RawFetch, RawReader, RawRecord
-from topics.bounded import BoundedCalls
+from topics.call_thread import BoundedCalls
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class Detour:
             if partition not in states or states[partition].offset <= bomb.last
         }
 
-    def fetch(self, paused: Collection[int]) -> Fetched | None:
+    def fetch(self, paused: Collection[int]) -> FetchResult | None:
         """The next records before a bomb, or the report of one. None if none have come yet. paused: are left alone."""
         for partition, batch in self._open.items():
             if partition not in paused:
@@ -137,7 +137,7 @@ class Detour:
                 self._request = self._connection.ask(partition, offset)
                 return
 
-    def _begin_batch(self, fetched: RawFetch, batch: RawBatch, partition: int) -> Fetched | None:
+    def _begin_batch(self, fetched: RawFetch, batch: RawBatch, partition: int) -> FetchResult | None:
         bomb = bomb_in(batch, most_grown(self._kafka))
         if bomb is not None:
             return self._stopped(partition, bomb.first, KafkaError._BAD_COMPRESSION, bomb.why)
@@ -151,27 +151,27 @@ class Detour:
         self.past.add(partition)
         del self._next[partition]
 
-    def _records(self, partition: int, opened: _OpenBatch) -> Fetched:
-        records: list[KeptRecord] = []
+    def _records(self, partition: int, opened: _OpenBatch) -> FetchResult:
+        records: list[FetchedRecord] = []
         try:
             for raw_record in islice(opened.records, _MOST_RECORDS):
-                records.append(KeptRecord.of(raw_record, self._topic, partition))
+                records.append(FetchedRecord.of(raw_record, self._topic, partition))
         except DamagedBatchError as error:
             del self._open[partition]
             return self._stopped(partition, opened.batch.first, KafkaError._BAD_MSG, str(error), records)
         if len(records) < _MOST_RECORDS:
             del self._open[partition]
             self._next[partition] = opened.batch.last + 1
-        return Fetched.of_messages(records)
+        return FetchResult.of_messages(records)
 
     def _stopped(
-        self, partition: int, offset: int, code: int, why: str, records: Collection[KeptRecord] = ()
-    ) -> Fetched:
+        self, partition: int, offset: int, code: int, why: str, records: Collection[FetchedRecord] = ()
+    ) -> FetchResult:
         """The report that nothing more can be fetched of this partition, behind these records."""
         del self._next[partition]
         place = self._topic, partition, offset
-        return Fetched.of_messages(
-            [*records, KeptRecord(place, (0, -1), None, None, failure=KafkaError(code, why))]
+        return FetchResult.of_messages(
+            [*records, FetchedRecord(place, (0, -1), None, None, failure=KafkaError(code, why))]
         )
 
 

@@ -17,7 +17,7 @@ from evenflow.settings import Settings
 from evenflow.wire import LATEST_CAME
 from evenflow.wire.markers import EndOfStream
 from partitioner_service.block import Slice
-from partitioner_service.fetch.fetched import Fetched
+from partitioner_service.fetch.fetch_result import FetchResult
 from partitioner_service.fetch.messages import marker_of, timestamp_of
 from partitioner_service.kafka.block_sizes import EXPLODED_BYTES, MOST_BYTES, Widths, cut
 from partitioner_service.kafka.log_ends import LogEnds
@@ -54,7 +54,7 @@ class Slicer:
         self._ends = ends
         self._unfetchable = unfetchable
 
-    def blocks(self, fetched: Fetched, states: Mapping[int, PartitionState]) -> list[list[Slice]]:
+    def blocks(self, fetched: FetchResult, states: Mapping[int, PartitionState]) -> list[list[Slice]]:
         """Blocks of the records that come next. A block has one slice per partition.
 
         states: of the owned partitions. Records of other partitions, records before a state's offset, and
@@ -81,7 +81,7 @@ class Slicer:
 
     def _next(
         self,
-        fetched: Fetched,
+        fetched: FetchResult,
         partition: int,
         low: int,
         high: int,
@@ -108,7 +108,7 @@ class Slicer:
         return first
 
     def _cut(
-        self, fetched: Fetched, runs: Sequence[tuple[int, int, int]]
+        self, fetched: FetchResult, runs: Sequence[tuple[int, int, int]]
     ) -> Iterator[list[tuple[int, int, int]]]:
         """These runs of records (partition, first, stop) as blocks that are not too large."""
         runs = [run for run in runs if run[1] < run[2]]
@@ -129,7 +129,7 @@ class Slicer:
                     parts.append((partition, begin, until))
             yield parts
 
-    def _events(self, fetched: Fetched) -> tuple[dict[int, int], dict[int, int]]:
+    def _events(self, fetched: FetchResult) -> tuple[dict[int, int], dict[int, int]]:
         """By partition: the ends of logs that were reached, and the arrival from which on records wait for a batch.
 
         What stands behind a batch that cannot be fetched waits for that batch.
@@ -162,7 +162,7 @@ class Slicer:
             raise clients.service_error(error, self._kafka, f"reading {self._topic}")
         log.warning("kafka says of %s: %s", self._topic, error.str())
 
-    def _slice(self, fetched: Fetched, partition: int, low: int, high: int) -> Slice:
+    def _slice(self, fetched: FetchResult, partition: int, low: int, high: int) -> Slice:
         values, records = fetched.values[low:high], fetched.records[low:high]
         markers: dict[int, EndOfStream] = {}
         if values.missing is not None:  # only a record without a value can be a marker

@@ -22,8 +22,8 @@ from evenflow.reporting.words import partitions as partitions_of
 from evenflow.settings import Settings
 from evenflow.settings.durations import format_duration
 from partitioner_service.block import Slice
-from partitioner_service.fetch.fetched import Fetched
-from partitioner_service.fetch.ways import way_of
+from partitioner_service.fetch.fetch_result import FetchResult
+from partitioner_service.fetch.fetchers import way_of
 from partitioner_service.kafka.committed_state import (
     TopicIds,
     check_continues,
@@ -198,7 +198,7 @@ class Source:
             self.just_assigned = False
         return self._blocks(fetched)
 
-    def _blocks(self, fetched: Fetched) -> list[list[Slice]]:
+    def _blocks(self, fetched: FetchResult) -> list[list[Slice]]:
         blocks = self._slicer.blocks(fetched, self.states)
         if not self.unfetchable.batches.keys() <= self.paused:
             self.hold(self.paused)

@@ -31,7 +31,7 @@ from partitioner_service.reports import status
 from partitioner_service.reports.health import broker_gone, standing_still, warnings_of
 from partitioner_service.reports.key_answer import key_answer
 from partitioner_service.reports.log_lines import LogLines
-from partitioner_service.reports.rejected import Rejected
+from partitioner_service.reports.rejections import Rejected
 from partitioner_service.reports.telemetry import Reports
 from partitioner_service.routing.pieces import Routed
 from partitioner_service.routing.plan_inbox import PlanInbox

@@ -24,7 +24,7 @@ from partitioner_service.reading.cells.reasons import (
     NOT_FINITE,
 )
 from partitioner_service.reading.cells.strings import texts
-from partitioner_service.reading.cells.typed import CSV_NULLS, dates, decimals, truths
+from partitioner_service.reading.cells.typed_columns import CSV_NULLS, dates, decimals, truths
 from partitioner_service.reading.csv_records import CsvReader
 from partitioner_service.reading.json.records import JsonReader
 from partitioner_service.reading.registered.records import RegisteredReader

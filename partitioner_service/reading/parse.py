@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.expressions.apart import apart
 from evenflow.expressions.columns import Columns
 from evenflow.expressions.engine import Engine
+from evenflow.expressions.explosion import apart
 from evenflow.grammar.arrow_types import arrow_type
 from evenflow.limits import REPEATED_BYTES
 from evenflow.lookup_table import LookupTable

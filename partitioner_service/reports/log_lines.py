@@ -12,7 +12,7 @@ from evenflow.reporting import Beat, Concerns, Heartbeat, with_fields
 from evenflow.reporting.words import by_reason, moment, partitions, share, span
 from evenflow.settings import Settings
 from partitioner_service.reports.batch_concerns import BatchConcerns
-from partitioner_service.reports.rejected import Rejected
+from partitioner_service.reports.rejections import Rejected
 from partitioner_service.reports.standstill import OPEN_FOR_LONG, STANDS_STILL, StandstillWatch
 from partitioner_service.routing.batches import Batching, batching
 

@@ -67,12 +67,12 @@ class StandstillWatch:
                 self._newer(awake, fastest),
                 self._leapt(awake, everyone, status),
             ]
-        known = [concern for concern in candidates if concern is not None]
-        known += self._open_for_long(status, everyone)
+        concerns = [concern for concern in candidates if concern is not None]
+        concerns += self._open_for_long(status, everyone)
         # A paused partition waits for another one. If that one stands still, its own concern says all.
-        if not any(concern.name in STANDS_STILL for concern in known):
-            known += self._paused(own, everyone)
-        return known
+        if not any(concern.name in STANDS_STILL for concern in concerns):
+            concerns += self._paused(own, everyone)
+        return concerns
 
     def _note_reading(self, read: dict[int, int]) -> None:
         """Note when any instance last read a record."""

@@ -14,7 +14,7 @@ from evenflow.settings import Settings
 from evenflow.telemetry import PartitionerRecord
 from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.kafka.source import Source
-from partitioner_service.reports.rejected import Rejected
+from partitioner_service.reports.rejections import Rejected
 from partitioner_service.routing.pieces import Sent
 from partitioner_service.routing.router import Router
 

@@ -26,7 +26,7 @@ from evenflow.telemetry import (
 )
 from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.kafka.source import Source
-from partitioner_service.reports.hottest import Hottest
+from partitioner_service.reports.hot_keys import Hottest
 from partitioner_service.reports.status import Work
 from partitioner_service.routing.pieces import Sent
 from partitioner_service.routing.planned_partitioner import furthest

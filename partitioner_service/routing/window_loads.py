@@ -90,13 +90,13 @@ class WindowLoads:
         if block.last is not None and not len(block.panes):  # the block was not counted
             self._forget(block.last)
         for pane, added in zip(block.panes.tolist(), block.loads, strict=True):
-            known = self._panes.get(pane)
-            if known is None:
+            pane_loads = self._panes.get(pane)
+            if pane_loads is None:
                 self._panes[pane] = _Pane(added.copy(), workers)
             else:
-                known.loads += added
+                pane_loads.loads += added
                 # 0: the number changed within the pane, and the mean load of a worker is not defined.
-                known.workers = workers if known.workers == workers else 0
+                pane_loads.workers = workers if pane_loads.workers == workers else 0
         most = min(_MOST_PANES, _MOST_CELLS // block.loads.shape[1])
         if len(self._panes) > most:
             # Half at once, so that this sort is rare.

@@ -31,7 +31,7 @@ from evenflow.settings.views import TopicRole
 from evenflow.telemetry import Stage
 from evenflow.text.strict_json import read_object
 from topics import clients
-from topics.bounded import BoundedCalls
+from topics.call_thread import BoundedCalls
 from topics.reader import read_range
 
 _LOG = logging.getLogger("evenflow.spark")

@@ -28,7 +28,7 @@ from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, 
 from evenflow.settings import Settings
 from evenflow.text.strict_json import read_object
 from spark_consumers.checkpoints.runs import epoch_of, run_name
-from spark_consumers.writing import Publish
+from spark_consumers.stage_output import Publish
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 
 from evenflow.errors import ServiceError
-from spark_consumers import asking
-from spark_consumers.asking import Question
+from spark_consumers import poller
 from spark_consumers.checkpoints.epoch import StageEpoch
 from spark_consumers.checkpoints.folders import Folder
 from spark_consumers.checkpoints.notes import Checkpoint
 from spark_consumers.checkpoints.run_folder import remove_older
+from spark_consumers.poller import Question
 
 _LOG = logging.getLogger("evenflow.spark")
 _EVERY = 10.0  # s
@@ -34,7 +34,7 @@ class RunWatch:
         self._begun_with = checkpoint.committed_batch()
         self._removed = False
         # `beside` by its name in the module: the simulator of faults puts its own there.
-        self._question = Question(lambda: asking.beside(epoch.check), every=_EVERY, first=_EVERY, clock=clock)
+        self._question = Question(lambda: poller.beside(epoch.check), every=_EVERY, first=_EVERY, clock=clock)
 
     def look(self) -> None:
         """Look at the answer if it has come, or ask if it is time. This never waits.

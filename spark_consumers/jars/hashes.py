@@ -39,12 +39,12 @@ def folder_hashes(folder: Path) -> dict[str, str]:
     return {jar.name: _digest(jar) for jar in sorted(folder.glob("*.jar"))}
 
 
-def check(folder: Path, name: str, known: Mapping[str, Mapping[str, str]]) -> bool:
-    """Whether the set is listed. name: of the set. known: as `known_hashes` reads it.
+def check(folder: Path, name: str, hashes_by_set: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether the set is listed. name: of the set. hashes_by_set: as `known_hashes` reads it.
 
     Raises ServiceError, which names the files, if the set is listed and its files are others.
     """
-    expected = known.get(name)
+    expected = hashes_by_set.get(name)
     if expected is None:
         return False
     actual = folder_hashes(folder)
@@ -70,18 +70,18 @@ def _main(write: bool) -> int:
     folders = sorted(
         folder for folder in (cache_dir() / "jars").iterdir() if (folder / "resolved.json").exists()
     )
-    known = listed_hashes()
+    hashes_by_set = listed_hashes()
     if write:
-        known |= {folder.name: folder_hashes(folder) for folder in folders}
+        hashes_by_set |= {folder.name: folder_hashes(folder) for folder in folders}
         lines = [
             f"{digest}  {name}/{file}"
-            for name in sorted(known)
-            for file, digest in sorted(known[name].items())
+            for name in sorted(hashes_by_set)
+            for file, digest in sorted(hashes_by_set[name].items())
         ]
         LIST.write_text("\n".join(lines) + "\n", encoding="utf-8")
     try:
         for folder in folders:
-            listed = check(folder, folder.name, known)
+            listed = check(folder, folder.name, hashes_by_set)
             print(f"{folder.name}: {'as listed' if listed else 'not listed, so nobody vouches for it'}")
     except ServiceError as error:
         print(error, file=sys.stderr)

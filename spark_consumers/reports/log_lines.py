@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from evenflow.reporting import Beat, Concern, Concerns, Heartbeat, unanswered, with_fields
-from evenflow.reporting.signs import UNANSWERED
+from evenflow.reporting.liveness import UNANSWERED
 from evenflow.reporting.words import moment, partitions, span
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 
 from evenflow.errors import DataLossError, EvenflowError
 from evenflow.settings import Settings
-from spark_consumers.asking import Question, beside
+from spark_consumers.poller import Question, beside
 from spark_consumers.sinks import sink_of
 
 _LOG = logging.getLogger("evenflow.spark")

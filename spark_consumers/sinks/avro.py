@@ -20,7 +20,7 @@ from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire.avro_rows import AvroForm, decode_rows, encode_rows, header, window_end_of
 from spark_consumers.sinks.base import JSON_RECORDS, Position, Shape, Start, gathered
 from spark_consumers.sinks.topic import TopicSink
-from spark_consumers.writing import Write, into_kafka
+from spark_consumers.stage_output import Write, into_kafka
 from topics import reader
 from topics.schemas.results import ResultsRegistry
 

@@ -15,7 +15,7 @@ from evenflow.settings.views import TopicRole
 from evenflow.text.strict_json import read_object
 from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire.result_frames import METADATA_KEY
-from spark_consumers.writing import Write
+from spark_consumers.stage_output import Write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

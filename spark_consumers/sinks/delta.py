@@ -24,8 +24,8 @@ from evenflow.settings.delta_place import DeltaPlace, delta_place
 from evenflow.twostep import readable_schema
 from spark_consumers.checkpoints.result_files import Owner, refuse_ahead
 from spark_consumers.sinks.base import RESTORE, Position, Start, StartFacts
-from spark_consumers.sinks.typed import TypedSink, collected
-from spark_consumers.writing import Publish, Write
+from spark_consumers.sinks.typed_rows import TypedSink, collected
+from spark_consumers.stage_output import Publish, Write
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -33,7 +33,7 @@ from spark_consumers.checkpoints.result_files import (
     visible,
 )
 from spark_consumers.sinks.base import RESTORE, Position, ResultSink, Shape, Start, StartFacts, gathered
-from spark_consumers.writing import Write
+from spark_consumers.stage_output import Write
 
 _SPARKS_LOG = "_spark_metadata"  # the folder in which Spark's own file sink notes which files count
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")

@@ -31,8 +31,8 @@ from evenflow.settings import Settings
 from evenflow.twostep import key_schema, readable_schema
 from spark_consumers.checkpoints.result_files import Owner, refuse_ahead
 from spark_consumers.sinks.base import RESTORE, Position, Start, StartFacts
-from spark_consumers.sinks.typed import TypedSink, collected
-from spark_consumers.writing import Publish, Write
+from spark_consumers.sinks.typed_rows import TypedSink, collected
+from spark_consumers.stage_output import Publish, Write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,8 +12,8 @@ from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.settings import Settings
 from spark_consumers.checkpoints.result_files import with_times
 from spark_consumers.sinks.base import Position, Start, StartFacts
-from spark_consumers.sinks.typed import TypedSink
-from spark_consumers.writing import Write
+from spark_consumers.sinks.typed_rows import TypedSink
+from spark_consumers.stage_output import Write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

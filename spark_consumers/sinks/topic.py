@@ -9,7 +9,7 @@ from evenflow.limits import MAX_RECORD_BYTES
 from evenflow.settings import Settings
 from evenflow.settings.kafka import spark_options
 from spark_consumers.sinks.base import Position, ResultSink, Start, StartFacts
-from spark_consumers.writing import Write, into_kafka
+from spark_consumers.stage_output import Write, into_kafka
 from topics import reader
 from topics.admin import ROLES, describe
 from topics.records import Record

@@ -9,7 +9,7 @@ from random import Random
 import pyarrow as pa
 
 from evenflow.errors import DataLossError
-from evenflow.twostep.reducing.stored import table_of, unpacked
+from evenflow.twostep.reducing.state_blobs import table_of, unpacked
 
 _UNREADABLE = (ValueError, OSError, MemoryError, struct.error, pa.ArrowException, DataLossError)
 _TRIES = 60

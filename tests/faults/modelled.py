@@ -19,7 +19,7 @@ import pyarrow as pa
 from partitioner_service.exchange import channel
 from partitioner_service.kafka import source
 from partitioner_service.routing import session
-from spark_consumers import asking, stage
+from spark_consumers import poller, stage
 from spark_consumers.checkpoints import epoch, result_files, run_folder
 from spark_consumers.checkpoints.folders import Folder
 from spark_consumers.sinks import avro
@@ -51,7 +51,7 @@ def modelled(world: World, broker: Broker) -> Iterator[None]:
         (stage, "col", _Column),
         (run_folder, "ThreadPoolExecutor", InLine),
         (epoch, "BoundedCalls", InLine),
-        (asking, "beside", at_once),
+        (poller, "beside", at_once),
         (session, "secrets", SimpleNamespace(randbelow=Random(world.random.random()).randrange)),
         (channel, "secrets", SimpleNamespace(randbelow=Random(f"sync {world.now}").randrange)),
         (avro, "_with_headers", lambda rows, before: rows.with_header(before)),

@@ -27,7 +27,7 @@ from tests.faults.model.log import Committed, Entry
 from tests.faults.model.spark import Spark, Storage
 from tests.faults.schedule import BASE, FUTURE, Fault, Schedule, Written
 from tests.faults.world import World
-from topics.query.settled import admitted
+from topics.query.input_topic import admitted
 from topics.watch import TopicWatch
 
 _CODES = (KafkaError._BAD_COMPRESSION, KafkaError._BAD_MSG, KafkaError.MSG_SIZE_TOO_LARGE)

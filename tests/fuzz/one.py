@@ -39,7 +39,7 @@ _INSTRUMENTED = [
     "workbench.registered.records",
     "workbench.verify.input.markers",
     "workbench.verify.input.messages",
-    "workbench.verify.input.strict",
+    "workbench.verify.input.strict_reader",
 ]
 """Modules whose branches are counted. None has a compiled kernel: numba does not compile instrumented code.
 

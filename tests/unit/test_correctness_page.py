@@ -36,10 +36,12 @@ def test_a_test_that_the_page_names_exists(test: str) -> None:
 def _files(proof: list[str]) -> dict[str, list[Path]]:
     """By path as a row of RULES.md names it, the files that it may stand for, and those of a folder.
 
-    A path begins in the tests or in their folder `pipeline`. A name alone may also lie beside a file named before it.
+    A path begins in the tests or in their folder `pipeline`. A name alone lies in a folder of `pipeline`, or beside a file
+    named before it.
     """
     files: dict[str, list[Path]] = {}
-    folders = [ROOT / "tests", ROOT / "tests" / "pipeline", ROOT]
+    pipeline = ROOT / "tests" / "pipeline"
+    folders = [ROOT / "tests", pipeline, ROOT, *sorted(path for path in pipeline.iterdir() if path.is_dir())]
     for named in _PATH.findall(" ".join(proof)):
         found = next((folder / named for folder in folders if (folder / named).exists()), None)
         if found is None:

@@ -74,7 +74,7 @@ OTHER_MEANINGS = {
     ),
     "block of records": Elsewhere(
         word=r"\bblocks?\b",
-        rooms=("workbench/samples.py", "workbench/elastic", "workbench/look", "workbench/demo"),
+        rooms=("workbench/samples.py", "workbench/elastic", "workbench/sample_check", "workbench/demo"),
         but=("demo/services.py",),  # a partitioner finishes its block
         say="batch (of records that are read)",
     ),
@@ -115,7 +115,7 @@ PLACES = {
             "evenflow/sketches/hyperloglog.py",
             "evenflow/sketches/space_saving.py",
             "evenflow/twostep",
-            "workbench/verify/windows/recomputed.py",
+            "workbench/verify/windows/recomputation.py",
         ),
         "of a ring": (
             "evenflow/partitioners/affinity/window_cardinalities.py",
@@ -148,7 +148,7 @@ PLACES = {
             "evenflow/metrics/loads.py",
             "evenflow/partitioners/dalton",
             "evenflow/partitioners/grouping/osg.py",
-            "partitioner_service/reports/hottest.py",
+            "partitioner_service/reports/hot_keys.py",
             "partitioner_service/routing/window_loads.py",
         ),
         "of a table": (

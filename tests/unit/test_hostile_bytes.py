@@ -68,13 +68,13 @@ from topics.batches.bombs import bomb_in
 from topics.batches.raw_batches import DamagedBatchError, batches_of
 from topics.query.audit import AuditEntry
 from topics.query.skip_orders import SkipAnswer, SkipOrder, open_orders
-from workbench.alive import part_of
-from workbench.asking import read_answer
-from workbench.look.guess import starting_file
-from workbench.look.look import look_at
-from workbench.look.sample import Stretch, TopicRecords
+from workbench.activity import part_of
+from workbench.key_lookup import read_answer
 from workbench.result_rows import typed_rows
-from workbench.status.heard import said_of
+from workbench.sample_check.guess import starting_file
+from workbench.sample_check.report import check_sample
+from workbench.sample_check.sample import Stretch, TopicRecords
+from workbench.status.reports import report_line
 from workbench.verify.input.markers import marker_of
 from workbench.verify.input.messages import rejected_row
 
@@ -138,7 +138,7 @@ def _look(**words: Any) -> Callable[[bytes], Any]:
             many = len(values)
             stretch = Stretch(0, many, values=values, keys=[None] * many, timestamps=[1] * many)
             stretch.offsets = list(range(many))
-            found = look_at(made, TopicRecords("t", (stretch,)), now=1_800_000_000_000)
+            found = check_sample(made, TopicRecords("t", (stretch,)), now=1_800_000_000_000)
             said = [found.summary(), found.toml(), *(one.what + one.do for one in found.findings)]
             said.append(json.dumps(found.as_json(), ensure_ascii=False))
             "".join(said).encode()
@@ -150,7 +150,7 @@ def _look(**words: Any) -> Callable[[bytes], Any]:
 def _said(data: bytes) -> None:
     part = part_of(data, at=1, fingerprint=FINGERPRINT)
     if part is not None:
-        "".join((part.name, said_of(part.telemetry), part.telemetry.model_dump_json())).encode()
+        "".join((part.name, report_line(part.telemetry), part.telemetry.model_dump_json())).encode()
 
 
 def _text(data: bytes) -> str:
@@ -434,13 +434,13 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "evenflow/settings/typed_key.py": "tests/unit/settings/test_typed_key.py",
     "evenflow/sources/formats/json_lines.py": "tests/unit/sources",
     "evenflow/sources/tables.py": "tests/unit/sources",
-    "evenflow/spark.py": "tests/pipeline/test_own_spark.py",
+    "evenflow/spark.py": "tests/pipeline/spark/test_own_spark.py",
     "evenflow/text/strict_json.py": ("strict JSON",),
     "evenflow/sweep/store.py": "tests/unit/sweep/test_store.py",
     "evenflow/telemetry.py": ("telemetry", "heartbeat", "decision"),
     "evenflow/training/curve.py": "tests/unit/training/test_curve.py",
     "evenflow/training/learner.py": "tests/unit/commands/test_train.py",
-    "evenflow/training/measured.py": "tests/unit/training/test_measured.py",
+    "evenflow/training/task_prices.py": "tests/unit/training/test_task_prices.py",
     "evenflow/twostep/reducing/state.py": "tests/unit/twostep",
     "evenflow/twostep/reducing/top.py": "tests/unit/twostep",
     "evenflow/wire/envelope.py": ("frame", "blob"),
@@ -449,25 +449,25 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "partitioner_service/begin/run_note.py": ("note of a run",),
     "partitioner_service/reading/registered/avro_schema.py": "tests/unit/topics/test_registry_answers.py",
     "spark_consumers/checkpoints/results_note.py": "tests/unit/spark_consumers/test_sinks.py",
-    "spark_consumers/checkpoints/notes.py": "tests/unit/spark_consumers/test_checkpoint_note.py",
+    "spark_consumers/checkpoints/notes.py": "tests/unit/spark_consumers/test_notes.py",
     "spark_consumers/checkpoints/epoch.py": ("holder of a stage",),
     "spark_consumers/jars/fetch.py": "tests/unit/spark_consumers",
     "spark_consumers/layout.py": "tests/unit/spark_consumers",
     "spark_consumers/reports/listener.py": "tests/unit/spark_consumers",
-    "spark_consumers/checkpoints/moved.py": "tests/unit/spark_consumers",
+    "spark_consumers/checkpoints/relocation.py": "tests/unit/spark_consumers",
     "spark_consumers/checkpoints/result_files.py": ("owner of a folder",),
     "spark_consumers/sinks/base.py": ("result",),
     "topics/query/audit.py": ("entry of the audit log",),
     "topics/schemas/results.py": "tests/unit/topics/test_results_registry.py",
     "topics/query/skip_orders.py": ("order to skip", "answer to an order", "orders of the topic"),
-    "workbench/asking.py": ("answer about a key",),
+    "workbench/key_lookup.py": ("answer about a key",),
     "workbench/elastic/course.py": "tests/unit/workbench/elastic",
-    "workbench/look/shape.py": ("look, json",),
+    "workbench/sample_check/shape.py": ("look, json",),
     "workbench/materials.py": "tests/unit/test_supply_chain.py",
     "workbench/result_rows.py": ("row of results",),
     "workbench/registered/avro_schema.py": ("tuple, avro",),
     "workbench/verify/input/markers.py": ("marker, for verify",),
-    "workbench/verify/input/strict.py": ("tuple, json",),
+    "workbench/verify/input/strict_reader.py": ("tuple, json",),
 }
 """Each file that reads JSON: the decoders above that it has, or the tests of a file that nobody else writes to."""
 _JSON = re.compile(r"\bread_object\(|\bjson\.loads\(|\bmodel_validate_json\(|\bvalidate_json\(")

@@ -17,13 +17,7 @@ LARGE_FOLDERS = {
 """Folders that may have more than fifteen files, with the reason."""
 
 PUBLIC = {
-    ("evenflow/aggregates/own/checking.py", "thing"): "a parameter of `evenflow.testing`",
-    (
-        "evenflow/partitioners/window.py",
-        "given",
-    ): "a parameter of the options that partitioners of one's own extend",
     ("evenflow/twostep/reducing/state.py", "came"): "a field of the reducer's state",
-    ("evenflow/twostep/reducing/top.py", "came"): "a field of the reducer's state",
     ("topics/query/audit.py", "what"): "a field of the audit log",
 }
 """Generic names that stand in a contract or in bytes that are kept."""

@@ -59,7 +59,7 @@ def most_grown(kafka: KafkaSettings) -> int:
 def bomb_in(batch: RawBatch, most: int) -> Bomb | None:
     """The batch as a bomb. None if it grows into at most `most` bytes, or if nobody can decompress it."""
     try:
-        codec = batch.codec if batch.known else None
+        codec = batch.codec if batch.is_version_2 else None
         if codec is None or batch.grown(most) <= most:
             return None
     except DamagedBatchError:

@@ -75,7 +75,7 @@ class RawBatch:
     """All bytes of the batch, its header included."""
 
     @property
-    def known(self) -> bool:
+    def is_version_2(self) -> bool:
         """Whether its format is that of version 2."""
         return self.data[_MAGIC] == 2 and len(self.data) >= _HEADER.size
 
@@ -115,7 +115,7 @@ class RawBatch:
         aborted: (producer's id, first offset) of aborted transactions that reach into the fetch. most: bytes that it may
         grow into. Raises DamagedBatchError, possibly behind some records.
         """
-        if not self.known:
+        if not self.is_version_2:
             raise DamagedBatchError("written in a format of before Kafka 0.11")
         *_, checksum, attributes, _, first_stamp, largest_stamp, producer, _, _, count = self._header
         if calc_crc32c(self.data[_CHECKED:]) != checksum:
@@ -299,7 +299,7 @@ def batches_of(data: bytes) -> Iterator[RawBatch]:
         if end <= at + _MAGIC or end > len(data):
             return
         batch = RawBatch(first, first, data[at:end])
-        if batch.known:
+        if batch.is_version_2:
             batch = RawBatch(first, first + _HEADER.unpack_from(data, at)[6], batch.data)
         yield batch
         at = end

@@ -70,12 +70,14 @@ class PlanRecords:
 
         offset: None if it is unknown.
         """
-        known = offset is not None and offset < self.next_offset  # read before: already logged and counted
+        read_before = (
+            offset is not None and offset < self.next_offset
+        )  # read before: already logged and counted
         self.next_offset = max(self.next_offset, -1 if offset is None else offset + 1)
         try:
             return plan_in(value, self._settings)
         except ValueError as error:
-            if not known:
+            if not read_before:
                 self.ignored += 1
                 log.warning("ignoring the record at offset %s of %s: %s", offset, self._topic, error)
             return None

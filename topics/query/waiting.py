@@ -12,7 +12,7 @@ from collections.abc import Callable
 from evenflow.errors import EvenflowError, ServiceError
 from evenflow.settings import Settings
 from topics.admin import describe
-from topics.query.settled import missing_input
+from topics.query.input_topic import missing_input
 
 _LOG = logging.getLogger("evenflow.start")
 _FIRST_PAUSE, _LAST_PAUSE = 1.0, 15.0

@@ -22,7 +22,7 @@ from topics.certificates import SOON_SECONDS, certificate_ends
 from workbench.doctor.ports import check_ports
 from workbench.doctor.topics import DoctorReport, with_topics
 from workbench.findings import Finding
-from workbench.look.sample import SAMPLE
+from workbench.sample_check.sample import SAMPLE
 
 JAVA_MAJOR = 17
 _MIN_PYTHON = (3, 11)

@@ -30,8 +30,8 @@ def internal_topics(kafka: KafkaSettings) -> list[TopicState]:
 
 def check_durability(states: Sequence[TopicState]) -> Iterator[Finding]:
     """Findings about replication of the topics that hold state. A fact that the broker does not tell is passed over."""
-    known = sorted((state for state in states if state.replicas), key=lambda state: state.name)
-    single = [state for state in known if state.replicas == 1]
+    replicated = sorted((state for state in states if state.replicas), key=lambda state: state.name)
+    single = [state for state in replicated if state.replicas == 1]
     if single:
         yield Finding(
             _NAME,
@@ -42,7 +42,7 @@ def check_durability(states: Sequence[TopicState]) -> Iterator[Finding]:
             "replicas with kafka-reassign-partitions, and the broker's own ones by "
             "offsets.topic.replication.factor and transaction.state.log.replication.factor",
         )
-    few = [state for state in known if state.replicas == 2]
+    few = [state for state in replicated if state.replicas == 2]
     if few:
         yield Finding(
             _NAME,
@@ -51,7 +51,9 @@ def check_durability(states: Sequence[TopicState]) -> Iterator[Finding]:
             "nothing can be written",
             "three replicas with min.insync.replicas=2 bear the loss of one: kafka-reassign-partitions adds replicas",
         )
-    alone = [state for state in known if state.replicas > 1 and _config(state, "min.insync.replicas") == "1"]
+    alone = [
+        state for state in replicated if state.replicas > 1 and _config(state, "min.insync.replicas") == "1"
+    ]
     if alone:
         yield Finding(
             _NAME,
@@ -59,7 +61,7 @@ def check_durability(states: Sequence[TopicState]) -> Iterator[Finding]:
             f"{_named(alone)} min.insync.replicas=1: a write counts as stored once a single broker has it",
             "set min.insync.replicas=2 on them, e.g. with kafka-configs --alter",
         )
-    unclean = [state for state in known if _config(state, "unclean.leader.election.enable") == "true"]
+    unclean = [state for state in replicated if _config(state, "unclean.leader.election.enable") == "true"]
     if unclean:
         yield Finding(
             _NAME,
@@ -68,8 +70,8 @@ def check_durability(states: Sequence[TopicState]) -> Iterator[Finding]:
             "leader, and acknowledged records are gone",
             "set unclean.leader.election.enable=false on them, e.g. with kafka-configs --alter",
         )
-    if known and not (single or few or alone or unclean):
-        yield Finding(_NAME, "ok", f"{len(known)} topics survive the loss of a broker's disk")
+    if replicated and not (single or few or alone or unclean):
+        yield Finding(_NAME, "ok", f"{len(replicated)} topics survive the loss of a broker's disk")
 
 
 def _config(state: TopicState, name: str) -> str | None:

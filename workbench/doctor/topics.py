@@ -15,16 +15,16 @@ from evenflow.settings.views import OF_THE_QUERY, queries
 from spark_consumers.sinks import SINKS, sink_of
 from topics.admin import check_topic, describe, input_topic, may_write, pipeline_topics, topic_names
 from topics.brokers import broker_config
-from topics.query.settled import by_its_rule, missing_input, other_partitions
+from topics.query.input_topic import by_its_rule, missing_input, other_partitions
 from topics.schemas.registry import Registry
 from topics.schemas.results import ResultsRegistry
 from topics.state import TopicSpec, TopicState
 from workbench.doctor.durability import check_durability, internal_topics
 from workbench.findings import Finding, unforeseen
-from workbench.look.guess import starting_file
-from workbench.look.look import Look, look_at
-from workbench.look.sample import TopicRecords, sampled_records
-from workbench.look.words import listed
+from workbench.sample_check.guess import starting_file
+from workbench.sample_check.report import SampleReport, check_sample
+from workbench.sample_check.sample import TopicRecords, sampled_records
+from workbench.sample_check.words import listed
 
 _PATIENCE_MS = 5_000
 _RETENTION = "offsets.retention.minutes"
@@ -40,7 +40,7 @@ class DoctorReport:
 
     findings: Sequence[Finding]
     """Findings in the order in which they are printed."""
-    look: Look | None = None
+    look: SampleReport | None = None
     """What the doctor saw in the input topic. None if it did not look."""
     toml: str = ""
     """Lines for evenflow.toml that fit the sample. Empty if nothing needs to change."""
@@ -137,7 +137,7 @@ def _with_look(findings: Sequence[Finding], settings: Settings, sample: TopicRec
         )
         toml = starting_file(settings, sample, now=_now())
         return DoctorReport([*findings, Finding("sample", "ok", message)], toml=toml)
-    look = look_at(settings, sample, now=_now())
+    look = check_sample(settings, sample, now=_now())
     return DoctorReport(
         [*findings, Finding("sample", "ok", look.summary()), *look.findings], look, look.toml()
     )

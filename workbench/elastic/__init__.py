@@ -1,11 +1,11 @@
 """A closed loop on one machine: a live replay whose rate changes, executors that come and go, a policy that decides.
 
 Admission rule: what `evenflow demo --control` and `evenflow bench elasticity` share. `loop` runs the pipeline. `course`
-reads from the topics what happened. `judged` says how good it was. `shapes` has the streams.
+reads from the topics what happened. `course_figures` says how good it was. `shapes` has the streams.
 """
 
 from workbench.elastic.course import Batch, Change, Course, course_of
-from workbench.elastic.judged import Verdict, judged
+from workbench.elastic.course_figures import Verdict, judged
 from workbench.elastic.loop import LoopOptions, LoopResult, Onlooker, run_loop
 from workbench.elastic.screen import fields, show_loop
 from workbench.elastic.shapes import SHAPES, Shape, shape_of

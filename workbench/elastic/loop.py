@@ -23,11 +23,11 @@ from producers.profiles import FixedRate
 from producers.replay import replay
 from topics import admin
 from topics.reader import read_newest
-from workbench.alive import look
+from workbench.activity import look
 from workbench.demo.interrupts import Interrupts
 from workbench.demo.services import Services
 from workbench.elastic.course import Course, course_of
-from workbench.elastic.judged import Verdict, judged
+from workbench.elastic.course_figures import Verdict, judged
 from workbench.elastic.shapes import STEADY, Shape
 from workbench.local.broker import EmbeddedBroker
 from workbench.local.clocked_batches import clocked_batches

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from workbench.demo.screen import Screen
 from workbench.elastic.course import Course
-from workbench.elastic.judged import Verdict, one_stage, zone_of
+from workbench.elastic.course_figures import Verdict, one_stage, zone_of
 from workbench.elastic.loop import LoopOptions, LoopResult, Onlooker, run_loop
 
 _ZONES = {1: "1 under-used", 2: "2 stable", 3: "3 overload"}

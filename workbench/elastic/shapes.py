@@ -92,16 +92,16 @@ def shape_of(text: str, *, seconds: float | None = None) -> Shape:
 
     seconds: how long the shape is replayed. None: as long as the shape says.
     """
-    known = SHAPES.get(text)
-    if known is None:
+    shape = SHAPES.get(text)
+    if shape is None:
         name = name_of(text)
         if name not in PROFILES:
             raise ConfigError(
                 f"there is no profile {text!r}",
                 hint=f"known: {', '.join(SHAPES)}; or one of `evenflow replay --profile`, as spike:base=500,peak=900,...",
             )
-        known = Shape(name=name, profile=text, source=STEADY, seconds=135)
-        known.tuples()  # raises ConfigError if the profile is wrong
+        shape = Shape(name=name, profile=text, source=STEADY, seconds=135)
+        shape.tuples()  # raises ConfigError if the profile is wrong
     if seconds is None:
-        return known
-    return Shape(name=known.name, profile=known.profile, source=known.source, seconds=seconds)
+        return shape
+    return Shape(name=shape.name, profile=shape.profile, source=shape.source, seconds=seconds)

@@ -13,8 +13,8 @@ from spark_consumers.sinks import sink_of
 from topics.admin import ROLES, describe, topic_names
 from topics.groups import group_names
 from topics.state import TopicState
-from workbench.alive import look
-from workbench.stored import Stored, stored
+from workbench.activity import look
+from workbench.query_folders import Stored, stored
 
 _SILENT_SECONDS = 15.0
 """A Spark application that is silent for this long has stopped. It reports every five seconds, also while it is idle."""

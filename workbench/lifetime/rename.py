@@ -24,13 +24,13 @@ from partitioner_service.kafka.committed_state import TopicIds, all_states, chec
 from partitioner_service.kafka.watchdog import Watchdog
 from topics import clients
 from topics.admin import delete_topics, describe, ensure_topics, pipeline_topics
+from topics.query.input_topic import admitted, settled
 from topics.query.record import read_beginning, with_lookup_content
-from topics.query.settled import admitted, settled
 from topics.records import Record
 from topics.state import TopicSpec, TopicState
 from workbench.lifetime.copying import Copier
 from workbench.lifetime.remains import refuse_while_alive
-from workbench.stored import stored
+from workbench.query_folders import stored
 
 COPIED: tuple[TopicRole, ...] = ("routed", "rejected", "plan", "snapshots")
 """Roles of the topics that are copied. The Spark stages write their topics anew."""

@@ -14,12 +14,12 @@ from evenflow.text.strict_json import NotStrict
 from partitioner_service.kafka.committed_state import committed_states, state_reader
 from topics import clients
 from topics.admin import describe, topic_names
+from topics.batches.batch_extent import BadBatch, bad_batch
 from topics.batches.bombs import unreadable_at
-from topics.batches.damaged import BadBatch, bad_batch
 from topics.follower import Follower
 from topics.query.audit import who, write_entry
+from topics.query.input_topic import missing_input
 from topics.query.record import read_beginning, refuse_changed, with_lookup_content
-from topics.query.settled import missing_input
 from topics.query.skip_orders import LONGEST_WORDS, MOST_SKIPPED, ORDERS, SkipAnswer, SkipOrder, answer_key
 
 _LOG = logging.getLogger("evenflow.skip")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from evenflow.settings import Settings
 from spark_consumers.checkpoints.runs import COMPLETE, newest_run
+from workbench.query_folders import stored
 from workbench.status.facts import StageFacts
-from workbench.stored import stored
 
 _STAGES = ("fused", "combine", "reduce")
 

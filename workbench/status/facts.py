@@ -11,7 +11,7 @@ from evenflow.reporting import Trouble
 from evenflow.settings.sections.query import Query
 from evenflow.windows import END_MARK, NO_MARK
 from topics.groups import Member
-from workbench.alive import Part
+from workbench.activity import Part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,19 +242,19 @@ def windows_of(
     results could be looked at.
     """
     end, at = (None, None) if written is None else written
-    known = due_windows(query, [partition.state for partition in partitions])
-    if known is None:
+    windows = due_windows(query, [partition.state for partition in partitions])
+    if windows is None:
         return WindowFacts(
             due=None, written=end, written_at=at, missing=0, next=None, needs=None, looked=looked
         )
-    since = known.oldest - query.slide_ms if end is None else end
+    since = windows.oldest - query.slide_ms if end is None else end
     return WindowFacts(
-        due=known.due,
+        due=windows.due,
         written=end,
         written_at=at,
-        missing=0 if known.due is None or not looked else max(0, (known.due - since) // query.slide_ms),
-        next=known.next,
-        needs=known.needs,
+        missing=0 if windows.due is None or not looked else max(0, (windows.due - since) // query.slide_ms),
+        next=windows.next,
+        needs=windows.needs,
         sparse=query.emit == "changes" or query.where is not None or query.explode is not None,
         looked=looked,
     )

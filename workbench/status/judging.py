@@ -201,13 +201,13 @@ def _partitioners(facts: Facts, *, waits: bool) -> Iterator[Trouble]:
     """
     names = {member.client_id for member in facts.members}
     # What another finding says already is not said again.
-    known = ({"waits for a first tuple"} if waits else set()) | ({"leapt away"} if facts.leap else set())
+    covered = ({"waits for a first tuple"} if waits else set()) | ({"leapt away"} if facts.leap else set())
     for part in facts.parts:
         if not isinstance(part.telemetry, PartitionerRecord):
             continue
         trouble = silence(part.sign(facts.now))
         if trouble is None:
-            others = (still for still in part.telemetry.standing if still.what not in known)
+            others = (still for still in part.telemetry.standing if still.what not in covered)
             yield from (Trouble("wrong", f"{part.name}: {printable(still.why)}") for still in others)
         elif f"evenflow-{facts.query}-{part.telemetry.instance}" in names:
             yield replace(

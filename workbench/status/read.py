@@ -22,18 +22,18 @@ from evenflow.windows import NO_MARK
 from partitioner_service.kafka.committed_state import all_states
 from partitioner_service.kafka.leaps import Leaps
 from partitioner_service.kafka.sink import REASON
-from partitioner_service.reports.rejected import EVERY_REASON
+from partitioner_service.reports.rejections import EVERY_REASON
 from spark_consumers.checkpoints.results_note import begun_at
 from spark_consumers.sinks import sink_of
 from topics.admin import describe, topic_names
 from topics.certificates import ending_soon
+from topics.query.input_topic import missing_input
 from topics.query.plan_topic import plan_in
 from topics.query.record import read_beginning, with_lookup_content
-from topics.query.settled import missing_input
 from topics.reader import read_newest
 from topics.records import Record
 from topics.state import TopicState
-from workbench.alive import Part, look
+from workbench.activity import Part, look
 from workbench.status.answer import hasty
 from workbench.status.checkpoint import stages
 from workbench.status.facts import (

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from evenflow.reporting.words import by_reason, numbers, share
 from workbench.status.facts import Facts, PartitionFacts, WindowFacts
-from workbench.status.heard import said_of
 from workbench.status.judging import findings, state_of
+from workbench.status.reports import report_line
 from workbench.status.words import ago, count, moment
 
 _WIDE = 125
@@ -55,7 +55,7 @@ def lines(facts: Facts) -> Iterator[str]:
         owned = numbers(member.partitions) or "no partitions (stands by)"
         yield f"alive: {member.client_id} on {member.host} reads {owned}"
     for part in facts.parts:
-        yield f"heard: {part.name}, {ago(facts.now - part.at)} ago: {said_of(part.telemetry)}"
+        yield f"heard: {part.name}, {ago(facts.now - part.at)} ago: {report_line(part.telemetry)}"
     if facts.ignored:
         yield f"telemetry: {count(facts.ignored, 'record')} of others ignored"
     for stage in facts.stages:

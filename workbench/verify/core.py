@@ -25,7 +25,7 @@ from workbench.verify.rejected.counters import check_counters
 from workbench.verify.report import BEHIND, BLIND, Difference, Findings, Reach, Report
 from workbench.verify.sql import scalar
 from workbench.verify.windows import reach, summaries
-from workbench.verify.windows import recomputed as windows
+from workbench.verify.windows import recomputation as windows
 from workbench.verify.windows.oracles import oracles
 
 DUE_WITHIN = 60.0

@@ -12,13 +12,13 @@ from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Query, Settings
 from evenflow.twostep import key_schema
 from workbench.verify.differences import add_differences
-from workbench.verify.input.derived import array_key
+from workbench.verify.input.derived_columns import array_key
 from workbench.verify.inputs import RESULTS_SCHEMA
 from workbench.verify.report import Findings, Tuples
 from workbench.verify.sql import identifier, newest, pointer, quoted
 from workbench.verify.windows import emissions
 from workbench.verify.windows.oracles import is_number, oracles, sql_type
-from workbench.verify.windows.recomputed import first_emitted_pane
+from workbench.verify.windows.recomputation import first_emitted_pane
 from workbench.verify.windows.result_column import Oracle
 from workbench.verify.windows.tuples import column_places, compare_tuples
 

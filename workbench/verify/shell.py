@@ -28,15 +28,15 @@ from partitioner_service.kafka.committed_state import Stopping, committed_offset
 from spark_consumers.sinks import ResultSink, sink_of
 from topics import clients, reader
 from topics.admin import describe
+from topics.query.input_topic import admitted
 from topics.query.record import read_beginning
-from topics.query.settled import admitted
 from topics.state import TopicState
+from workbench.duckdb_streams import Watched, as_it_was
 from workbench.verify.core import DUE_WITHIN, Recomputed
 from workbench.verify.input.messages import input_row, rejected_row
 from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Clocks, Committed, LogBegins, gone_below
 from workbench.verify.rejected.skips import SkippedOffsets
 from workbench.verify.report import Report
-from workbench.watched import Watched, as_it_was
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
 

@@ -9,7 +9,7 @@ from evenflow.aggregates.aggregate import ANYTHING, Aggregate, Call, Documentati
 from evenflow.aggregates.options import whole
 from evenflow.aggregates.partials.earliest import earliest_column
 from evenflow.aggregates.partials.lists import as_lists, entry_groups_of_rows, lengths, null_if
-from evenflow.aggregates.room import entry_bytes, group_sums
+from evenflow.aggregates.size_limits import entry_bytes, group_sums
 from evenflow.numeric.arrays import Bools, one_chunk
 
 _MOST = 10_000

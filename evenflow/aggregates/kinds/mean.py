@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.aggregates.aggregate import Aggregate, Call, Documentation, count_column, sum_column
-from evenflow.aggregates.partials.wide import as_doubles
+from evenflow.aggregates.partials.wide_sums import as_doubles
 from evenflow.numeric.arrays import one_chunk
 
 

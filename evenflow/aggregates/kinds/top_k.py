@@ -10,7 +10,7 @@ from evenflow.aggregates.options import whole
 from evenflow.aggregates.partials.frequent import frequent_column
 from evenflow.aggregates.partials.lists import ValueCounts, as_lists, entry_groups_of_rows, lengths, null_if
 from evenflow.aggregates.partials.multisets import largest, multiset_column
-from evenflow.aggregates.room import entry_bytes, group_sums
+from evenflow.aggregates.size_limits import entry_bytes, group_sums
 from evenflow.numeric.arrays import Bools, one_chunk
 
 _MOST, _MOST_COUNTERS = 1_000, 100_000

@@ -17,7 +17,7 @@ from evenflow.aggregates.own.base import OwnAggregate, Result, as_result, blamed
 from evenflow.aggregates.own.plain import PlainAggregate, finished, state_column
 from evenflow.aggregates.own.tables import TableAggregate, finished_rows, row_column, struct_type
 from evenflow.aggregates.partials.picks import fitting, unfit_texts
-from evenflow.aggregates.room import is_text
+from evenflow.aggregates.size_limits import is_text
 from evenflow.errors import ConfigError
 from evenflow.grammar.aggregate_spec import AggregateSpec
 from evenflow.grammar.arrow_types import arrow_type

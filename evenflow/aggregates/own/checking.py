@@ -61,7 +61,7 @@ class BrokenAggregateLawError(BrokenLawError):
 
 
 def check_aggregate(
-    thing: str | type,
+    aggregate: str | type,
     *,
     options: Sequence[Any] = (),
     values: Sequence[Any] | None = None,
@@ -70,15 +70,15 @@ def check_aggregate(
 ) -> None:
     """Hold an aggregate to `LAWS`, over values that are drawn with fixed seeds. BrokenAggregateLawError says how it fails.
 
-    thing: a class, or what stands in `[query.aggregates]`, such as 'module:Class' or 'module:Class(column, 3)'. options:
-    those of the class, if `thing` has none. values: to draw from, None among them or not. By default they are of every
+    aggregate: a class, or what stands in `[query.aggregates]`, such as 'module:Class' or 'module:Class(column, 3)'. options:
+    those of the class, if `aggregate` has none. values: to draw from, None among them or not. By default they are of every
     type that the aggregate takes. column_type: of the values. rounds: how many samples of each type, each larger than the
     one before.
 
     Raises ConfigError, as a pipeline would, if the aggregate cannot be loaded or one of its functions fails. A built-in
     aggregate has no oracle here, so what it computes is not compared.
     """
-    function, written = _loaded(thing, options)
+    function, written = _loaded(aggregate, options)
     own = function.name not in AGGREGATES
     if own and function.oracle is None:
         raise ConfigError(

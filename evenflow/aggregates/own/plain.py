@@ -83,7 +83,7 @@ class Added:
     def __call__(self, column: pa.Array | None, groups: Grouping) -> pa.Array:
         """The state of each group."""
         assert column is not None
-        group_ids = groups.of.astype(np.int64)
+        group_ids = groups.ids.astype(np.int64)
         if column.null_count:
             valid = column.is_valid().to_numpy(zero_copy_only=False)
             column, group_ids = column.filter(pa.array(valid)), group_ids[valid]
@@ -122,7 +122,7 @@ class Merged:
         lost = lost_groups(column, groups)
         state_counts = np.zeros(groups.count, np.int64)
         with blamed(self.name, "merge"):
-            for group, data in zip(groups.of.tolist(), column.to_pylist(), strict=True):
+            for group, data in zip(groups.ids.tolist(), column.to_pylist(), strict=True):
                 if lost[group]:
                     continue
                 if not state_counts[group]:
@@ -146,7 +146,7 @@ def lost_groups(column: pa.Array, groups: Grouping) -> Bools:
     """Which groups have a state that is null. Shape (groups,)."""
     lost = np.zeros(groups.count, np.bool_)
     if column.null_count:
-        lost[groups.of[column.is_null().to_numpy(zero_copy_only=False)]] = True
+        lost[groups.ids[column.is_null().to_numpy(zero_copy_only=False)]] = True
     return lost
 
 

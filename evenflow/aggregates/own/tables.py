@@ -95,7 +95,7 @@ def _stacked(
     if valid is None:
         (only,) = fields.values()
         valid = only.is_valid()
-    rows = pa.table({GROUP: pa.array(groups.of), **fields}).filter(valid)
+    rows = pa.table({GROUP: pa.array(groups.ids), **fields}).filter(valid)
     with blamed(name, step):
         result = getattr(own, step)(rows) if rows.num_rows else None
         return _in_order(name, step, result, struct_type(name, own), groups.count)

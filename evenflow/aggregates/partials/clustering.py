@@ -107,7 +107,7 @@ def improved_alone(partials: pa.Array, room: int) -> pa.Array:
     each = np.arange(len(partials))
     if not len(each):
         return partials
-    return Improve(room)(partials, Grouping(of=each.astype(np.int32), first=each))
+    return Improve(room)(partials, Grouping(ids=each.astype(np.int32), first=each))
 
 
 def _weights(texts: pa.Array, counts: Int64s) -> Float64s:

@@ -16,7 +16,7 @@ from evenflow.aggregates.partials.lists import as_lists, entry_groups, places, t
 from evenflow.aggregates.partials.multisets import present
 from evenflow.aggregates.partials.orders import order_keys
 from evenflow.aggregates.partials.picks import moment_type
-from evenflow.aggregates.room import cut_texts, entry_bytes, sums_before
+from evenflow.aggregates.size_limits import cut_texts, entry_bytes, sums_before
 from evenflow.numeric.arrays import Int64s
 
 
@@ -81,7 +81,7 @@ def _earliest(
     # `lexsort` sorts by its last key first: group, then time, then value.
     order = np.lexsort((order_keys(values), times, group_ids))
     rows = order[places(group_ids[order]) < entries_most]
-    # The first entry that does not fit stays: it says that the list is too large (room.py).
+    # The first entry that does not fit stays: it says that the list is too large (size_limits.py).
     rows = rows[sums_before(group_ids[rows], entry_bytes(take_rows(values, rows))) <= room]
     entries = pa.StructArray.from_arrays(
         [pa.array(times[rows]), take_rows(values, rows).cast(stored(values.type))], ["time", "value"]

@@ -24,7 +24,7 @@ from evenflow.aggregates.aggregate import Call, PartialColumn
 from evenflow.aggregates.partials.grouping import Grouping
 from evenflow.aggregates.partials.lists import ValueCounts, entry_groups, places, take_rows
 from evenflow.aggregates.partials.multisets import added, as_multisets, counted, multiset_type, present
-from evenflow.aggregates.room import entry_bytes, sums_before
+from evenflow.aggregates.size_limits import entry_bytes, sums_before
 from evenflow.numeric.arrays import Int64s
 
 
@@ -56,7 +56,7 @@ class AddFrequent:
         """The counters of each group."""
         assert column is not None
         errors = np.zeros(groups.count, np.int64)
-        np.add.at(errors, groups.of, column.field("error").to_numpy())
+        np.add.at(errors, groups.ids, column.field("error").to_numpy())
         entries = column.field("entries")
         return _bounded(added(entries, entry_groups(entries, groups)), errors, self.capacity, self.room)
 

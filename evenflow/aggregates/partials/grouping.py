@@ -22,8 +22,8 @@ from evenflow.numeric.kernels import kernel
 class Grouping:
     """Which rows belong together. Groups are in order of appearance."""
 
-    of: Int32s
-    """(rows,): the group of each row."""
+    ids: Int32s
+    """(rows,): the group of each row, a number from 0 to `count - 1`."""
     first: Int64s
     """(groups,): the first row of each group."""
 
@@ -49,7 +49,7 @@ class _KeyRows(NamedTuple):
 class _Groups(NamedTuple):
     """The fields of a `Grouping` while they are written: what kernels take as one argument."""
 
-    group_ids: Int32s
+    ids: Int32s
     """(rows,): the group of each row."""
     first: Int64s
     """(rows,): the first row of each group. Only as many entries count as there are groups."""
@@ -114,11 +114,11 @@ def _group(rows: _KeyRows, table: _GroupTable, groups: _Groups, begin: int, coun
                 table.hash[slot] = h
                 table.group[slot] = count
                 groups.first[count] = row
-                groups.group_ids[row] = count
+                groups.ids[row] = count
                 count += 1
                 break
             if table.hash[slot] == h and _same_key(rows, row, groups.first[group]):
-                groups.group_ids[row] = group
+                groups.ids[row] = group
                 break
             slot = (slot + np.uint64(1)) & mask
     return rows.hashes.shape[0], count
@@ -149,7 +149,7 @@ def group_rows(keys: pa.Array, panes: Int64s | None = None, *, hashes: UInt64s |
         _rehash(table, larger)
         table = larger
         row, count = _group(columns, table, groups, row, count)
-    return Grouping(groups.group_ids, groups.first[:count].copy())
+    return Grouping(groups.ids, groups.first[:count].copy())
 
 
 def _empty_table(slots: int) -> _GroupTable:

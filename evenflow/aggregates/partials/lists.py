@@ -31,8 +31,8 @@ def lengths(column: pa.Array) -> Int64s:
 
 
 def entry_groups(column: pa.Array, groups: Grouping) -> Int64s:
-    """The group of each entry of a column of lists, if list i belongs to group `groups.of[i]`. Shape (entries,)."""
-    return np.repeat(groups.of.astype(np.int64), lengths(column))
+    """The group of each entry of a column of lists, if list i belongs to group `groups.ids[i]`. Shape (entries,)."""
+    return np.repeat(groups.ids.astype(np.int64), lengths(column))
 
 
 def entry_groups_of_rows(column: pa.Array) -> Int64s:

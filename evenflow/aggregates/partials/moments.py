@@ -101,7 +101,7 @@ def _combine(column: pa.Array | None, groups: Grouping) -> pa.Array:
 def _merge(column: pa.Array | None, groups: Grouping) -> pa.Array:
     assert column is not None
     moments = _empty(groups.count)
-    _join(groups.of, _Moments(*(column.field(name).to_numpy() for name in _Moments._fields)), moments)
+    _join(groups.ids, _Moments(*(column.field(name).to_numpy() for name in _Moments._fields)), moments)
     return _structs(moments)
 
 

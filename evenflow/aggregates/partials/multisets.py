@@ -22,7 +22,7 @@ from evenflow.aggregates.partials.lists import (
     take_rows,
 )
 from evenflow.aggregates.partials.orders import order_keys, plain
-from evenflow.aggregates.room import entry_bytes, group_sums
+from evenflow.aggregates.size_limits import entry_bytes, group_sums
 from evenflow.numeric.arrays import Bools, Int64s
 
 
@@ -76,7 +76,7 @@ def lost(column: pa.Array, groups: Grouping) -> Bools:
     """Which groups have a list that is null. Shape (groups,)."""
     is_lost = np.zeros(groups.count, np.bool_)
     if column.null_count:
-        is_lost[groups.of[column.is_null().to_numpy(zero_copy_only=False)]] = True
+        is_lost[groups.ids[column.is_null().to_numpy(zero_copy_only=False)]] = True
     return is_lost
 
 
@@ -107,7 +107,7 @@ def present(column: pa.Array | None, groups: Grouping) -> tuple[Int64s, pa.Array
     """(group, value, count 1) of each value that is not null, as three arrays of shape (values,)."""
     assert column is not None
     values = plain(column)
-    group_ids = groups.of.astype(np.int64)
+    group_ids = groups.ids.astype(np.int64)
     if column.null_count:
         group_ids = group_ids[column.is_valid().to_numpy(zero_copy_only=False)]
     return group_ids, values, np.ones(len(group_ids), np.int64)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.aggregates.partials.wide import words
+from evenflow.aggregates.partials.wide_sums import words
 from evenflow.numeric.arrays import Float64s, Int64s, viewed
 
 _MAGNITUDE = np.int64(2**63 - 1)

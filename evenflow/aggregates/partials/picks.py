@@ -12,7 +12,7 @@ from evenflow.aggregates.aggregate import Call, PartialColumn, Reduction, stored
 from evenflow.aggregates.partials.grouping import Grouping
 from evenflow.aggregates.partials.lists import null_if
 from evenflow.aggregates.partials.orders import order_keys
-from evenflow.aggregates.room import cut_texts, is_text, too_long
+from evenflow.aggregates.size_limits import cut_texts, is_text, too_long
 from evenflow.numeric.arrays import Bools, Int32s, Int64s
 from evenflow.numeric.kernels import kernel
 
@@ -55,7 +55,7 @@ def picked(
     majors decide, and minors decide between equal majors. A group without a valid row gets null.
     """
     rows = np.full(groups.count, -1, np.int64)
-    _pick(groups.of, _SortKeys(majors.astype(np.int64), minors.astype(np.int64)), valid, sign, rows)
+    _pick(groups.ids, _SortKeys(majors.astype(np.int64), minors.astype(np.int64)), valid, sign, rows)
     return column.take(pa.array(rows, mask=rows < 0))
 
 

@@ -7,7 +7,7 @@
     min, max     least and largest value that is not null, null if there is none. NaN only if all values are NaN. For any
                  type that has an order
 
-A `sum` of int64 or decimal values, or of such sums, is a 128-bit integer (wide.py) and cannot overflow. A sum
+A `sum` of int64 or decimal values, or of such sums, is a 128-bit integer (wide_sums.py) and cannot overflow. A sum
 of float64 values is a float64, which is infinite beyond 1.8e308, as in IEEE 754. Counts stay far within
 int64. Rows are taken in order, so equal rows in equal order give equal float sums.
 
@@ -27,7 +27,14 @@ import pyarrow.compute as pc
 from evenflow.aggregates.aggregate import Reduction, stored
 from evenflow.aggregates.partials.grouping import Grouping
 from evenflow.aggregates.partials.picks import extreme_value
-from evenflow.aggregates.partials.wide import add_int64s, add_wide, from_words, no_sums, subtract_wide, words
+from evenflow.aggregates.partials.wide_sums import (
+    add_int64s,
+    add_wide,
+    from_words,
+    no_sums,
+    subtract_wide,
+    words,
+)
 from evenflow.errors import ConfigError
 from evenflow.numeric.arrays import Bools, Int32s, viewed
 from evenflow.numeric.kernels import kernel
@@ -96,7 +103,7 @@ def reduce_column(name: str | Reduction, values: pa.Array | None, groups: Groupi
     known = REDUCTIONS.get(name) if isinstance(name, str) else name
     if known is not None:
         return known(values, groups)
-    table = pa.table({"group": groups.of, "value": values})
+    table = pa.table({"group": groups.ids, "value": values})
     try:
         reduced = table.group_by("group", use_threads=False).aggregate([("value", name)])
     except (pa.ArrowKeyError, KeyError) as error:
@@ -114,13 +121,13 @@ def subtract_column(name: str | Reduction, column: pa.Array, groups: Grouping, b
     addends, subtrahends = column.slice(0, begin), column.slice(begin)
     if name == "sum_counts":
         counts = np.zeros(groups.count, np.int64)
-        _sum_counts(groups.of[:begin], _values(addends, np.int64), 1, counts)
-        _sum_counts(groups.of[begin:], _values(subtrahends, np.int64), -1, counts)
+        _sum_counts(groups.ids[:begin], _values(addends, np.int64), 1, counts)
+        _sum_counts(groups.ids[begin:], _values(subtrahends, np.int64), -1, counts)
         return pa.array(counts)
     assert name == "sum", name
     sums = no_sums(groups.count)
-    add_wide(groups.of[:begin], words(addends), _valid(addends), sums)
-    subtract_wide(groups.of[begin:], words(subtrahends), _valid(subtrahends), sums)
+    add_wide(groups.ids[:begin], words(addends), _valid(addends), sums)
+    subtract_wide(groups.ids[begin:], words(subtrahends), _valid(subtrahends), sums)
     return from_words(sums, column.type.scale)
 
 
@@ -136,7 +143,7 @@ def _valid(column: pa.Array) -> Bools:
 
 def _reduce_count_all(values: pa.Array | None, groups: Grouping) -> pa.Array:
     out = np.zeros(groups.count, np.int64)
-    _count_all(groups.of, out)
+    _count_all(groups.ids, out)
     return pa.array(out)
 
 
@@ -145,7 +152,7 @@ def _reduce_count(values: pa.Array | None, groups: Grouping) -> pa.Array:
     if values.null_count == 0:
         return _reduce_count_all(None, groups)
     out = np.zeros(groups.count, np.int64)
-    _count_valid(groups.of, pc.is_valid(values).to_numpy(zero_copy_only=False), out)
+    _count_valid(groups.ids, pc.is_valid(values).to_numpy(zero_copy_only=False), out)
     return pa.array(out)
 
 
@@ -153,7 +160,7 @@ def _reduce_sum_counts(column: pa.Array | None, groups: Grouping) -> pa.Array:
     assert column is not None
     out = np.zeros(groups.count, np.int64)
     if len(column):
-        _sum_counts(groups.of, _values(column, np.int64), 1, out)
+        _sum_counts(groups.ids, _values(column, np.int64), 1, out)
     return pa.array(out)
 
 
@@ -162,14 +169,14 @@ def _reduce_sum(column: pa.Array | None, groups: Grouping) -> pa.Array:
     if pa.types.is_floating(column.type):
         out = np.zeros(groups.count, np.float64)
         if len(column):
-            _sum_float(groups.of, _values(column, np.float64), _valid(column), out)
+            _sum_float(groups.ids, _values(column, np.float64), _valid(column), out)
         return pa.array(out)
     sums = no_sums(groups.count)
     if len(column) and pa.types.is_decimal(column.type):
-        add_wide(groups.of, words(column), _valid(column), sums)
+        add_wide(groups.ids, words(column), _valid(column), sums)
     elif len(column):
         # The kernel does 128-bit arithmetic on unsigned words, and int64 values have the same bits.
-        add_int64s(groups.of, _values(column, np.uint64), _valid(column), sums)
+        add_int64s(groups.ids, _values(column, np.uint64), _valid(column), sums)
     return from_words(sums, column.type.scale if pa.types.is_decimal(column.type) else 0)
 
 
@@ -182,7 +189,7 @@ def _extreme_reduction(sign: int) -> Reduction:
             return extreme_value(column, groups, sign)
         values = _values(column, np.int64 if pa.types.is_integer(column.type) else np.float64)
         out, has_value = np.zeros(groups.count, values.dtype), np.zeros(groups.count, np.bool_)
-        _extreme(groups.of, _Column(values, _valid(column)), sign, out, has_value)
+        _extreme(groups.ids, _Column(values, _valid(column)), sign, out, has_value)
         return pa.array(out, mask=None if has_value.all() else ~has_value)
 
     return reduce_extreme

@@ -65,13 +65,13 @@ class Affine(NamedTuple):
 
 
 @kernel
-def route_affine(block: Block, among: Candidates, known: Affine, row: int) -> int:
+def route_affine(block: Block, among: Candidates, state: Affine, row: int) -> int:
     """Route from row `row` on. A tuple goes to its key's holder, or to the least burdened candidate of a new key.
 
     A key has at most one holder. Returns the row for which the pool has no room, or the number of rows.
     """
     keys, times, costs, out = block
-    pool, window, d = known.pool, known.window, among.family.shape[0]
+    pool, window, d = state.pool, state.window, among.family.shape[0]
     while row < keys.shape[0]:
         key = keys[row]
         if due(pool.clock, times[row]):
@@ -85,7 +85,7 @@ def route_affine(block: Block, among: Candidates, known: Affine, row: int) -> in
             refresh(pool, holder)
             best = worker_of(pool, holder)
         else:
-            best = least_loaded(key, among, d, known.burden)
+            best = least_loaded(key, among, d, state.burden)
             touch_holder(pool, key, best)
         add(window, best, costs[row])
         out[row] = best
@@ -151,8 +151,8 @@ class Am(CardinalityPartitioner):
         return holders.pool.distinct
 
     def _route_exact(self, block: Block, holders: WindowHolders, row: int) -> int:
-        known = Affine(holders.pool, self._loads, self._burden(holders))
-        return int(route_affine(block, self._among, known, row))
+        state = Affine(holders.pool, self._loads, self._burden(holders))
+        return int(route_affine(block, self._among, state, row))
 
     def _route_sketched(self, block: Block, sketches: WindowCardinalities) -> None:
         _route_sketched(block, self._among, sketches)

@@ -147,14 +147,14 @@ class CardinalityPartitioner(Partitioner):
         return tuple(self._holder(worker, slide) for worker, slide in holder_slides.items())
 
     def _state(self) -> State:
-        known: State = {}
+        arrays: State = {}
         if self._holders is not None:
-            known = self._holders.snapshot()
+            arrays = self._holders.snapshot()
         elif self._sketches is not None:
-            known = self._sketches.state
+            arrays = self._sketches.state
         return {
             **{f"load_{name}": array for name, array in self._loads._asdict().items()},
-            **{f"key_{name}": array for name, array in known.items()},
+            **{f"key_{name}": array for name, array in arrays.items()},
         }
 
     def _load_state(self, state: State) -> None:
@@ -168,12 +168,12 @@ class CardinalityPartitioner(Partitioner):
         return min(self.options.d, self.workers)
 
     def _state_bytes(self) -> int:
-        known = 0
+        size = 0
         if self._holders is not None:
-            known = self._holders.nbytes
+            size = self._holders.nbytes
         elif self._sketches is not None:
-            known = self._sketches.nbytes
-        return known + sum(array.nbytes for array in self._loads)
+            size = self._sketches.nbytes
+        return size + sum(array.nbytes for array in self._loads)
 
     def _state_bound(self, keys: int) -> int:
         if self._holders is None:

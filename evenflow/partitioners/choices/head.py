@@ -141,9 +141,9 @@ class HeadOptions(Window):
     )
 
     @classmethod
-    def uses_lengths(cls, given: Mapping[str, Any], windowed: bool) -> bool:
+    def uses_lengths(cls, user_options: Mapping[str, Any], windowed: bool) -> bool:
         """As for `Window`. A head of recent tuples uses the window even if the loads are cumulative."""
-        return super().uses_lengths(given, windowed) or given.get("head") == "window"
+        return super().uses_lengths(user_options, windowed) or user_options.get("head") == "window"
 
     def new_ages(self) -> Rows:
         """The half window of a summary that has seen nothing. With a cumulative head it never ends."""

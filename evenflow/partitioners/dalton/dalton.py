@@ -145,9 +145,9 @@ def within_reach(times: Any) -> Any:
 
 
 @kernel
-def begin_window(known: Learned, time: Whole) -> None:
+def begin_window(learned: Learned, time: Whole) -> None:
     """Move the statistics window to `time`. If windows without tuples lie in between, there is no load to compare with."""
-    stats = known.stats[()]
+    stats = learned.stats[()]
     length = stats["length"]
     if stats["end"] == NEVER:
         stats["end"] = (time // length + 1) * length
@@ -160,75 +160,75 @@ def begin_window(known: Learned, time: Whole) -> None:
 
 
 @kernel
-def slide_to(known: Learned, time: Whole) -> None:
+def slide_to(learned: Learned, time: Whole) -> None:
     """Move the sliding window to `time`, which lies after the end of its current slide."""
-    window, stats = known.window, known.stats[()]
+    window, stats = learned.window, learned.stats[()]
     advance(window, time)
     stats["inside"] = 0
     for worker in range(window.loads.shape[0]):
         stats["inside"] += window.loads[worker]
-    slide_on(known.table, window.clock[()]["slide"] - window.ring.shape[0] + 1)
+    slide_on(learned.table, window.clock[()]["slide"] - window.ring.shape[0] + 1)
 
 
 @kernel
-def end_interval(known: Learned, rule: DaltonRule, time: Whole, oldest: Whole) -> None:
+def end_interval(learned: Learned, rule: DaltonRule, time: Whole, oldest: Whole) -> None:
     """End the statistics window and begin that of `time`. Rewards that were kept back are learned."""
     if rule.deferring:
-        apply_deferred(known.table)
+        apply_deferred(learned.table)
         # What others told in the last round is old by now.
-        known.others[:] = 0
-    begin_window(known, time)
-    known.counts.fill[0] = 0
+        learned.others[:] = 0
+    begin_window(learned, time)
+    learned.counts.fill[0] = 0
     if not rule.exact:
-        clear(known.sketch)
-    purge(known.table, known.stats[()]["window"], oldest)
+        clear(learned.sketch)
+    purge(learned.table, learned.stats[()]["window"], oldest)
 
 
 @kernel
-def move_to(known: Learned, rule: DaltonRule, time: Whole) -> None:
+def move_to(learned: Learned, rule: DaltonRule, time: Whole) -> None:
     """Begin the statistics window of `time`, and the slide of `time` if it is a new one."""
-    window = known.window
+    window = learned.window
     clock = window.clock[()]
     if time >= clock["end"]:
-        slide_to(known, time)
-    end_interval(known, rule, time, clock["slide"] - window.ring.shape[0] + 1)
+        slide_to(learned, time)
+    end_interval(learned, rule, time, clock["slide"] - window.ring.shape[0] + 1)
 
 
 @inlined
 def _counted(
-    known: Learned, rule: DaltonRule, key: np.uint64, cost: np.int64
+    learned: Learned, rule: DaltonRule, key: np.uint64, cost: np.int64
 ) -> tuple[np.int64, np.int64, np.int64]:
     """Count a tuple of this key and cost.
 
     Returns (the key's count in the statistics window, its place, when F_1(k) last had it). The place is that among the
     exact counts. It is 0 with the sketch, which knows no slide and gives the present one.
     """
-    known.stats[()]["seen"] += cost
-    place, had = np.int64(0), known.window.clock[()]["slide"]
+    learned.stats[()]["seen"] += cost
+    place, had = np.int64(0), learned.window.clock[()]["slide"]
     if rule.exact:
-        cells = known.counts.cells
-        place = slot_of(known.counts, key, np.int64(known.stats[()]["window"]))
+        cells = learned.counts.cells
+        place = slot_of(learned.counts, key, np.int64(learned.stats[()]["window"]))
         cells[place]["count"] += cost
         count, had = cells[place]["count"], cells[place]["last"]
     else:
-        count = increment(known.sketch, key, cost)
+        count = increment(learned.sketch, key, cost)
         if rule.noting:
-            hyperloglog.add(known.distinct, 0, sketch_hash(key))
+            hyperloglog.add(learned.distinct, 0, sketch_hash(key))
     return count, place, had
 
 
 @inlined
 def _row_of(
-    known: Learned, rule: DaltonRule, key: np.uint64, cost: np.int64, count: Whole, home: Home
+    learned: Learned, rule: DaltonRule, key: np.uint64, cost: np.int64, count: Whole, home: Home
 ) -> np.int64:
     """The key's row, or -1. A key whose count has reached the threshold is hot in this statistics window and the next.
 
     `count` includes the present tuple, which costs `cost`. If the two are equal, it is the key's first in the window.
     """
-    stats, table = known.stats[()], known.table
+    stats, table = learned.stats[()], learned.table
     r = find(table, key)
     # count >= previous / n, without a division.
-    if count * known.others.shape[0] >= stats["previous"] and count > cost and stats["previous"] > 0:
+    if count * learned.others.shape[0] >= stats["previous"] and count > cost and stats["previous"] > 0:
         expiry = stats["window"] + 1
         if r >= 0 and table.row[r]["expiry"] != COLD:
             table.row[r]["expiry"] = max(table.row[r]["expiry"], expiry)
@@ -238,14 +238,14 @@ def _row_of(
 
 
 @kernel
-def route(block: Block, first: Whole, known: Learned, rule: DaltonRule) -> int:
+def route(block: Block, first: Whole, learned: Learned, rule: DaltonRule) -> int:
     """Route from tuple `first` on. Returns the tuple at which it stopped, or the number of tuples.
 
     It stops where the caller must make room, and with `rule.manual` where a statistics window ends.
     """
     keys, costs, out = block.keys, block.costs, block.out
-    window, others, stats, table = known.window, known.others, known.stats[()], known.table
-    loads, clock, cells, row = window.loads, window.clock[()], known.counts.cells, table.row
+    window, others, stats, table = learned.window, learned.others, learned.stats[()], learned.table
+    loads, clock, cells, row = window.loads, window.clock[()], learned.counts.cells, table.row
     policy = rule.policy
     workers = np.uint64(loads.shape[0])
     n = np.int64(loads.shape[0])
@@ -255,25 +255,25 @@ def route(block: Block, first: Whole, known: Learned, rule: DaltonRule) -> int:
     for i in range(first, keys.shape[0]):
         time = block.times[i]
         if time >= clock["end"]:
-            slide_to(known, time)
+            slide_to(learned, time)
             oldest = clock["slide"] - slides + 1
         if time >= stats["end"]:
             # The first window of all has nothing to close, so the kernel begins it even if `manual`.
             if stats["end"] == NEVER:
-                begin_window(known, time)
+                begin_window(learned, time)
             elif rule.manual:
                 return i
             else:
-                end_interval(known, rule, time, oldest)
+                end_interval(learned, rule, time, oldest)
                 elsewhere = np.sum(others)
         # Before anything of this tuple is counted: the caller makes room and comes back with the same tuple.
-        if is_full(known.counts) or has_no_room(table):
+        if is_full(learned.counts) or has_no_room(table):
             return i
         key, cost = keys[i], costs[i]
         home = candidate_kernel(key, rule.salt, workers)
-        count, place, had = _counted(known, rule, key, cost)
+        count, place, had = _counted(learned, rule, key, cost)
         # A new row takes over when F_1(k) last had the key.
-        r = _row_of(known, rule, key, cost, count, Home(home, had, oldest))
+        r = _row_of(learned, rule, key, cost, count, Home(home, had, oldest))
         stats["inside"] += cost
         # The usual way: the key is not hot, and only its home can hold it.
         if r < 0:
@@ -284,7 +284,7 @@ def route(block: Block, first: Whole, known: Learned, rule: DaltonRule) -> int:
             continue
         # A row without heat is kept for its holders only: its key is hashed.
         hot = row[r]["expiry"] != COLD
-        worker = choose(table, known.rng, r, policy.eps, oldest) if hot else home
+        worker = choose(table, learned.rng, r, policy.eps, oldest) if hot else home
         add(window, worker, cost)
         hold(table, r, worker, clock["slide"], oldest)
         if hot:
@@ -427,15 +427,17 @@ class BanditPartitioner(Partitioner):
         rule = f"hot: worker {best} by its values, and {self.options.eps:.3g} of its tuples explore among {explored}"
         # When a slide or a statistics window ends, holders leave, and values that were kept back are learned.
         sure = not ends and not moves(self._loads.clock, at)
-        known: tuple[int, ...] | None = None
+        next_workers: tuple[int, ...] | None = None
         if sure and self.options.eps == 0:
-            known = (best,)
+            next_workers = (best,)
         elif sure and capped:
-            known = tuple(dict.fromkeys((best, *(holder.worker for holder in holders))))
+            next_workers = tuple(dict.fromkeys((best, *(holder.worker for holder in holders))))
         values = tuple(table.q[row].tolist()) if hot else None
         if becomes:
             rule = f"becomes hot with its next tuple, then {rule.removeprefix('hot: ')}"
-        return Explanation(rule=rule, workers=known, home=home, holders=holders, values=values, share=share)
+        return Explanation(
+            rule=rule, workers=next_workers, home=home, holders=holders, values=values, share=share
+        )
 
     def _row_holders(self, row: int, now: int | None) -> tuple[Holder, ...]:
         """The workers that hold the key of this row in the window, the one that got it last first."""

@@ -91,7 +91,7 @@ def _shift(water: Water, time: Whole) -> None:
 @kernel
 def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
     """Move everything to the slide of `time`. `silence`: nothing of the old window is left, a new one begins."""
-    window, progress, known = water.window, water.progress[()], water.summary.meta[()]
+    window, progress, meta = water.window, water.progress[()], water.summary.meta[()]
     slides, clock = np.int64(window.ring.shape[0]), window.clock[()]
     # The clock goes on to doubted tuples that `time` confirms. Otherwise the cells of their keys could be placed anew
     # within a window.
@@ -106,7 +106,7 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
     drop_unused(water.holders, now - slides + 1)
     ages = max(np.int64(1), slides // _AGES)
     # With less than a quarter of its memory, the summary would forget what it needs to see a key of the least share.
-    if passed(slides, progress["aged"], now) >= ages and 4 * known["seen"] >= known["memory"]:
+    if passed(slides, progress["aged"], now) >= ages and 4 * meta["seen"] >= meta["memory"]:
         forget(water, rule)
     if silence:
         _believe(water, rule)

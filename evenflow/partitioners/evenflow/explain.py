@@ -43,20 +43,20 @@ def explain(water: Water, rule: Rule, key: np.uint64, now: int | None) -> Explan
     watched = (
         certain + weight
     ) * rule.watched + slack >= tuple_count + weight and certain + weight >= water.scale["fewest"]
-    known: list[int] | None = None if home is None else [home, *(holder.worker for holder in holders)]
-    if (watched or weighed) and known is not None:
+    next_workers: list[int] | None = None if home is None else [home, *(holder.worker for holder in holders)]
+    if (watched or weighed) and next_workers is not None:
         # It may buy one of these: a candidate that several sources share, or the least loaded worker.
         shared = workers_of(int(key), Candidates(rule.family, np.uint64(n)))[1:]
-        known = None if ends else [*known, *shared, int(np.argmin(loads))]
-        if weighed and known is not None:
-            known = [*known, int(np.argmin(water.tail))]
-    if known is not None:
+        next_workers = None if ends else [*next_workers, *shared, int(np.argmin(loads))]
+        if weighed and next_workers is not None:
+            next_workers = [*next_workers, int(np.argmin(water.tail))]
+    if next_workers is not None:
         # It may move away from its home (rules 7 and 8), or be in a run that has moved.
         next_worker = _routed(water, rule, key, now)
-        known = None if next_worker is None else [*known, next_worker]
+        next_workers = None if next_worker is None else [*next_workers, next_worker]
     return Explanation(
         rule=_words(home, at, holders, water, watched=watched, below=below_mean(rule.sources)),
-        workers=None if known is None else tuple(dict.fromkeys(known)),
+        workers=None if next_workers is None else tuple(dict.fromkeys(next_workers)),
         home=home,
         holders=holders if home is None else (Holder(worker=home, load=float(loads[home])), *holders),
         share=certain / tuple_count if tuple_count and at >= 0 else None,

@@ -125,7 +125,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
     (`placements.grown`).
     """
     window, holders, tail, progress = water.window, water.holders, water.tail, water.progress[()]
-    loads, sent, clock, known = window.loads, window.ring, window.clock[()], water.summary.meta[()]
+    loads, sent, clock, meta = window.loads, window.ring, window.clock[()], water.summary.meta[()]
     n, slides = loads.shape[0], np.int64(sent.shape[0])
     scale, weighed, runs = water.scale[()], water.scale[()]["weighed"] != 0, water.runs[()]
     share = rule.unit / n
@@ -194,7 +194,7 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         certain = np.int64(sure(water.summary, at))
         if holders.ring[at]["size"] > 0:
             # Half the threshold at which the key was split, so that a key near the threshold does not flicker.
-            if 2 * rule.watched * certain < known["seen"]:
+            if 2 * rule.watched * certain < meta["seen"]:
                 drop_all(holders, at)
             else:
                 worker = holder(holders, owner, level)

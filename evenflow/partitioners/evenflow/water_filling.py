@@ -183,10 +183,10 @@ class EvenflowOptions(SlidingWindow):
 
     @classmethod
     def fitted(
-        cls, given: Mapping[str, Any], *, window_ms: int, slide_ms: int, windowed: bool
+        cls, user_options: Mapping[str, Any], *, window_ms: int, slide_ms: int, windowed: bool
     ) -> dict[str, Any]:
         """As for `Window`. Without a window the slide is added too, because sources tell each other once a slide."""
-        options = super().fitted(given, window_ms=window_ms, slide_ms=slide_ms, windowed=windowed)
+        options = super().fitted(user_options, window_ms=window_ms, slide_ms=slide_ms, windowed=windowed)
         return options if options.keys() & {"window_ms", "slide_ms"} else {**options, "slide_ms": slide_ms}
 
     @field_validator("cells", "most_cells")
@@ -244,7 +244,7 @@ class Evenflow(Partitioner):
         within the window of the rescale. Without that price, keys that are never silent would leave new workers
         idle for ever. Holders are bought anew.
         """
-        known, clock, before = self._summary, self._window.clock, len(self._tail)
+        old_summary, clock, before = self._summary, self._window.clock, len(self._tail)
         self._break_run()
         self._speeds = self._speeds_of(self.workers)
         brings = np.int64(
@@ -256,9 +256,9 @@ class Evenflow(Partitioner):
         )  # soon after another rescale the window is not full, so `brings` is too low
         self._shape()
         # The new summary has another number of sets, so every key is hashed into it again.
-        spots = np.empty(len(known.key), np.uint64)
-        _spots(known.key, self._salt, spots)
-        move_all(known, self._summary, spots)
+        spots = np.empty(len(old_summary.key), np.uint64)
+        _spots(old_summary.key, self._salt, spots)
+        move_all(old_summary, self._summary, spots)
         if self._remembers:
             without_workers_from(self.workers, self._places)
             weights = self._weights

@@ -53,17 +53,17 @@ def note_cost(moments: Float64s, cost: Whole) -> None:
 @kernel
 def work_out(summary: Frequent, scale: Rows, moments: Float64s, fewest: Whole) -> None:
     """The mean and the grain of the tuples that came. fewest: tuples from which a key's share is believed."""
-    known, tuples, cost = scale[()], moments[0], moments[1]
+    scale_row, tuples, cost = scale[()], moments[0], moments[1]
     if tuples < 1.0:
         return
-    known["mean"] = max(np.int64(1), np.int64(cost / tuples + 0.5))
-    known["grain"] = max(known["mean"], np.int64(moments[2] / cost + 0.5))
-    unit = min(known["grain"], _COARSEST * known["mean"])
-    if _STEADY * abs(unit - known["unit"]) > known["unit"]:
-        change_unit(summary, known["unit"], unit)
-        known["unit"] = unit
-    known["fewest"] = fewest * FINE * known["grain"] // known["unit"]
-    known["next"] = 2 * np.int64(tuples) + 1
+    scale_row["mean"] = max(np.int64(1), np.int64(cost / tuples + 0.5))
+    scale_row["grain"] = max(scale_row["mean"], np.int64(moments[2] / cost + 0.5))
+    unit = min(scale_row["grain"], _COARSEST * scale_row["mean"])
+    if _STEADY * abs(unit - scale_row["unit"]) > scale_row["unit"]:
+        change_unit(summary, scale_row["unit"], unit)
+        scale_row["unit"] = unit
+    scale_row["fewest"] = fewest * FINE * scale_row["grain"] // scale_row["unit"]
+    scale_row["next"] = 2 * np.int64(tuples) + 1
 
 
 @kernel

@@ -50,19 +50,19 @@ def coin_synopsis(p: float) -> CoinSynopsis:
 
 
 @inlined
-def place_of(known: CoinSynopsis, spot: np.uint64, target: np.uint64) -> np.int64:
+def place_of(synopsis: CoinSynopsis, spot: np.uint64, target: np.uint64) -> np.int64:
     """The key's place, or -1. `spot` is a hash of the key."""
-    first = set_of(known.key, spot)
-    ways = equal(known.key, first, target)
+    first = set_of(synopsis.key, spot)
+    ways = equal(synopsis.key, first, target)
     # One bit more, because the lowest bit of 0 is undefined.
     at = np.int64(first) + lowest_bit(ways | np.int64(1 << WIDTH))
-    return at if ways != 0 and known.bits[at] != 0 else np.int64(-1)
+    return at if ways != 0 and synopsis.bits[at] != 0 else np.int64(-1)
 
 
 @kernel
-def look(known: CoinSynopsis, spot: np.uint64, target: np.uint64, bit: Whole) -> None:
+def look(synopsis: CoinSynopsis, spot: np.uint64, target: np.uint64, bit: Whole) -> None:
     """Set this bit of the key's bitmap. A new key is entered if its set has room."""
-    key, bits, hot = known.key, known.bits, known.hot
+    key, bits, hot = synopsis.key, synopsis.bits, synopsis.hot
     first = np.int64(set_of(key, spot))
     at = np.int64(-1)
     for way in range(WIDTH):
@@ -83,9 +83,9 @@ def look(known: CoinSynopsis, spot: np.uint64, target: np.uint64, bit: Whole) ->
 
 
 @kernel
-def decline(known: CoinSynopsis, rng: UInt64s, log_stay: float) -> None:
+def decline(synopsis: CoinSynopsis, rng: UInt64s, log_stay: float) -> None:
     """Each bitmap moves down by one bit with probability p. `log_stay` is log(1 - p)."""
-    bits, hot = known.bits, known.hot
+    bits, hot = synopsis.bits, synopsis.hot
     at = _gap(rng, log_stay)
     while at < bits.shape[0]:
         bits[at] >>= _FIRST

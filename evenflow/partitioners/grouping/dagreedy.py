@@ -91,12 +91,12 @@ class GreedyRule(NamedTuple):
 
 
 @kernel
-def _best(key: np.uint64, home: np.int64, known: Greedy, alpha: float, average: float) -> np.int64:
+def _best(key: np.uint64, home: np.int64, greedy: Greedy, alpha: float, average: float) -> np.int64:
     """The worker with the largest score."""
-    loads, pool = known.window.loads, known.pool
+    loads, pool = greedy.window.loads, greedy.pool
     price = (1.0 - alpha) / average if average > 0 else 0.0
     # A worker that does not hold the key scores by load alone, so the least loaded of all stands for all of these.
-    best = winner(known.tree)
+    best = winner(greedy.tree)
     best_score = -price * (loads[best] - average)
     home_score = -price * (loads[home] - average)
     # With alpha 0 affinity counts for nothing, so the holders need not be visited.
@@ -113,13 +113,13 @@ def _best(key: np.uint64, home: np.int64, known: Greedy, alpha: float, average: 
 
 
 @kernel
-def _route(block: Block, known: Greedy, rule: GreedyRule, row: int) -> int:
+def _route(block: Block, greedy: Greedy, rule: GreedyRule, row: int) -> int:
     """Route from row `row` on. Returns the row for which something has to grow, or the number of rows.
 
     `stop` then says what has to grow.
     """
     keys, times, costs, out = block
-    window, tree, pool, counts = known.window, known.tree, known.pool, known.counts
+    window, tree, pool, counts = greedy.window, greedy.tree, greedy.pool, greedy.counts
     loads = window.loads
     n = loads.shape[0]
     workers = np.uint64(n)
@@ -140,14 +140,14 @@ def _route(block: Block, known: Greedy, rule: GreedyRule, row: int) -> int:
             roll(counts, times[row])
         # One tuple may need two rows: one for the pair, and one for a key that is new.
         if room(pool) < 2:
-            known.stop[0] = _FULL_HOLDERS
+            greedy.stop[0] = _FULL_HOLDERS
             return row
         if crowded(counts):
-            known.stop[0] = _FULL_COUNTS
+            greedy.stop[0] = _FULL_COUNTS
             return row
         best = candidate_kernel(key, rule.salt, workers)
         if count(counts, rule.theta, key, costs[row]):
-            best = _best(key, best, known, rule.alpha, total / n)
+            best = _best(key, best, greedy, rule.alpha, total / n)
         touch(pool, key, best)
         add(window, best, costs[row])
         raised(tree, loads, best)
@@ -228,11 +228,11 @@ class Dagreedy(Partitioner):
             rule = "not hot: its hash names the worker"
             return Explanation(rule=rule, workers=(home,), home=home, holders=holders, share=share)
         least = int(np.argmin(loads))
-        known = dict.fromkeys((home, least, *(holder.worker for holder in holders)))
+        greedy = dict.fromkeys((home, least, *(holder.worker for holder in holders)))
         return Explanation(
             rule="hot: the best score of affinity and load, among its holders, its home and the least loaded worker",
             # When slides end, loads fall, and another worker may be the least loaded.
-            workers=None if moves(self._loads.clock, now) else tuple(known),
+            workers=None if moves(self._loads.clock, now) else tuple(greedy),
             home=home,
             holders=holders,
             share=share,

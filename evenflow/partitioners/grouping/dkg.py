@@ -115,16 +115,16 @@ def _lightest(first: Whole, width: int, loads: Int64s) -> np.int64:
 
 
 @kernel
-def _route(block: Block, known: Neighbours, rule: NeighbourRule) -> None:
+def _route(block: Block, state: Neighbours, rule: NeighbourRule) -> None:
     keys, times, out = block.keys, block.times, block.out
     summary, window, owner, width, changed = (
-        known.summary,
-        known.window,
-        known.owner,
-        known.width,
-        known.changed,
+        state.summary,
+        state.window,
+        state.owner,
+        state.width,
+        state.changed,
     )
-    loads, meta = window.loads, known.meta[()]
+    loads, meta = window.loads, state.meta[()]
     n, capacity = loads.shape[0], summary.order.shape[0]
     for row in range(keys.shape[0]):
         key = keys[row]
@@ -207,23 +207,23 @@ class DynamicKeyGrouping(Partitioner):
 
     def _assign(self, block: Block) -> None:
         options = self.options
-        known = Neighbours(
+        state = Neighbours(
             self._counts.summary, self._loads, self._owner, self._width, self._changed, self._meta
         )
         rule = NeighbourRule(
             self._salt, options.windowed, options.frequent, options.check_ms, options.warm_up_ms
         )
-        _route(block, known, rule)
+        _route(block, state, rule)
 
     def _explain(self, key: np.uint64, now: int | None) -> Explanation:
         n, options, counts, meta = self.workers, self.options, self._counts, self._meta
         first, at = workers_of(int(key), candidates(self.seed, 1, n))[0], counts.entry_of(int(key))
-        known = at is not None and self._owner[at] == key and self._width[at] > 0
-        width = int(self._width[at]) if known else min(2, n)
+        monitored = at is not None and self._owner[at] == key and self._width[at] > 0
+        width = int(self._width[at]) if monitored else min(2, n)
         latest = max(int(meta["now"]), NEVER if now is None else now)
         # A key that the summary does not monitor has changed "now", and a check takes one ms at least.
         may_change = (
-            known
+            monitored
             and latest - int(self._changed[at]) >= options.check_ms
             and latest - int(meta["begin"]) >= options.warm_up_ms
         )
@@ -236,7 +236,7 @@ class DynamicKeyGrouping(Partitioner):
             holders=tuple(
                 Holder(worker=worker, load=float(self._loads.loads[worker])) for worker in row[:width]
             ),
-            share=counts.estimate(int(key)) / counts.total if known and counts.total else None,
+            share=counts.estimate(int(key)) / counts.total if monitored and counts.total else None,
         )
 
     def _state(self) -> State:

@@ -52,7 +52,7 @@ from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.migration.fit import lists, rebalance
-from evenflow.partitioners.migration.planned import Planned
+from evenflow.partitioners.migration.replanning import Planned
 from evenflow.partitioners.migration.table import NOWHERE, RoutingTable, empty_table, fill, lookup
 from evenflow.partitioners.papers import SKEWNESS_AND_VARIANCE
 from evenflow.partitioners.window import Lengths
@@ -202,18 +202,18 @@ class Mixed(Planned):
     def _plan(self, keys: UInt64s, counts: Int64s) -> None:
         """Plan the table from the tuples of these keys in the slide that ends."""
         options = self.options
-        known = np.union1d(keys, self._entries)
-        weight, start = np.zeros(len(known), np.int64), self._homes(known)
-        weight[np.searchsorted(known, keys)] = counts
-        start[np.searchsorted(known, self._entries)] = self._targets
-        size = self._sizes_of(known)
+        all_keys = np.union1d(keys, self._entries)
+        weight, start = np.zeros(len(all_keys), np.int64), self._homes(all_keys)
+        weight[np.searchsorted(all_keys, keys)] = counts
+        start[np.searchsorted(all_keys, self._entries)] = self._targets
+        size = self._sizes_of(all_keys)
         # Keys are numbered in the order in which they leave a worker.
-        order = np.lexsort((known, -_priority(weight, size, options)))
-        known, weight, size, start = known[order], weight[order], size[order], start[order]
-        homes, heaviest = self._homes(known), np.argsort(-weight, kind="stable")
+        order = np.lexsort((all_keys, -_priority(weight, size, options)))
+        all_keys, weight, size, start = all_keys[order], weight[order], size[order], start[order]
+        homes, heaviest = self._homes(all_keys), np.argsort(-weight, kind="stable")
         bound = math.floor((1 + options.theta) * self._counts.total / self.workers)
         entries = np.flatnonzero(start != homes)
-        entries = entries[np.lexsort((known[entries], size[entries]))]
+        entries = entries[np.lexsort((all_keys[entries], size[entries]))]
         cleaned = len(entries) if options.plan == "min-table" else 0
         while True:
             place, loads, back = start.copy(), self._loads.copy(), entries[:cleaned]
@@ -227,7 +227,7 @@ class Mixed(Planned):
                 break
             # At least twice as many each time, so that a few rounds suffice.
             cleaned = min(len(entries), max(cleaned + excess, 2 * cleaned))
-        self._set_table(known[moved], place[moved], weight[moved])
+        self._set_table(all_keys[moved], place[moved], weight[moved])
 
     def _set_table(self, keys: UInt64s, workers: Int32s, weight: Int64s) -> None:
         """Make these the entries of the table. If there are too many, the lightest are dropped."""

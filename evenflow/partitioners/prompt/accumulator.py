@@ -135,20 +135,20 @@ def _htable(room: int) -> _HTable:
 
 
 @kernel
-def _rehash(known: _HTable) -> None:
-    table = known.table
+def _rehash(h_table: _HTable) -> None:
+    table = h_table.table
     mask = np.int64(table.shape[0] - 1)
-    for entry in range(known.meta[()]["keys"]):
-        slot = first_slot(known.key[entry], mask)
+    for entry in range(h_table.meta[()]["keys"]):
+        slot = first_slot(h_table.key[entry], mask)
         while table[slot] >= 0:
             slot = (slot + 1) & mask
         table[slot] = entry
 
 
 @kernel
-def _find(known: _HTable, target: np.uint64) -> np.int64:
+def _find(h_table: _HTable, target: np.uint64) -> np.int64:
     """The slot of the key, or the free slot where the key belongs."""
-    key, table = known.key, known.table
+    key, table = h_table.key, h_table.table
     mask = np.int64(table.shape[0] - 1)
     slot = first_slot(target, mask)
     while table[slot] >= 0 and key[table[slot]] != target:
@@ -157,59 +157,59 @@ def _find(known: _HTable, target: np.uint64) -> np.int64:
 
 
 @kernel
-def _count(keys: UInt64s, begin: int, known: _HTable, out: Int32s) -> int:
+def _count(keys: UInt64s, begin: int, h_table: _HTable, out: Int32s) -> int:
     """Count from row `begin` on. Returns the row whose new key finds no room, or the number of rows."""
-    meta = known.meta[()]
+    meta = h_table.meta[()]
     for row in range(begin, keys.shape[0]):
-        slot = _find(known, keys[row])
-        entry = np.int64(known.table[slot])
+        slot = _find(h_table, keys[row])
+        entry = np.int64(h_table.table[slot])
         if entry < 0:
             entry = np.int64(meta["keys"])
             # Nothing of this row is counted yet: the caller makes room and comes back with it.
-            if entry == known.key.shape[0]:
+            if entry == h_table.key.shape[0]:
                 return row
             meta["keys"] = entry + 1
-            known.table[slot] = entry
-            known.key[entry] = keys[row]
-            known.freq[entry] = 0
-        known.freq[entry] += 1
+            h_table.table[slot] = entry
+            h_table.key[entry] = keys[row]
+            h_table.freq[entry] = 0
+        h_table.freq[entry] += 1
         out[row] = entry
     return keys.shape[0]
 
 
 @kernel
-def _count_and_place(block: Block, begin: int, known: _HTable, order: _QuasiOrder, budget: _Budget) -> int:
+def _count_and_place(block: Block, begin: int, h_table: _HTable, order: _QuasiOrder, budget: _Budget) -> int:
     """As `_count`, with the renewals of Algorithm 1."""
-    meta, tree, pace = known.meta[()], order.tree, order.pace
+    meta, tree, pace = h_table.meta[()], order.tree, order.pace
     for row in range(begin, block.keys.shape[0]):
-        slot = _find(known, block.keys[row])
-        entry = np.int64(known.table[slot])
+        slot = _find(h_table, block.keys[row])
+        entry = np.int64(h_table.table[slot])
         # Before anything of this row is counted: the caller makes room and comes back with it.
-        if entry < 0 and meta["keys"] == known.key.shape[0]:
+        if entry < 0 and meta["keys"] == h_table.key.shape[0]:
             return row
         meta["tuples"] += 1
         meta["now"] = max(meta["now"], block.times[row])
         if entry < 0:
             entry = np.int64(meta["keys"])
             meta["keys"] = entry + 1
-            known.table[slot] = entry
-            known.key[entry] = block.keys[row]
-            known.freq[entry] = 1
-            add_entry(tree, known.key, entry, np.int64(1))
-            _begin(entry, known, pace, budget)
+            h_table.table[slot] = entry
+            h_table.key[entry] = block.keys[row]
+            h_table.freq[entry] = 1
+            add_entry(tree, h_table.key, entry, np.int64(1))
+            _begin(entry, h_table, pace, budget)
         else:
-            known.freq[entry] += 1
-            if pace.left[entry] > 0 and _renews(entry, known, order, budget):
+            h_table.freq[entry] += 1
+            if pace.left[entry] > 0 and _renews(entry, h_table, order, budget):
                 pace.last[entry] = meta["now"]
-                raise_entry(tree, known.key, entry, known.freq[entry])
+                raise_entry(tree, h_table.key, entry, h_table.freq[entry])
         block.out[row] = entry
     return block.keys.shape[0]
 
 
 @kernel
-def _begin(entry: Whole, known: _HTable, pace: _Pace, budget: _Budget) -> None:
+def _begin(entry: Whole, h_table: _HTable, pace: _Pace, budget: _Budget) -> None:
     """Set the steps of a new key."""
-    meta, past, step = known.meta[()], budget.past[()], pace.step[entry]
+    meta, past, step = h_table.meta[()], budget.past[()], pace.step[entry]
     pace.last[entry] = meta["now"]
     pace.left[entry] = budget.renewals
     mean = past["n_est"] / past["k_avg"] if past["k_avg"] > 0 else meta["tuples"] / meta["keys"]
@@ -218,14 +218,14 @@ def _begin(entry: Whole, known: _HTable, pace: _Pace, budget: _Budget) -> None:
 
 
 @kernel
-def _renews(entry: Whole, known: _HTable, order: _QuasiOrder, budget: _Budget) -> bool:
+def _renews(entry: Whole, h_table: _HTable, order: _QuasiOrder, budget: _Budget) -> bool:
     """Whether the key has reached a step. If so, a renewal is used up and the next step is set."""
-    meta, past, pace = known.meta[()], budget.past[()], order.pace
+    meta, past, pace = h_table.meta[()], budget.past[()], order.pace
     step = pace.step[entry]
-    if known.freq[entry] - order.tree.counts[entry] >= step["f_step"]:
+    if h_table.freq[entry] - order.tree.counts[entry] >= step["f_step"]:
         tuples = past["n_est"] if past["k_avg"] > 0 else np.float64(meta["tuples"])
         pace.left[entry] -= 1
-        step["f_step"] = max(1.0, tuples / budget.renewals * known.freq[entry] / meta["tuples"])
+        step["f_step"] = max(1.0, tuples / budget.renewals * h_table.freq[entry] / meta["tuples"])
         return True
     if np.float64(meta["now"]) - pace.last[entry] >= step["t_step"]:
         pace.left[entry] -= 1
@@ -322,11 +322,11 @@ class Accumulator:
     @property
     def nbytes(self) -> int:
         """Memory held now, room for the next batch included."""
-        known = self._known
+        h_table = self._known
         arrays: list[npt.NDArray[Any]] = [
-            known.key,
-            known.freq,
-            known.table,
+            h_table.key,
+            h_table.freq,
+            h_table.table,
             *self._tree,
             *self._pace,
             *self._entries,
@@ -341,10 +341,10 @@ class Accumulator:
         2 x 2^ceil(log2 room) places of 4 bytes. The root of the tree comes on top.
         """
         room = max(_FIRST_ROOM, 2 * keys)
-        known = self._known
-        per_key = known.key, known.freq, self._tree.counts, self._tree.link, *self._pace
-        key_bytes = sum(array.nbytes for array in per_key) // len(known.key)
-        return room * key_bytes + _places(room) * known.table.itemsize + self._tree.root.nbytes
+        h_table = self._known
+        per_key = h_table.key, h_table.freq, self._tree.counts, self._tree.link, *self._pace
+        key_bytes = sum(array.nbytes for array in per_key) // len(h_table.key)
+        return room * key_bytes + _places(room) * h_table.table.itemsize + self._tree.root.nbytes
 
     def _add(self, block: Block, row: int, end_ms: int) -> int:
         if not self._quasi:
@@ -373,9 +373,9 @@ class Accumulator:
             self._known.table[:] = -1
 
     def _widen(self, room: int) -> None:
-        known, table = self._known, np.full(_places(room), -1, np.int32)
-        self._known = known._replace(
-            key=_enlarged(known.key, room), freq=_enlarged(known.freq, room), table=table
+        h_table, table = self._known, np.full(_places(room), -1, np.int32)
+        self._known = h_table._replace(
+            key=_enlarged(h_table.key, room), freq=_enlarged(h_table.freq, room), table=table
         )
         _rehash(self._known)
         if self._quasi:

@@ -610,8 +610,8 @@ class Query(BaseModel):
 
     def _kind_in(self, part: Query, column: str) -> str:
         """The type of the column by which a summary groups the rows of this part."""
-        from evenflow.aggregates.expressed import column_type
         from evenflow.aggregates.plan import outputs_of
+        from evenflow.aggregates.result_expressions import column_type
 
         if column == KEY:
             return next(iter(part.group_types.values()), "raw bytes")
@@ -861,7 +861,7 @@ class Query(BaseModel):
         needed = [*self.key_columns, *self._carried]
         outer = set(columns.read) - set(elements) | set(() if columns.each else columns.looked_up)
         if self._expressions:
-            from evenflow.expressions.apart import apart
+            from evenflow.expressions.explosion import apart
 
             once, each = apart(columns, elements)
             outer |= set(once.derived)

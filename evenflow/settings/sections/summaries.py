@@ -16,7 +16,7 @@ from evenflow.grammar.aggregate_spec import Aggregates, AggregateSpec
 from evenflow.grammar.emission import Emission
 
 if TYPE_CHECKING:
-    from evenflow.aggregates.expressed import Output
+    from evenflow.aggregates.result_expressions import Output
 
 OF_THE_QUERY_ITSELF = "query"
 """The name of the part that is the query itself and no view of it."""
@@ -61,7 +61,7 @@ class Summary(BaseModel):
 
 def exact(label: str, specs: Mapping[str, AggregateSpec], outputs: Mapping[str, Output]) -> bool:
     """Whether this result column has one right value, which does not depend on how tuples were split."""
-    from evenflow.aggregates.expressed import expression_of
+    from evenflow.aggregates.result_expressions import expression_of
 
     expression = expression_of(outputs[label])
     if expression is not None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from evenflow.numeric.arrays import Int64s
-from evenflow.twostep.reducing.stored import BucketState, needed, packed, unpacked
+from evenflow.twostep.reducing.state_blobs import BucketState, needed, packed, unpacked
 from evenflow.windows import END_MARK
 
 CHUNK = 256

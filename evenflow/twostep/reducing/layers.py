@@ -17,7 +17,7 @@ from evenflow.aggregates.partials.grouping import group_rows
 from evenflow.keys import hash_keys
 from evenflow.numeric.arrays import one_chunk
 from evenflow.twostep.key_index import KeyIndex
-from evenflow.twostep.reducing.stored import BucketState, needed, packed, table_bytes, table_of, unpacked
+from evenflow.twostep.reducing.state_blobs import BucketState, needed, packed, table_bytes, table_of, unpacked
 
 _NAMES = "layers"
 

@@ -26,7 +26,7 @@ from evenflow.twostep.lanes import UNREAD, routed_twice
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.reducing.pieces import merge_order
 from evenflow.twostep.reducing.state import Bucket, PendingSegment
-from evenflow.twostep.reducing.stored import BucketState
+from evenflow.twostep.reducing.state_blobs import BucketState
 from evenflow.wire.blob import Blob, Segment
 
 
@@ -139,7 +139,7 @@ def _take(bucket: Bucket, arrival: _SegmentArrival) -> tuple[int, int]:
         # An attempt broke off and left a gap. The repeated attempt brings the gap and these rows.
         return arrival.row, 0
     # A repeated attempt brings the first `have` rows once more. Only the rows after them are new.
-    known = min(pending.have - segment.begin, segment.rows)
+    repeated_rows = min(pending.have - segment.begin, segment.rows)
     pending.have = max(pending.have, segment.begin + segment.rows)
     if pending.have == pending.total:
         del bucket.meta.pending[segment.routed]
@@ -148,7 +148,7 @@ def _take(bucket: Bucket, arrival: _SegmentArrival) -> tuple[int, int]:
         segment_marks = arrival.blob.header.marks[segment.marks]
         marks = bucket.marks[segment.routed, : len(segment_marks)]
         np.maximum(marks, segment_marks, out=marks)
-    return arrival.row + known, segment.rows - known
+    return arrival.row + repeated_rows, segment.rows - repeated_rows
 
 
 def _begun(bucket: Bucket, arrival: _SegmentArrival) -> PendingSegment:

@@ -34,7 +34,7 @@ from evenflow.twostep.reducing.merging import begun, new_rows
 from evenflow.twostep.reducing.rows_out import result_rows, sliced
 from evenflow.twostep.reducing.sliding import advance
 from evenflow.twostep.reducing.state import Bucket
-from evenflow.twostep.reducing.stored import BucketState
+from evenflow.twostep.reducing.state_blobs import BucketState
 from evenflow.twostep.reducing.summary import SummaryPlan, sent_partials
 from evenflow.twostep.reducing.top import BucketReport, leaders, told_leaders
 from evenflow.twostep.reducing.updates import Updates

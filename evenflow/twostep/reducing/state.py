@@ -31,7 +31,7 @@ from evenflow.twostep.lanes import UNREAD, grown
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.reducing.directory import Directory, Node
 from evenflow.twostep.reducing.layers import RowLayers
-from evenflow.twostep.reducing.stored import BucketState, needed, packed, table_bytes, table_of, unpacked
+from evenflow.twostep.reducing.state_blobs import BucketState, needed, packed, table_bytes, table_of, unpacked
 from evenflow.twostep.sequences import Sessions
 from evenflow.windows import NO_MARK, panes_closed_by
 from evenflow.wire import BlobHeader

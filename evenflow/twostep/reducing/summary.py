@@ -24,7 +24,7 @@ from evenflow.settings.sections.query import Query
 from evenflow.settings.sections.summaries import KEY
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.reducing.rows_out import result_rows, sliced
-from evenflow.twostep.reducing.stored import BucketState, table_bytes, table_of
+from evenflow.twostep.reducing.state_blobs import BucketState, table_bytes, table_of
 from evenflow.twostep.reducing.top import (
     BucketReport,
     MergeProgress,
@@ -149,7 +149,7 @@ def merge_parts(
     for pane in np.unique(panes[panes < due]).tolist():
         mine = rows.filter(pa.array(panes == pane)).drop_columns(["pane"])
         bounds = window_bounds(pane, window=plan.window, slide=plan.slide)
-        arrival_time, of_all = stand.came.pop(pane, None), stand.tuples.pop(pane)
+        arrival_time, of_all = stand.arrival_times.pop(pane, None), stand.tuples.pop(pane)
         if plan.emit_from is not None and bounds[0] < plan.emit_from:
             continue
         mine = _having(plan, mine)

@@ -12,7 +12,7 @@ bytes of their keys.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,7 +26,7 @@ from evenflow.numeric.arrays import Int64s, one_chunk
 from evenflow.twostep.arrival_times import since
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.reducing.rows_out import narrow_keys, sliced
-from evenflow.twostep.reducing.stored import BucketState, table_bytes, table_of
+from evenflow.twostep.reducing.state_blobs import BucketState, table_bytes, table_of
 from evenflow.twostep.tally import NO_BATCH, Tally, Work
 from evenflow.windows import NO_MARK, panes_closed_by, window_bounds
 
@@ -141,7 +141,7 @@ def merge_leaders(
         bounds = window_bounds(pane, window=plan.window, slide=plan.slide)
         end = bounds[1]
         unfit += pc.sum(first.column(_UNFIT)).as_py()
-        emitted.append((stand.came.pop(pane, None), first.num_rows))
+        emitted.append((stand.arrival_times.pop(pane, None), first.num_rows))
         yield ranked(plan, first, bounds, stand.tuples.pop(pane))
     tally = tally_of_windows(emitted, unfit=unfit, end=end)
     stand.save(state)
@@ -173,7 +173,7 @@ class MergeProgress:
 
     closed: dict[int, int] = field(default_factory=dict)
     """By bucket, the pane below which it has closed all."""
-    came: dict[int, int | None] = field(default_factory=dict)
+    arrival_times: dict[int, int | None] = field(default_factory=dict)
     """By last pane of a window that waits: when its newest tuple came, ms. None if a bucket does not know
     it."""
     tuples: dict[int, int] = field(default_factory=dict)
@@ -183,17 +183,28 @@ class MergeProgress:
     def load(cls, state: BucketState) -> MergeProgress:
         data = state.get(STAND)
         fields = {} if data is None else json.loads(data)
-        return cls(**{name: {int(at): value for at, value in pairs} for name, pairs in fields.items()})
+        numbers = {name: {int(at): value for at, value in pairs} for name, pairs in fields.items()}
+        return cls(
+            closed=numbers.get("closed", {}),
+            arrival_times=numbers.get("came", {}),  # the state calls them so
+            tuples=numbers.get("tuples", {}),
+        )
 
     def save(self, state: BucketState) -> None:
-        fields = {name: sorted(pairs.items()) for name, pairs in vars(self).items()}
+        numbers: Mapping[str, Mapping[int, int | None]] = {
+            "closed": self.closed,
+            "came": self.arrival_times,
+            "tuples": self.tuples,
+        }
+        fields = {name: sorted(pairs.items()) for name, pairs in numbers.items()}
         state.put(STAND, json.dumps(fields, separators=(",", ":")).encode())
 
     def hears(self, report: BucketReport) -> None:
         self.closed[report.bucket] = report.closed
         for pane, arrival_time in report.came:
-            known = self.came.get(pane, arrival_time)
-            self.came[pane] = None if arrival_time is None or known is None else max(arrival_time, known)
+            earlier = self.arrival_times.get(pane, arrival_time)
+            newest = None if arrival_time is None or earlier is None else max(arrival_time, earlier)
+            self.arrival_times[pane] = newest
         for pane, tuples in report.tuples:
             self.tuples[pane] = self.tuples.get(pane, 0) + tuples
 
@@ -243,14 +254,14 @@ def _contenders(emission: Emission, values: pa.Array) -> Int64s | None:
     ):
         return None
     # A value that equals itself is neither null nor NaN. With more than K such values, none of the others can be first.
-    known = np.flatnonzero(pc.fill_null(pc.equal(values, values), False).to_numpy(zero_copy_only=False))
-    if len(known) <= emission.rows:
+    number_rows = np.flatnonzero(pc.fill_null(pc.equal(values, values), False).to_numpy(zero_copy_only=False))
+    if len(number_rows) <= emission.rows:
         return None
-    own = values.take(pa.array(known)).to_numpy()
+    own = values.take(pa.array(number_rows)).to_numpy()
     place = emission.rows - 1 if emission.ascending else len(own) - emission.rows
     # Rows that tie with the K-th value stay: the bytes of their keys decide.
     last = np.partition(own, place)[place]
-    return known[own <= last if emission.ascending else own >= last]
+    return number_rows[own <= last if emission.ascending else own >= last]
 
 
 def one_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:

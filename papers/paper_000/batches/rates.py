@@ -18,12 +18,12 @@ from evenflow.simulation import KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
 from papers.batch_work import BatchWork, Tasks, batch_work
 from papers.drawn_streams import TPCH_PARTS, TURNS
-from papers.kept_costs import kept_costs
 from papers.paper_000.grid import CAM, NAME, SLIDES
 from papers.paper_000.replay import shortest_slide
 from papers.routing import circling, renamed
 from papers.run_plan import LEAST_SEEDS, Cell, Opened, RunPlan, Stream
 from papers.store import Values
+from papers.unit_costs import unit_costs
 
 PLACES = {8: 1, 16: 2, 32: 4, 64: 8}
 """Places and the reducers among them (5.1)."""
@@ -80,18 +80,18 @@ def streams(plan: RunPlan) -> dict[str, Stream]:
 
 def batch_cell(plan: RunPlan, stream: str, places: int, rule: str) -> Cell:
     """Figure 8."""
-    return Cell(NAME, f"micro-batches, costs {kept_costs().mark}", streams(plan)[stream], places, rule)
+    return Cell(NAME, f"micro-batches, costs {unit_costs().mark}", streams(plan)[stream], places, rule)
 
 
 def tasks_cell(plan: RunPlan, stream: str, rule: str) -> Cell:
     """How even the tasks of figure 8 are, with the most places."""
-    return Cell(NAME, f"tasks of micro-batches, costs {kept_costs().mark}", streams(plan)[stream], MOST, rule)
+    return Cell(NAME, f"tasks of micro-batches, costs {unit_costs().mark}", streams(plan)[stream], MOST, rule)
 
 
 def turns_cell(plan: RunPlan, rule: str) -> Cell:
     """Figure 9b."""
     stream = Stream("by-turns", TURNS * PERIOD * batch_tuples(plan), plan.pick(100_000, 500))
-    return Cell(NAME, f"micro-batches by turns, costs {kept_costs().mark}", stream, MOST, rule)
+    return Cell(NAME, f"micro-batches by turns, costs {unit_costs().mark}", stream, MOST, rule)
 
 
 def cells(plan: RunPlan) -> list[Cell]:
@@ -162,7 +162,7 @@ def _work(cell: Cell, codes: Int32s, hashes: UInt64s, *, seed: int, size: int) -
     # The batches of the warm-up are not counted in figure 8.
     first = 0 if cell.stream.kind == "by-turns" else SLIDES
     return [_NOTHING] * first + [
-        batch_work(blocks[low : low + size], codes[low : low + size], hashes, tasks=tasks, costs=kept_costs())
+        batch_work(blocks[low : low + size], codes[low : low + size], hashes, tasks=tasks, costs=unit_costs())
         for low in range(first * size, len(codes), size)
     ]
 

@@ -24,7 +24,7 @@ from partitioner_service.reading.cells.characters import (
     ZERO,
     is_digit,
 )
-from partitioner_service.reading.cells.typed import Texts, text_parts
+from partitioner_service.reading.cells.typed_columns import Texts, text_parts
 
 MOST_EXPONENT_DIGITS = 9
 """Digits of an exponent that is read, without leading zeros."""

@@ -191,19 +191,19 @@ def _record(walk: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
             continue
         begin = at
         index = _field_of(tables, message, tag >> _WIRE_BITS)
-        known = False
+        matches = False
         do = PASS
         if index >= 0:
             field = tables.fields[index]
             do = field["do"]
             # Repeated numbers may come packed, so any wire type shows that a repeated field is there.
-            known = do != PASS and (do == REPEATED or field["wire"] == wire)
+            matches = do != PASS and (do == REPEATED or field["wire"] == wire)
             # A value of the wrong wire type counts as an unknown field, so it does not empty the others of
             # its oneof.
-            if known or do == PASS:
+            if matches or do == PASS:
                 for place in range(field["clears"], field["clears_stop"]):
                     walk.raw.leaves[tables.clears[place], row] = NOTHING
-        if known and do == MESSAGE:
+        if matches and do == MESSAGE:
             length, at = varint(data, at, stop)
             if at < 0 or length < 0 or length > stop - at or depth + 2 > STACK - _GROUPS:
                 return False
@@ -217,7 +217,7 @@ def _record(walk: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
         at = _passed(data, at, stop, wire)
         if at < 0:
             return False
-        if known:
+        if matches:
             _keep(walk, tables.fields[index], begin, stop, row)
 
 

@@ -22,7 +22,7 @@ from evenflow.aggregates.partials.reductions import reduce_column
 from evenflow.aggregates.plan import Output
 from evenflow.errors import ConfigError
 from evenflow.settings import AggregateSpec, Query
-from evenflow.twostep.reducing.stored import table_bytes
+from evenflow.twostep.reducing.state_blobs import table_bytes
 from tests.examples import examples
 
 WIDE = Context(prec=40)
@@ -373,14 +373,14 @@ def test_nan_is_a_float_like_any_other_in_sums_and_yields_to_numbers_in_extremes
 def test_keys_whose_hashes_collide_are_never_merged() -> None:
     keys = pa.array([b"a", b"b", b"a", b"", b"ab", b"b"], pa.binary())
     groups = group_rows(keys, np.zeros(6, np.int64), hashes=np.zeros(6, np.uint64))
-    assert groups.of.tolist() == [0, 1, 0, 2, 3, 1]
+    assert groups.ids.tolist() == [0, 1, 0, 2, 3, 1]
 
 
 def test_panes_whose_mixed_hashes_collide_are_never_merged() -> None:
     golden = 0x9E3779B97F4A7C15
     hashes = np.array([golden, 2 * golden % 2**64], np.uint64)  # hash ^ pane * golden is 0 for panes 1 and 2
     groups = group_rows(pa.array([b"a", b"a"], pa.binary()), np.array([1, 2]), hashes=hashes)
-    assert groups.of.tolist() == [0, 1]
+    assert groups.ids.tolist() == [0, 1]
 
 
 def test_grouping_works_on_slices_and_grows_its_table() -> None:
@@ -389,7 +389,7 @@ def test_grouping_works_on_slices_and_grows_its_table() -> None:
     firsts = dict.fromkeys(keys.to_pylist())
     assert keys.take(pa.array(groups.first)).to_pylist() == list(firsts)
     numbers = {key: number for number, key in enumerate(firsts)}
-    assert groups.of.tolist() == [numbers[key] for key in keys.to_pylist()]
+    assert groups.ids.tolist() == [numbers[key] for key in keys.to_pylist()]
 
 
 def test_a_reduction_that_is_not_ours_is_run_by_arrow() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.aggregates.partials.wide import WIDE, as_doubles, narrowed
+from evenflow.aggregates.partials.wide_sums import WIDE, as_doubles, narrowed
 from evenflow.settings import Query
 from tests.examples import examples
 

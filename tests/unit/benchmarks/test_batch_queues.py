@@ -14,13 +14,13 @@ from evenflow.generation.rank_laws import labels
 from evenflow.keys import bucket_of, hash_keys
 from evenflow.numeric.arrays import Int32s, UInt64s
 from papers.batch_work import BatchWork, Tasks, batch_work
-from papers.kept_costs import Costs, kept_costs, kept_planning
 from papers.paper_000 import clustering
 from papers.paper_000.batches import rates as batch_rates
 from papers.paper_000.grid import CAM
 from papers.paper_001 import queue_grid, queue_rates
 from papers.routing import circling, renamed
 from papers.run_plan import Stream, quick_plan
+from papers.unit_costs import Costs, planning_unit_costs, unit_costs
 
 KEYS, MAPS, REDUCES = 6, 3, 2
 TASKS = Tasks(MAPS, REDUCES)
@@ -81,7 +81,7 @@ def test_an_empty_batch_takes_no_time(tasks: Tasks) -> None:
 def test_no_batch_is_faster_than_its_work_in_equal_shares(
     batch: tuple[Int32s, Int32s], allocated: bool
 ) -> None:
-    found = work(*batch, Tasks(MAPS, REDUCES, allocated), kept_costs())
+    found = work(*batch, Tasks(MAPS, REDUCES, allocated), unit_costs())
     ideal = found.maps.sum() / MAPS + found.reduces.sum() / REDUCES
     assert found.stages >= ideal * (1 - 1e-12)
 
@@ -116,7 +116,7 @@ def test_equal_shares_give_the_ideal_rate() -> None:
 
 @given(st.lists(batches(), min_size=1, max_size=5))
 def test_no_rate_is_above_that_of_equal_shares(several: list[tuple[Int32s, Int32s]]) -> None:
-    found = [work(*batch, costs=kept_costs()) for batch in several]
+    found = [work(*batch, costs=unit_costs()) for batch in several]
     tuples = sum(batch.tuples for batch in found)
     slowest = max(
         sum(batch.maps.sum() for batch in found) / MAPS, sum(batch.reduces.sum() for batch in found) / REDUCES
@@ -177,14 +177,14 @@ def test_the_seeds_read_the_circle_from_elsewhere() -> None:
 def test_prompt_is_measured_with_and_without_its_planning() -> None:
     plan = quick_plan(Path(), 1)
     cells = queue_grid.cells(plan)
-    planned = {cell.partitioner for cell in cells if kept_planning().mark in cell.experiment}
+    planned = {cell.partitioner for cell in cells if planning_unit_costs().mark in cell.experiment}
     assert planned == set(queue_grid.PLANNED.values())
     assert {cell.partitioner for cell in cells} >= set(CAM)
 
 
 def test_the_kept_planning_costs_are_those_that_are_measured() -> None:
-    assert set(vars(kept_planning())) == set(COSTS)
-    assert all(cost > 0 for cost in vars(kept_planning()).values())
+    assert set(vars(planning_unit_costs())) == set(COSTS)
+    assert all(cost > 0 for cost in vars(planning_unit_costs()).values())
     made = planning_costs(HASHES[np.arange(60) % KEYS], repetitions=1)
     assert set(made) == set(COSTS) - {"plan"}
 

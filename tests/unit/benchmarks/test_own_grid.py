@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from benchmarks.measuring.page_tables import into_page
-from benchmarks.own_grid import measuring, parts, together
+from benchmarks.own_grid import cooperation, measuring, tables
 from benchmarks.own_grid.__main__ import PAGE, main
-from benchmarks.own_grid.changing import generated_once
+from benchmarks.own_grid.cooperation import Ideal
+from benchmarks.own_grid.hard_streams import generated_once
 from benchmarks.own_grid.measuring import FULL, QUICK
-from benchmarks.own_grid.parts import PARTS, SPEEDS
-from benchmarks.own_grid.together import Ideal
+from benchmarks.own_grid.tables import PARTS, SPEEDS
 
 
 @pytest.mark.family
@@ -62,16 +62,16 @@ def test_a_quick_run_touches_no_picture_of_the_docs_and_fits_the_shifted_stream(
 
 
 def test_with_equal_speeds_the_imbalance_in_time_is_that_in_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "SPEEDS", (3.0,) * 16)
+    monkeypatch.setattr(tables, "SPEEDS", (3.0,) * 16)
     for name in ("hashing", "evenflow"):
-        in_time = parts.in_time(QUICK, name, "1.0", 1, {})
+        in_time = tables.in_time(QUICK, name, "1.0", 1, {})
         in_tuples = measuring.run(QUICK, name, "1.0", 16, 1)
         np.testing.assert_allclose(in_time.imbalance, in_tuples.imbalance, atol=1e-12)
         assert in_time.ksr.tolist() == in_tuples.ksr.tolist()
 
 
 def test_the_imbalance_in_time_is_that_of_a_recount_of_each_window() -> None:
-    found = parts.in_time(QUICK, "evenflow", "1.5", 1, {"weights": SPEEDS}).imbalance
+    found = tables.in_time(QUICK, "evenflow", "1.5", 1, {"weights": SPEEDS}).imbalance
     out = measuring.routed(QUICK, "evenflow", "1.5", 16, 1, weights=SPEEDS)
     speeds = np.array(SPEEDS) * 16 / sum(SPEEDS)
     for slide in (0, 3, QUICK.window, QUICK.slides - 1):
@@ -84,9 +84,9 @@ def test_ideal_sources_level_what_they_may_split_and_leave_the_rest_to_its_hash(
     for sources, even in ((1, 1), (4, 4)):
         # Two keys: each is hot from the first tuple on, so only whole tuples are left, one at each source.
         few = generated_once(QUICK._replace(keys=2), "zipf", 0.0, 1, 1)
-        level = together.ideal(QUICK._replace(keys=2), few, 1, Ideal(sources))
+        level = cooperation.ideal(QUICK._replace(keys=2), few, 1, Ideal(sources))
         assert level.max() * QUICK.window * QUICK.slide <= even
     rare = generated_once(QUICK._replace(keys=100_000), "zipf", 0.0, 1, 1)
-    alone, often = (together.ideal(QUICK, rare, 1, Ideal(16, parts=parts)) for parts in (1, 4))
+    alone, often = (cooperation.ideal(QUICK, rare, 1, Ideal(16, parts=parts)) for parts in (1, 4))
     assert alone.tolist() == often.tolist(), "no key is hot, so there is nothing to level"
     assert alone.mean() > 1e-3

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.runner import GROUPS, chosen, known, table
+from benchmarks.runner import GROUPS, chosen, modules_by_id, table
 from evenflow.partitioners import names
 
 
@@ -14,7 +14,7 @@ from evenflow.partitioners import names
 def test_every_scenario_takes_in_every_name(
     scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = known()[scenario]
+    module = modules_by_id()[scenario]
     monkeypatch.setattr(module, "PLOTS", tmp_path, raising=False)
     found = module.run(smoke=True)
     assert table(found)

@@ -11,10 +11,10 @@ from evenflow.keys import bucket_of, salts
 from evenflow.simulation.streams import rank_hashes
 from evenflow.training.batches import BatchLaw
 from evenflow.training.learner import Training
-from papers.kept_costs import kept_costs
 from papers.partly import grid, measuring
 from papers.partly.claims import _reached
 from papers.run_plan import Opened, full_plan, quick_plan
+from papers.unit_costs import unit_costs
 from tests.examples import examples
 
 PLAN = full_plan(Path(), 1)
@@ -29,7 +29,7 @@ def test_a_map_task_pays_for_tuples_and_keys() -> None:
     """23 data blocks have 2 tuples of one key, and one has 4 tuples of two keys."""
     blocks = [block for block in range(24) for _ in range(2)] + [0, 0]
     codes = [block for block in range(24) for _ in range(2)] + [24, 24]
-    ours, prices = figures(blocks, codes), kept_costs()
+    ours, prices = figures(blocks, codes), unit_costs()
     more = (2 * prices.tuple + prices.make + prices.send) / 1e3
     assert ours["map"] == pytest.approx(more**2 * (1 / 24) * (23 / 24))
     assert (ours["split"], ours["ksr"]) == (0, 1)
@@ -41,7 +41,7 @@ def test_a_map_task_pays_for_tuples_and_keys() -> None:
 @examples(30)
 def test_reduce_tasks_get_every_fragment_and_key_once(pairs: list[tuple[int, int]]) -> None:
     blocks, codes = (np.array(column) for column in zip(*pairs, strict=True))
-    of_key, salt, prices = rank_hashes(31), salts(5, 1)[0], kept_costs()
+    of_key, salt, prices = rank_hashes(31), salts(5, 1)[0], unit_costs()
     times = np.zeros(24)
     for _, code in set(pairs):
         times[bucket_of(of_key[[code]] ^ salt, 24)[0]] += prices.receive

@@ -14,10 +14,9 @@ from benchmarks.cores.stage_costs import COSTS, StageSize, costs
 from evenflow.elasticity.simulated.queues import lindley
 from evenflow.numeric.arrays import Int32s
 from evenflow.simulation import KeyedStream
-from papers.kept_costs import Costs, kept_costs
-from papers.paper_000.converging import courses
+from papers.paper_000.convergence import courses
 from papers.paper_000.replay import WAYS, Counts, Routing, counted, shortest_slide
-from papers.paper_000.several import (
+from papers.paper_000.several_partitioners import (
     COOPERATIVE,
     Run,
     announced_rate,
@@ -29,6 +28,7 @@ from papers.paper_000.several import (
     whole_keys_imbalance,
 )
 from papers.run_plan import Stream
+from papers.unit_costs import Costs, unit_costs
 from tests.examples import examples
 
 COMBINERS, REDUCERS, KEYS, SLIDES, SPAN = 3, 2, 6, 5, 2
@@ -79,7 +79,7 @@ def test_every_row_of_results_is_made_once_whatever_is_forwarded(routing: Routin
 @given(routings())
 def test_forwarding_never_makes_a_reducer_do_more(routing: Routing) -> None:
     found = count(routing)
-    none, forwarded, announced = (found.work(way, kept_costs())[1] for way in WAYS)
+    none, forwarded, announced = (found.work(way, unit_costs())[1] for way in WAYS)
     assert (forwarded <= none).all()
     # A key at home is handed on as one partial of the window, where its slide may have none.
     assert (found.shares["announced"].rows <= found.shares["none"].rows).all()
@@ -155,7 +155,7 @@ def test_a_rate_is_that_of_the_slowest_and_tables_only_help_where_reducers_are_i
     routing: Routing, at: int
 ) -> None:
     found = count(routing)
-    only_reducers = replace(kept_costs(), tuple=0, make=0, send=0, hold=0, emit=0, receive=5)
+    only_reducers = replace(unit_costs(), tuple=0, make=0, send=0, hold=0, emit=0, receive=5)
     tables = np.zeros(SLIDES, np.bool_)
     without = rate(found, tables, only_reducers) if found.shares["none"].received.sum() else None
     tables[at] = True
@@ -171,9 +171,9 @@ def test_a_table_counts_in_the_slide_in_which_it_was_heard() -> None:
 
 
 def test_the_kept_costs_are_those_that_are_measured() -> None:
-    assert set(vars(kept_costs())) == set(COSTS)
-    assert all(cost > 0 for cost in vars(kept_costs()).values())
-    assert kept_costs().mark != replace(kept_costs(), hear=1.0).mark
+    assert set(vars(unit_costs())) == set(COSTS)
+    assert all(cost > 0 for cost in vars(unit_costs()).values())
+    assert unit_costs().mark != replace(unit_costs(), hear=1.0).mark
 
 
 def test_the_costs_can_be_measured() -> None:

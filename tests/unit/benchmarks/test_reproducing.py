@@ -23,8 +23,8 @@ from papers.data import DATASETS, read_dataset
 from papers.drawn_streams import DAILY, DRAWN, SUDDEN, TPCH_Q1, TPCH_Q3
 from papers.markdown import figure, number
 from papers.paper_000.heavy_hitters import limited
+from papers.paper_000.reducer_exchange import talk
 from papers.paper_000.reducers import reduced
-from papers.paper_000.talking import talk
 from papers.paper_002.formulas import formula
 from papers.paper_004.claims import judged_streams
 from papers.run_plan import LEAST_SEEDS, Cell, RunPlan, Stream, full_plan, quick_plan

@@ -13,7 +13,7 @@ from papers.comparing import lower, no_higher
 from papers.group_ahead.claims import OTHERS, OURS
 from papers.group_ahead.grid import COSTS, beside, late
 from papers.group_ahead.loads import LOADS
-from papers.paper_000.several import COOPERATIVE, PAIRS
+from papers.paper_000.several_partitioners import COOPERATIVE, PAIRS
 from papers.paper_000.sources import two_cell
 from papers.paper_001.block_grid import NAME as BLOCKS
 from papers.paper_001.queue_claims import BEST_CAM, present, rates

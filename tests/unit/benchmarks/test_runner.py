@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks import runner
-from benchmarks.runner import known, run_all
+from benchmarks.runner import modules_by_id, run_all
 from evenflow.simulation.provenance import program
 
 
 def test_a_scenario_that_a_smoke_run_leaves_out_names_one_that_it_does_not() -> None:
-    modules = known()
+    modules = modules_by_id()
     left_out = {name: module.SMOKED_BY for name, module in modules.items() if hasattr(module, "SMOKED_BY")}
     assert set(left_out.values()) <= set(modules) - set(left_out)
 
@@ -29,4 +29,4 @@ def test_json_says_what_made_the_figures_as_simulate_does(
 
 
 def test_every_scenario_says_its_seed() -> None:
-    assert all(isinstance(module.SEED, int) for module in known().values())
+    assert all(isinstance(module.SEED, int) for module in modules_by_id().values())

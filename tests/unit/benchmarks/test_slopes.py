@@ -11,7 +11,7 @@ from benchmarks.pipeline.catch_up import last_window
 from benchmarks.pipeline.end_to_end import goal_met
 from benchmarks.pipeline.peers import ratios
 from benchmarks.pipeline.results import row_cost
-from benchmarks.runner import SCENARIOS, known, table
+from benchmarks.runner import SCENARIOS, modules_by_id, table
 
 
 def test_the_cold_start_is_not_in_the_slope() -> None:
@@ -148,7 +148,7 @@ def test_the_last_window_of_a_catch_up_is_one_that_its_tuples_close() -> None:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_every_scenario_has_the_permanent_id_under_which_it_is_listed(scenario: str) -> None:
-    module = known()[scenario]
+    module = modules_by_id()[scenario]
     assert scenario == module.ID
     assert module.WHAT
 

@@ -1,4 +1,4 @@
-"""`evenflow advise` as a person uses it on files; topics are in tests/pipeline/test_advise.py."""
+"""`evenflow advise` as a person uses it on files; topics are in tests/pipeline/commands/test_advise.py."""
 
 import gzip
 import json

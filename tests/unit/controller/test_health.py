@@ -11,7 +11,7 @@ import pytest
 from controller import service
 from evenflow.settings import Settings, load_settings
 from tests.pages import page
-from tests.unit.talking.clock import Clock
+from tests.unit.reporting.clock import Clock
 from topics.state import TopicState
 from topics.watch import TopicWatch
 from workbench.local.ports import free_ports

@@ -12,7 +12,7 @@ from monitoring.instruments.spark import SparkInstruments
 from monitoring.serving import served
 from spark_consumers.reports.health import Health
 from tests.pages import page
-from tests.unit.talking.clock import Clock
+from tests.unit.reporting.clock import Clock
 
 COMMON: dict[str, Any] = {
     "query": "q",

@@ -11,10 +11,10 @@ from evenflow.settings import load_settings
 from evenflow.telemetry import BatchesState, BatchState
 from partitioner_service.reports.batch_concerns import BatchConcerns
 from partitioner_service.reports.log_lines import LogLines
-from partitioner_service.reports.rejected import Rejected
+from partitioner_service.reports.rejections import Rejected
 from partitioner_service.routing.gate import Why
-from tests.unit.partitioner_service.test_talk import status
-from tests.unit.talking.clock import Clock
+from tests.unit.partitioner_service.test_log_lines import status
+from tests.unit.reporting.clock import Clock
 
 FIGURES: dict[str, Any] = {
     "tuples": 900, "keys": 40, "split": 2, "bsi": 1.0, "bci": 1.0, "ksr": 1.05, "mpi": 1.0, "reduce_bsi": 1.0,

@@ -24,7 +24,7 @@ from partitioner_service.block import Slice
 from partitioner_service.kafka.learned_state import new_partitioner
 from partitioner_service.reading.parse import Parsed, Parser, taken_apart
 from partitioner_service.reading.registered.schemas import Schemas
-from partitioner_service.reports.rejected import Rejected
+from partitioner_service.reports.rejections import Rejected
 from partitioner_service.reports.status import Work
 from partitioner_service.routing.pieces import Routed
 from partitioner_service.routing.router import Router

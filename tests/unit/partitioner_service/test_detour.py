@@ -13,7 +13,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError
 from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState
 from evenflow.settings import load_settings
-from partitioner_service.fetch.fetched import Fetched
+from partitioner_service.fetch.fetch_result import FetchResult
 from partitioner_service.kafka.detour import Detour
 from tests.unit.topics.test_bombs import built
 from topics.batches.bombs import Bomb
@@ -74,12 +74,12 @@ def states(**offsets: int) -> dict[int, PartitionState]:
     }
 
 
-def offsets(fetched: Fetched | None) -> list[int]:
+def offsets(fetched: FetchResult | None) -> list[int]:
     assert fetched is not None
     return fetched.offsets.tolist()
 
 
-def report(fetched: Fetched | None) -> tuple[int, KafkaError]:
+def report(fetched: FetchResult | None) -> tuple[int, KafkaError]:
     """Offset and error of the one event of a fetch."""
     assert fetched is not None
     ((_, event),) = fetched.events

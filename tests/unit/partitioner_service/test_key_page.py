@@ -22,7 +22,7 @@ from evenflow.partitioners.preview import preview
 from evenflow.settings import Settings, load_settings
 from evenflow.telemetry import HotKey
 from partitioner_service.plane.questions import Questions
-from partitioner_service.reports.hottest import Hottest
+from partitioner_service.reports.hot_keys import Hottest
 from partitioner_service.reports.key_answer import key_answer
 from partitioner_service.routing.planned_partitioner import PlannedPartitioner
 from partitioner_service.web.key_page import HEADERS, Page, Question, answered, as_html, as_json, question_of

@@ -23,8 +23,8 @@ from monitoring.instruments.partitioner import PartitionerInstruments
 from monitoring.live.feed import Feed
 from partitioner_service import app
 from partitioner_service.block import Slice
-from partitioner_service.fetch.fetched import Fetched
-from partitioner_service.fetch.ways import Messages
+from partitioner_service.fetch.fetch_result import FetchResult
+from partitioner_service.fetch.fetchers import Messages
 from partitioner_service.kafka import slices, source
 from partitioner_service.kafka.committed_state import TopicIds, data_plane_group
 from partitioner_service.kafka.sink import CommitAborted
@@ -161,10 +161,10 @@ def test_what_is_too_much_for_one_block_becomes_several(
     assert reader.ends.seconds_at_end(0) is not None
 
 
-def astray(*offsets: int) -> Fetched:
+def astray(*offsets: int) -> FetchResult:
     """A fetch with records that came by the consumer's own queue."""
     records: Any = [Record(offset) for offset in offsets]
-    return replace(Fetched.of_messages([]), astray=records)
+    return replace(FetchResult.of_messages([]), astray=records)
 
 
 def test_records_that_came_another_way_are_fetched_again_from_where_reading_stands(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from partitioner_service.plane.renewal import Renewal
-from tests.unit.talking.clock import Clock
+from tests.unit.reporting.clock import Clock
 
 
 def test_a_partition_is_due_an_hour_after_it_was_committed_or_assigned() -> None:

@@ -15,7 +15,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from evenflow.telemetry import PartitionerRecord, parse
 from partitioner_service.kafka.unfetchable import UnfetchableBatches
-from partitioner_service.reports.rejected import Rejected
+from partitioner_service.reports.rejections import Rejected
 from partitioner_service.reports.status import Work
 from partitioner_service.reports.telemetry import Periods, Reports
 from partitioner_service.routing.pieces import Sent

@@ -15,7 +15,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import load_settings
 from evenflow.text.strict_json import NotStrict
 from partitioner_service.begin.run_note import RunNote, parse_run_note
-from partitioner_service.fetch.fetched import Fetched
+from partitioner_service.fetch.fetch_result import FetchResult
 from partitioner_service.kafka.log_ends import LogEnds
 from partitioner_service.kafka.slices import Slicer
 from partitioner_service.kafka.unfetchable import UnfetchableBatches
@@ -75,14 +75,14 @@ def _either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     """What the slicer gets is made of messages, or of columns as queues give them."""
     if request.param == "columns":
         monkeypatch.setattr(
-            Reading, "made", staticmethod(lambda messages: as_columns(Fetched.of_messages(messages)))
+            Reading, "made", staticmethod(lambda messages: as_columns(FetchResult.of_messages(messages)))
         )
 
 
 class Reading:
     """A slicer with a clock that stands. made: makes of messages what it gets."""
 
-    made = staticmethod(Fetched.of_messages)
+    made = staticmethod(FetchResult.of_messages)
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -13,7 +13,7 @@ from evenflow.settings import load_settings
 from partitioner_service.reading.parse import Parser
 from producers.registered import RegisteredValues
 from tests.schema_registry import schema_registry
-from workbench.verify.input.strict import StrictReader
+from workbench.verify.input.strict_reader import StrictReader
 
 DAY = datetime.date(2026, 1, 31)
 

@@ -14,7 +14,7 @@ from evenflow.settings import load_settings
 from evenflow.windows import END_MARK
 from spark_consumers.cluster.executors import Executors, ExecutorState
 from spark_consumers.cluster.manager import Refused
-from tests.unit.talking.clock import Clock
+from tests.unit.reporting.clock import Clock
 
 SETTINGS = load_settings(
     query={"name": "q", "window": "10s", "slide": "5s"},

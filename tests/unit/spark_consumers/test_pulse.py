@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_consumers.reports.pulse import Beat, Pulse
-from tests.unit.talking.clock import Clock
+from tests.unit.reporting.clock import Clock
 
 
 class Stage:

@@ -17,8 +17,8 @@ from spark_consumers.checkpoints.result_files import MARKER, Owner, ResultFiles
 from spark_consumers.reports.results_watch import ResultsWatch
 from spark_consumers.sinks import SINKS
 from spark_consumers.sinks.checking import settings_for
+from tests.unit.reporting.clock import Clock
 from tests.unit.spark_consumers import test_delta
-from tests.unit.talking.clock import Clock
 from workbench.local.ports import free_ports
 
 Micro = Callable[[], None]

@@ -79,7 +79,7 @@ def test_on_one_disk_nothing_is_written_twice_and_a_file_that_is_replaced_stays_
     new = old.parent / run_name(2)
     assert os.path.samefile(old / SST, new / SST)
     (new / "draft").write_text("new")
-    (new / "draft").replace(new / "state/0/_metadata/v2/0")  # as Spark and `moved.py` write
+    (new / "draft").replace(new / "state/0/_metadata/v2/0")  # as Spark and `relocation.py` write
     assert (old / "state/0/_metadata/v2/0").read_text() == "state/0/_metadata/v2/0"
 
 

@@ -38,7 +38,7 @@ from tests.unit.spark_consumers.admitting import found
 
 ALL = {"n": "count", "total": "sum(i)", "avg": "mean(f)", "lo`w": "min(i)", "hi": "max(f)"}
 WITHOUT_SERVER = {name: sink for name, sink in SINKS.items() if name != "postgres"}
-"""The sinks that keep the laws without a server. tests/pipeline/test_postgres.py holds the other one to them."""
+"""The sinks that keep the laws without a server. tests/pipeline/results/test_postgres.py holds the other one to them."""
 NEEDED = {"avro": {"registry": {"url": "http://127.0.0.1:1"}}}
 """What a sink needs that is no text."""
 EVERY_SINK = pytest.mark.parametrize("sink", WITHOUT_SERVER.values(), ids=WITHOUT_SERVER)

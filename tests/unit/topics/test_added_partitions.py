@@ -7,7 +7,7 @@ import pytest
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
 from evenflow.settings.beginning import Beginning
-from topics.query import settled
+from topics.query import input_topic
 from topics.state import TopicState
 
 SETTINGS = Settings(query={"name": "q"})
@@ -19,9 +19,9 @@ def admitted(monkeypatch: pytest.MonkeyPatch, *, recorded: int, partitions: int)
     began = SETTINGS.with_input_partitions(recorded)
     begin = dict.fromkeys(range(recorded), 5)
     beginning = Beginning(identity=began.identity(), input_id="t", begin=begin, began_at=0)
-    monkeypatch.setattr(settled, "describe", lambda kafka, names: {"q.input": topic})
-    monkeypatch.setattr(settled, "read_beginning", lambda settings: beginning)
-    return settled.admitted(SETTINGS)
+    monkeypatch.setattr(input_topic, "describe", lambda kafka, names: {"q.input": topic})
+    monkeypatch.setattr(input_topic, "read_beginning", lambda settings: beginning)
+    return input_topic.admitted(SETTINGS)
 
 
 def test_everybody_begins_with_the_partitions_that_the_query_has_taken_in(
@@ -39,12 +39,12 @@ def test_a_topic_that_grows_while_it_is_looked_at_is_looked_at_again(monkeypatch
     began = SETTINGS.with_input_partitions(3)
     beginning = Beginning(identity=began.identity(), input_id="t", begin={0: 0, 1: 0, 2: 0}, began_at=0)
     monkeypatch.setattr(
-        settled,
+        input_topic,
         "describe",
         lambda kafka, names: {"q.input": TopicState("q.input", "t", next(seen), {}, {}, {})},
     )
-    monkeypatch.setattr(settled, "read_beginning", lambda settings: beginning)
-    assert settled.admitted(SETTINGS).input_partitions == 3
+    monkeypatch.setattr(input_topic, "read_beginning", lambda settings: beginning)
+    assert input_topic.admitted(SETTINGS).input_partitions == 3
 
 
 def test_a_topic_with_fewer_partitions_than_were_taken_in_is_another(monkeypatch: pytest.MonkeyPatch) -> None:

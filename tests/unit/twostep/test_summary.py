@@ -13,7 +13,7 @@ from evenflow.errors import ConfigError
 from evenflow.settings import Settings, load_settings
 from evenflow.settings.views import queries, view
 from evenflow.twostep import SummaryPlan, Tally, merge_parts, reduce_part
-from evenflow.twostep.reducing.stored import BucketState
+from evenflow.twostep.reducing.state_blobs import BucketState
 from tests.examples import examples
 from tests.unit.twostep.pipe import INPUTS, ROUTED, SLIDE, Dict, Pipe, Row, streams
 from tests.unit.workbench.verify.pipeline_model import windows_of

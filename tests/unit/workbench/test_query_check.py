@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from evenflow.errors import ConfigError
 from tests.examples import examples
-from tests.unit.workbench.look.samples import NOW, order, sample, settings
+from tests.unit.workbench.sample_check.samples import NOW, order, sample, settings
 from topics.state import TopicState
 from workbench.query_check import Check, check_query, kept_of, of_sample
 

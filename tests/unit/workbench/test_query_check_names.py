@@ -6,7 +6,7 @@ import pytest
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import KafkaSettings, Settings
-from topics.query import settled
+from topics.query import input_topic
 from topics.state import TopicState
 from workbench import query_check
 
@@ -22,7 +22,7 @@ def test_a_part_with_the_name_of_an_aggregate_is_refused(
     def describe(kafka: KafkaSettings, names: list[str]) -> dict[str, TopicState]:
         raise AssertionError("no topic is looked at")
 
-    monkeypatch.setattr(settled, "read_beginning", read_beginning)
+    monkeypatch.setattr(input_topic, "read_beginning", read_beginning)
     monkeypatch.setattr(query_check, "describe", describe)
     settings = Settings(query={"name": "q", "key": ["shop", "n"], "aggregates": {"n": "count"}})
     with pytest.raises(ConfigError, match="key column 'n' cannot be a column of the results of q"):

@@ -1,10 +1,10 @@
-"""Which part of a topic is a sample; reading real topics is in tests/pipeline/test_advise.py."""
+"""Which part of a topic is a sample; reading real topics is in tests/pipeline/commands/test_advise.py."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from topics.state import TopicState
-from workbench.look.sample import begin_of_newest, parts_of, stretch
+from workbench.sample_check.sample import begin_of_newest, parts_of, stretch
 
 
 def topic(lengths: list[int], first: int) -> TopicState:

@@ -7,7 +7,7 @@ import duckdb
 from evenflow.errors import ConfigError
 from evenflow.settings import Query
 from evenflow.settings.sections.lookup import Lookup
-from workbench.verify.input.strict import CSV_NULLS
+from workbench.verify.input.strict_reader import CSV_NULLS
 from workbench.verify.sql import identifier, quoted, sql_type
 
 

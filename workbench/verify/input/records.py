@@ -1,4 +1,4 @@
-"""Records to tuples: DuckDB reads what is plainly fine, strict.py everything else.
+"""Records to tuples: DuckDB reads what is plainly fine, strict_reader.py everything else.
 
 The SQL accepts a record only where there is no room for two opinions (no escapes, no repeated names, no
 odd spelling of a number). The strict reader reads the other records. So the bulk is fast, and a poison record
@@ -20,8 +20,14 @@ from evenflow.grammar.paths import segments
 from evenflow.settings import Query, Settings
 from partitioner_service.kafka.sink import SKIPPED
 from workbench.unreadable import Unreadable, WithheldSchema
-from workbench.verify.input import derived
-from workbench.verify.input.strict import CSV_NULLS, MAX_TIME, StrictReader, cell_types, filters_before_keys
+from workbench.verify.input import derived_columns
+from workbench.verify.input.strict_reader import (
+    CSV_NULLS,
+    MAX_TIME,
+    StrictReader,
+    cell_types,
+    filters_before_keys,
+)
 from workbench.verify.sql import floor_divided, pointer, quoted, sql_type
 
 _ROWS = 20_000
@@ -60,7 +66,7 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, inputs: pa.Table | p
         db.register("batch", batch)
         db.execute("INSERT INTO strict SELECT * FROM batch")
         db.unregister("batch")
-    derived.derive(db, settings.query)
+    derived_columns.derive(db, settings.query)
 
 
 def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[pa.RecordBatch]:
@@ -174,7 +180,7 @@ def _unread(query: Query) -> str:
 def _key_is_there(query: Query) -> list[str]:
     """Conditions that the key is not null.
 
-    Those for a derived key column are added in derived.py, and so are all if the filter comes before the key.
+    Those for a derived key column are added in derived_columns.py, and so are all if the filter comes before the key.
     """
     if filters_before_keys(query):
         return []

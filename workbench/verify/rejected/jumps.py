@@ -46,7 +46,7 @@ def check_jumps(
         return
     progress: int | None = None
     run: list[int] = []
-    known = lost is None
+    certain = lost is None
     for offset, time, reason in stream(
         db,
         'SELECT "offset", time, reason FROM readable WHERE partition = ? '
@@ -60,14 +60,14 @@ def check_jumps(
             jump = len(run) < query.jump_confirmations or max(run) - min(run) > most
         if not jump:
             run = []
-        if known and jump and reason != "jump":
+        if certain and jump and reason != "jump":
             detail = f"a jump from {progress} to {time} that nothing had confirmed"
             findings.add(missed(partition, offset, detail))
-        if known and not jump and reason == "jump":
+        if certain and not jump and reason == "jump":
             detail = f"rejected as jump, but {time} is no unconfirmed jump from {progress}"
             findings.add(wrong(partition, offset, detail))
         # What the partitioner did counts here, not what it should have done: so an error is reported once.
         if reason is None:
             progress = time if progress is None else max(progress, time)
-            if lost is not None and not known and (lost.until is None or progress >= lost.until):
-                known, run = True, []
+            if lost is not None and not certain and (lost.until is None or progress >= lost.until):
+                certain, run = True, []

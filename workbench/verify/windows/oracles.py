@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.aggregates.aggregate import Call
-from evenflow.aggregates.expressed import Output, ResultExpression, expression_of
+from evenflow.aggregates.result_expressions import Output, ResultExpression, expression_of
 from evenflow.errors import ConfigError
 from evenflow.expressions.oracle import derived_sql, renamed
 from evenflow.grammar.aggregate_spec import EXPRESSION

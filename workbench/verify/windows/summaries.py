@@ -7,7 +7,7 @@ import duckdb
 from evenflow.settings import Query, Settings
 from evenflow.settings.sections.summaries import KEY
 from workbench.verify.sql import sql_type
-from workbench.verify.windows import recomputed as windows
+from workbench.verify.windows import recomputation as windows
 
 _ROWS = "rows_of_parts"
 

@@ -30,7 +30,7 @@ from monitoring.instruments.sheet import Instruments, Sheet
 from monitoring.instruments.spark import SparkInstruments
 from monitoring.serving import served
 from partitioner_service.exchange.figures import REASONS
-from partitioner_service.reports.rejected import EVERY_REASON
+from partitioner_service.reports.rejections import EVERY_REASON
 from partitioner_service.routing.gate import Why
 
 COMMON: dict[str, Any] = {"query": "q", "fingerprint": "0123456789abcdef", "time": 1_700_000_000_000}

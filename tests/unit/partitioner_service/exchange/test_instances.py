@@ -9,7 +9,7 @@ import pytest
 from evenflow.partitioners.exchange import Message, Table
 from evenflow.wire.sync import SyncRecord, decode_sync, encode_sync
 from partitioner_service.exchange.table_maker import TableMaker
-from tests.unit.partitioner_service.exchange.telling import SLIDE, Adding, Group, telling
+from tests.unit.partitioner_service.exchange.instances import SLIDE, Adding, Group, telling
 
 PATIENCE = 2.0
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from evenflow.partitioners.exchange import Message, Table
 from evenflow.wire.sync import SYNC_VERSION, SyncRecord, encode_sync
+from partitioner_service.exchange.decoder import LARGEST
 from partitioner_service.exchange.figures import REASONS
 from partitioner_service.exchange.inbox import MOST_BYTES, MOST_TABLES, Inbox
 from partitioner_service.exchange.outbox import MOST_UNANSWERED
-from partitioner_service.exchange.reading import LARGEST
 from partitioner_service.exchange.senders import COMES_BACK, TAKEN_OVER, Senders
 from tests.examples import examples
-from tests.unit.partitioner_service.exchange.telling import (
+from tests.unit.partitioner_service.exchange.instances import (
     SLIDE,
     Group,
     Instance,

@@ -18,7 +18,7 @@ from partitioner_service.routing.planned_partitioner import furthest
 from partitioner_service.routing.router import Router
 from tests.examples import examples
 from tests.hostile import BYTES
-from tests.unit.partitioner_service.exchange.telling import Instance, Topic, settings_of, telling
+from tests.unit.partitioner_service.exchange.instances import Instance, Topic, settings_of, telling
 
 MOST_WORKERS = 6
 BODY = b"\1" * 24

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
-from partitioner_service.fetch.fetched import Fetched
+from partitioner_service.fetch.fetch_result import FetchResult
 from partitioner_service.kafka.learned_state import new_partitioner
 from partitioner_service.kafka.log_ends import LogEnds
 from partitioner_service.kafka.slices import Slicer
@@ -46,7 +46,7 @@ def settings_of(query: dict[str, Any]) -> Settings:
     return load_settings(query=more | query, input={"partitions": 2}, partitioner={"workers": 3})
 
 
-def outcome(settings: Settings, fetched: Fetched) -> list[Any]:
+def outcome(settings: Settings, fetched: FetchResult) -> list[Any]:
     """Frames, rejected records and states of what was fetched."""
     session = Session(settings.routed_partitions, number=7)
     router = Router(settings, new_partitioner(settings), session=session)
@@ -82,5 +82,5 @@ def test_messages_and_columns_give_the_same_frames_rejections_and_states(
         Message(at, where=partition, named=key, held=value)
         for at, (partition, value, key) in enumerate(records)
     ]
-    fetched = Fetched.of_messages(messages)
+    fetched = FetchResult.of_messages(messages)
     assert outcome(settings, as_columns(fetched)) == outcome(settings, fetched)

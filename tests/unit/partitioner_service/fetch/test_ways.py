@@ -15,9 +15,9 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from evenflow.settings import load_settings
 from partitioner_service.fetch import gather, librdkafka
-from partitioner_service.fetch.fetched import Fetched
+from partitioner_service.fetch.fetch_result import FetchResult
+from partitioner_service.fetch.fetchers import Messages, Way, way_of
 from partitioner_service.fetch.queues import Queues, compile_kernels
-from partitioner_service.fetch.ways import Messages, Way, way_of
 from tests.unit.partitioner_service.fetch.mock_kafka import CLIENT, TOPIC, MockKafka, library_of
 
 PARTITIONS, EACH = 4, 60
@@ -86,7 +86,7 @@ class Reading:
             assert time.monotonic() < deadline, (dict(self.read), self.ends, self.errors)
             self.take(self.way.fetch(most, 0.05))
 
-    def take(self, fetched: Fetched) -> None:
+    def take(self, fetched: FetchResult) -> None:
         """Note what was fetched."""
         assert sorted(fetched.partitions.tolist()) == fetched.partitions.tolist()
         assert not fetched.astray

@@ -16,7 +16,7 @@ from partitioner_service.reading.registered.protobuf_schema import message_at, p
 from partitioner_service.reading.registered.schemas import Schemas
 from topics.schemas.registry import RegisteredSchema
 from workbench.registered.records import RegisteredRecords
-from workbench.verify.input.strict import StrictReader, Unreadable
+from workbench.verify.input.strict_reader import StrictReader, Unreadable
 
 URL = {"url": "http://127.0.0.1:1"}
 

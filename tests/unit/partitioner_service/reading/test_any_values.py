@@ -29,7 +29,7 @@ from tests.unit.partitioner_service.reading.registered_records import (
 )
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA
 from workbench.verify.input.records import load
-from workbench.verify.input.strict import StrictReader, Unreadable, cell_types
+from workbench.verify.input.strict_reader import StrictReader, Unreadable, cell_types
 
 COUNTED = {"d": "count_distinct(v)"}
 

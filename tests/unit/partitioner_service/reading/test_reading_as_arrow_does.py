@@ -19,7 +19,7 @@ from partitioner_service.reading.parse import Parser
 from tests.examples import examples
 from tests.hostile import BYTES
 from tests.unit.partitioner_service.reading.one_by_one import OneByOne
-from workbench.verify.input.strict import StrictReader, Unreadable, cell_types
+from workbench.verify.input.strict_reader import StrictReader, Unreadable, cell_types
 
 _GUESSED = re.compile(rb"[eE]\+?0*[0-9]{3}")
 Tuple_ = tuple[bytes, int, dict[str, Any]] | None

@@ -15,11 +15,11 @@ from monitoring.live.picture import Picture
 from partitioner_service.reports.health import Health as PartitionerHealth
 from partitioner_service.reports.health import warnings_of
 from partitioner_service.reports.log_lines import LogLines
-from partitioner_service.reports.rejected import Rejected
+from partitioner_service.reports.rejections import Rejected
 from spark_consumers.reports.health import Health
-from tests.unit.talking.clock import Clock
+from tests.unit.reporting.clock import Clock
 from tests.unit.workbench.status.test_status import NOW, PARTITIONER, SPARK, facts, partition, state
-from workbench.alive import Part
+from workbench.activity import Part
 from workbench.status.facts import PartitionFacts, windows_of
 from workbench.status.judging import findings, state_of
 

@@ -28,13 +28,13 @@ from evenflow.telemetry import (
     Standstill,
     Telemetry,
 )
-from partitioner_service.reports.rejected import EVERY_REASON
+from partitioner_service.reports.rejections import EVERY_REASON
 from topics.groups import Member
-from workbench.alive import Alive, Part, parts_of, unfit_of
+from workbench.activity import Alive, Part, parts_of, unfit_of
 from workbench.status.facts import Facts, PartitionFacts, Rejected, StageFacts, windows_of
-from workbench.status.heard import said_of
 from workbench.status.judging import findings, state_of, wrong
 from workbench.status.read import _reason, leap_of, losses
+from workbench.status.reports import report_line
 from workbench.status.results import can_look
 from workbench.status.screen import as_json, screen
 from workbench.status.words import ago, moment
@@ -519,7 +519,7 @@ def test_who_is_in_the_group_is_named_and_others_are_heard_of_by_their_newest_re
     ],
 )  # fmt: skip
 def test_each_kind_of_telemetry_is_said_in_words(said: Telemetry, words: str) -> None:
-    assert said_of(said) == words
+    assert report_line(said) == words
 
 
 class Record:

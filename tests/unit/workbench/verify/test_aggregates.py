@@ -11,7 +11,7 @@ import pytest
 from evenflow.aggregates import AGGREGATES, AggregatePlan, every_form
 from evenflow.settings import Settings
 from tests.unit.workbench.verify.pipeline_model import Topics, end, record, run
-from workbench.verify.windows import recomputed as windows
+from workbench.verify.windows import recomputation as windows
 from workbench.verify.windows.oracles import FUNCTIONS, oracles
 from workbench.verify.windows.result_column import Oracle
 

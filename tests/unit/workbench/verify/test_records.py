@@ -14,9 +14,9 @@ from partitioner_service.reading.parse import Parser
 from tests.examples import examples
 from tests.unit.workbench.verify.pipeline_model import Record, end, record, run
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA
-from workbench.verify.input.deep import read_deep
+from workbench.verify.input.deep_json import read_deep
 from workbench.verify.input.records import load
-from workbench.verify.input.strict import StrictReader, Unreadable, cell_types
+from workbench.verify.input.strict_reader import StrictReader, Unreadable, cell_types
 
 _SUM = {"total": "sum(v)"}
 

@@ -1,0 +1,1 @@
+"""What a person types: the demo, the doctor, verify, status, and the pages that show commands."""

@@ -1,0 +1,1 @@
+"""What comes out, and where: every sink, changes, updates, and how a reader sees each row once."""

@@ -1,0 +1,1 @@
+"""Logins, rights and secrets on a real broker."""

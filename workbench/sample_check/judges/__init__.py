@@ -1,0 +1,4 @@
+"""Judges: each looks at one side of the sample and says what does not fit the settings.
+
+Called by `report`.
+"""
