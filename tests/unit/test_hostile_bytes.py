@@ -434,7 +434,6 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "evenflow/settings/typed_key.py": "tests/unit/settings/test_typed_key.py",
     "evenflow/sources/formats/json_lines.py": "tests/unit/sources",
     "evenflow/sources/tables.py": "tests/unit/sources",
-    "evenflow/spark.py": "tests/pipeline/spark/test_own_spark.py",
     "evenflow/text/strict_json.py": ("strict JSON",),
     "evenflow/sweep/store.py": "tests/unit/sweep/test_store.py",
     "evenflow/telemetry.py": ("telemetry", "heartbeat", "decision"),

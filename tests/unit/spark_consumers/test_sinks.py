@@ -63,7 +63,7 @@ def _file(tmp_path: Path) -> None:
 
 def test_a_sink_is_a_file_of_its_own_and_its_name_is_a_value_of_the_setting() -> None:
     folder = Path(spark_consumers.sinks.__file__).parent
-    shared = {"__init__", "base", "checking", "registry", "rows", "topic", "typed"}
+    shared = {"__init__", "base", "checking", "registry", "rows", "topic", "typed_rows"}
     files = {file.stem for file in folder.glob("*.py")} - shared
     assert files == set(SINKS) == set(BUILT_IN_SINKS)
     assert all(sink.name == name for name, sink in SINKS.items())
