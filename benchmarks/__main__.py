@@ -1,4 +1,6 @@
-"""`python -m benchmarks` does the same as `evenflow bench --json` where the command `evenflow` is not installed."""
+"""`python -m benchmarks` does the same as `evenflow bench --json` where the command `evenflow` is not
+installed.
+"""
 
 from __future__ import annotations
 

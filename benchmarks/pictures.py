@@ -1,7 +1,7 @@
 """Pictures drawn from kept rows.
 
-A scenario writes its rows as JSON beside its picture (`keep`). `python -m benchmarks.pictures` draws the pictures of the
-docs again from these rows, without measuring.
+A scenario writes its rows as JSON beside its picture (`keep`). `python -m benchmarks.pictures` draws the
+pictures of the docs again from these rows, without measuring.
 """
 
 from __future__ import annotations
@@ -85,7 +85,10 @@ def price(rows: Rows) -> altair.TopLevelMixin:
         for stream in dict.fromkeys(row["stream"] for row in split)
     ]
     panel = points(at, styles, x=x, y=y, title="", width=520, height=340, below=[strokes(curves, x, y)])
-    subtitle = f"Orange: the default price, {PRICE:g}. {PRICED_WORKERS} workers. On a uniform stream no price splits a key."
+    subtitle = (
+        f"Orange: the default price, {PRICE:g}. {PRICED_WORKERS} workers. On a uniform stream no price splits"
+        " a key."
+    )
     return page([panel], title="Balance and replication, by price", subtitle=[subtitle])
 
 

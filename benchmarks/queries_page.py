@@ -1,7 +1,8 @@
 """`python -m benchmarks.queries_page [--limit ROWS]` writes docs/queries.md by running every built-in query.
 
-Each query runs through the real pipeline once with each partitioner, and every window is compared with DuckDB's. The
-page is written only once all queries have run. If a window differs, the page shows it and the command ends with 1.
+Each query runs through the real pipeline once with each partitioner, and every window is compared with
+DuckDB's. The page is written only once all queries have run. If a window differs, the page shows it and the
+command ends with 1.
 """
 
 from __future__ import annotations
@@ -33,35 +34,52 @@ Runs = Mapping[tuple[str, str], DemoResult]
 
 
 PANES = 12
-"""Least number of panes with tuples that a query runs over, if its data has as many. So panes come into the window and leave
-it."""
+"""Least number of panes with tuples that a query runs over, if its data has as many. So panes come into the
+window and leave it."""
 
 
 def page(queries: Sequence[BuiltInQuery], runs: Runs, *, limit: int | None, on: Mapping[str, object]) -> str:
-    """The text of the page. `limit`: how many tuples of each query's data were taken (None: all). `on`: the machine."""
+    """The text of the page. `limit`: how many tuples of each query's data were taken (None: all). `on`:
+    the machine.
+    """
     ran, words = "The queries ran over all of their data, once with each partitioner.", ""
     if limit is not None:
         ran = (
-            f"Each query ran over the first {limit:,} tuples of its data, once with each partitioner. If these tuples lay "
-            f"in fewer than {PANES} slides, the query ran over more tuples, until {PANES} slides had tuples. If even "
-            "these tuples completed no window of the query, the query ran over all of its data."
+            f"Each query ran over the first {limit:,} tuples of its data, once with each partitioner. If"
+            f" these tuples lay in fewer than {PANES} slides, the query ran over more tuples, until {PANES}"
+            " slides had tuples. If even these tuples completed no window of the query, the query ran over"
+            " all of its data."
         )
         words = f" --limit {limit}"
     return "\n".join(
         [
             "# Built-in queries",
             "",
-            "`evenflow demo --query NAME` runs a query on its data and compares every window with a direct aggregation.",
-            f"`evenflow queries` lists them. This page was made by `python -m benchmarks.queries_page{words}`.",
-            "With `--input` a query runs over other data of the same columns: `words:FILE` (any text), `taxi:FILE`",
-            "(DEBS 2015), `cluster-tasks:FILE` (Google), `retail:FILE`, `tpch:scale=1`, or a file of your own.",
+            (
+                "`evenflow demo --query NAME` runs a query on its data and compares every window with a"
+                " direct aggregation."
+            ),
+            (
+                "`evenflow queries` lists them. This page was made by `python -m"
+                f" benchmarks.queries_page{words}`."
+            ),
+            (
+                "With `--input` a query runs over other data of the same columns: `words:FILE` (any text),"
+                " `taxi:FILE`"
+            ),
+            (
+                "(DEBS 2015), `cluster-tasks:FILE` (Google), `retail:FILE`, `tpch:scale=1`, or a file of your"
+                " own."
+            ),
             "",
             table(("query", "what", "key", "window", "data"), map(_described, queries)),
             "",
             "## Every query through the whole pipeline",
             "",
-            f"{ran} Rows are result rows. Seconds are from the first tuple to the last window, the start of Spark "
-            "included.",
+            (
+                f"{ran} Rows are result rows. Seconds are from the first tuple to the last window, the start"
+                " of Spark included."
+            ),
             f"The queries ran on {on['cores']} cores of {on['cpu']} at a load of {on['load_average']}.",
             "",
             table(

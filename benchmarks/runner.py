@@ -92,7 +92,8 @@ def chosen(names: Sequence[str]) -> list[Any]:
 
 
 def run_all(names: Sequence[str], *, smoke: bool, as_json: bool) -> None:
-    """Run these scenarios. Each prints a table on standard error and, with `as_json`, a line on standard output.
+    """Run these scenarios. Each prints a table on standard error and, with `as_json`, a line on standard
+    output.
 
     A smoke run of all scenarios leaves out those whose code another one runs (their `SMOKED_BY`).
     """

@@ -17,7 +17,10 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[ID]...",
-            help="Scenarios or groups ('service', 'partitioners', 'growth', 'elasticity'). Default: all; --list names them.",
+            help=(
+                "Scenarios or groups ('service', 'partitioners', 'growth', 'elasticity'). Default: all;"
+                " --list names them."
+            ),
         ),
     ] = None,
     smoke: Annotated[

@@ -30,8 +30,11 @@ def demo(
         str | None,
         typer.Option(
             "--input",
-            help="Any file or generator, e.g. taxi:FILE. With --query: instead of that query's data; without it its "
-            "tuples are counted by key.",
+            help=(
+                "Any file or generator, e.g. taxi:FILE. With --query: instead of that query's data; without"
+                " it its "
+                "tuples are counted by key."
+            ),
         ),
     ] = None,
     key: Annotated[str | None, typer.Option(help="Key column of --input.")] = None,
@@ -58,8 +61,11 @@ def demo(
     control: Annotated[
         str | None,
         typer.Option(
-            help="A closed loop instead: a live stream, executors of their own, and a policy that scales them: "
-            "NAME[:option=value,...] (`evenflow policies`), or none."
+            help=(
+                "A closed loop instead: a live stream, executors of their own, and a policy that scales"
+                " them: "
+                "NAME[:option=value,...] (`evenflow policies`), or none."
+            )
         ),
     ] = None,
     profile: Annotated[
@@ -70,7 +76,10 @@ def demo(
         bool,
         typer.Option(
             "--watch",
-            help="Open the live page of a closed loop in a browser. Without --control: prompt-plus on a flash crowd.",
+            help=(
+                "Open the live page of a closed loop in a browser. Without --control: prompt-plus on a flash"
+                " crowd."
+            ),
         ),
     ] = False,
     prometheus: Annotated[
@@ -84,7 +93,9 @@ def demo(
         bool, typer.Option("--json", help="One JSON object as the last line of output.")
     ] = False,
 ) -> None:
-    """Run the whole pipeline on this machine with real data and verify every window. Exit 1 on differences."""
+    """Run the whole pipeline on this machine with real data and verify every window. Exit 1 on
+    differences.
+    """
     from evenflow.commands.context import say_plain
     from evenflow.text.options import name_of, parse_choice
     from workbench.demo import DemoOptions, run
@@ -137,7 +148,9 @@ def demo(
 
 
 def _refuse_mixed(context: typer.Context, *, loop: bool) -> None:
-    """Raise ConfigError for options of the closed loop without `--control`, and for options of the plain demo with it."""
+    """Raise ConfigError for options of the closed loop without `--control`, and for options of the plain
+    demo with it.
+    """
     from evenflow.errors import ConfigError
 
     options = [name for name in context.params if _on_command_line(context, name)]
@@ -202,7 +215,9 @@ def _closed_loop(
 
 
 def _open(address: str) -> None:
-    """Open the address in the user's browser, if there is a desktop. A text browser would take over the terminal."""
+    """Open the address in the user's browser, if there is a desktop. A text browser would take over the
+    terminal.
+    """
     import os
     import sys
     import webbrowser

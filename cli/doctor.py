@@ -30,7 +30,9 @@ def doctor(
     no_sample: Annotated[bool, typer.Option("--no-sample", help="Look at no records.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
-    """Check this machine, the broker, the topics and a sample of the records. Exit 1 if there is a problem."""
+    """Check this machine, the broker, the topics and a sample of the records. Exit 1 if there is a
+    problem.
+    """
     from evenflow.errors import ConfigError
 
     if sample < 1:

@@ -21,7 +21,9 @@ def health(
     ] = "http://127.0.0.1:8080/healthy/",
     timeout: Annotated[float, typer.Option(help="Seconds to wait for its answer.", min=0.1)] = 5.0,
 ) -> None:
-    """Ask a part whether it is healthy: exit 0 if it is, 1 and the reason if it is not. For containers' health checks."""
+    """Ask a part whether it is healthy: exit 0 if it is, 1 and the reason if it is not. For containers'
+    health checks.
+    """
     import json
     import urllib.error
     import urllib.request
@@ -42,7 +44,9 @@ def health(
 
 
 def _context(url: str) -> ssl.SSLContext | None:
-    """TLS for this address. What does not leave this machine needs no proof of who answers, and the probe has no secret."""
+    """TLS for this address. What does not leave this machine needs no proof of who answers, and the probe
+    has no secret.
+    """
     import ssl
     from urllib.parse import urlsplit
 

@@ -98,8 +98,8 @@ def _print(replies: list[Reply]) -> None:
         homes_text = "; ".join(f"worker {home}: {', '.join(names)}" for home, names in sorted(homes.items()))
         console.print(
             Text(
-                f"the instances have different homes for this key ({homes_text}). Each decides by what it has seen itself, "
-                "so the key is on several workers. Results are right all the same."
+                f"the instances have different homes for this key ({homes_text}). Each decides by what it has"
+                " seen itself, so the key is on several workers. Results are right all the same."
             )
         )
 

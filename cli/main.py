@@ -1,8 +1,9 @@
 """The command `evenflow` of a clone: the library's commands and those of the services.
 
 A new command of a service needs a file `cli/<command>.py` with `register(app)`, and a line in
-`evenflow.console.SERVICES`. Nothing heavy is imported before a command runs: commands import what they need inside their
-functions, and what a service needs only after its settings were read. So a mistake in the settings is said at once.
+`evenflow.console.SERVICES`. Nothing heavy is imported before a command runs: commands import what they need
+inside their functions, and what a service needs only after its settings were read. So a mistake in the
+settings is said at once.
 """
 
 from __future__ import annotations

@@ -33,14 +33,20 @@ def partition(
         bool,
         typer.Option(
             "--from-routed",
-            help="The committed offsets are gone: continue where the routed frames end (docs/operations/data-loss.md).",
+            help=(
+                "The committed offsets are gone: continue where the routed frames end"
+                " (docs/operations/data-loss.md)."
+            ),
         ),
     ] = False,
     take_over: Annotated[
         bool,
         typer.Option(
             "--take-over",
-            help="If another process is this instance, end it and go on in its place. Otherwise it is left alone.",
+            help=(
+                "If another process is this instance, end it and go on in its place. Otherwise it is left"
+                " alone."
+            ),
         ),
     ] = False,
     unchecked: Unchecked = False,

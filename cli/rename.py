@@ -74,7 +74,9 @@ def _lines(before: Settings, name: str) -> list[str]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int], None]]:
-    """A function to call with the number of records copied so far. It shows the number, on a terminal only."""
+    """A function to call with the number of records copied so far. It shows the number, on a terminal
+    only.
+    """
     import sys
 
     from rich.console import Console

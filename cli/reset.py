@@ -60,7 +60,9 @@ def show(remains: Remains, heading: str) -> None:
 
 
 def ask(question: str, *, yes: bool) -> None:
-    """Return only after a yes, by `--yes` or typed. A no aborts. Raises ConfigError if nobody can be asked."""
+    """Return only after a yes, by `--yes` or typed. A no aborts. Raises ConfigError if nobody can be
+    asked.
+    """
     import sys
 
     from evenflow.errors import ConfigError

@@ -27,7 +27,10 @@ def results(
         typer.Option(
             "--window",
             metavar="TIME",
-            help="The window that begins then, such as 2026-11-20T10:00:00Z. Default: the newest, or with --out all.",
+            help=(
+                "The window that begins then, such as 2026-11-20T10:00:00Z. Default: the newest, or with"
+                " --out all."
+            ),
         ),
     ] = None,
     key: Annotated[
@@ -35,8 +38,11 @@ def results(
         typer.Option(
             "--key",
             metavar="KEY",
-            help="This key alone, as it stands in results, in every window. A key of several columns is a JSON array, such "
-            """as '["DE",5]'.""",
+            help=(
+                "This key alone, as it stands in results, in every window. A key of several columns is a JSON"
+                " array, such "
+                """as '["DE",5]'."""
+            ),
         ),
     ] = None,
     rows: Annotated[int, typer.Option("--rows", min=1, help="Show at most so many rows.")] = 20,
@@ -111,7 +117,8 @@ def _print_schema(settings: Settings) -> None:
     if not isinstance(sink, HasSchema):
         having = " or ".join(repr(name) for name, other in SINKS.items() if isinstance(other, HasSchema))
         raise ConfigError(
-            f"--schema shows the Avro schema of results.sink = {having}, but the sink is '{settings.results.sink}'"
+            f"--schema shows the Avro schema of results.sink = {having}, but the sink is"
+            f" '{settings.results.sink}'"
         )
     subject, schema = sink.registered_schema(settings)
     typer.echo(f"for subject {subject}:", err=True)
@@ -161,8 +168,8 @@ def _follow(settings: Settings, pause: float, *, as_json: bool) -> None:
 def _print(page: Page, *, by_key: bool) -> None:
     if page.window is None:
         typer.echo(
-            "no results yet: a window comes out when every partition is past its end. `evenflow status` says what it "
-            "waits for",
+            "no results yet: a window comes out when every partition is past its end. `evenflow status` says"
+            " what it waits for",
             err=True,
         )
         return
@@ -171,7 +178,8 @@ def _print(page: Page, *, by_key: bool) -> None:
         typer.echo(f"{shown:,} rows of this key, the newest first; {page.windows:,} windows have results")
     else:
         typer.echo(
-            f"window {page.window}: {shown:,} of {page.window.rows:,} rows; {page.windows:,} windows have results"
+            f"window {page.window}: {shown:,} of {page.window.rows:,} rows; {page.windows:,} windows have"
+            " results"
         )
     if shown:
         _print_table(page.table, windows=by_key)

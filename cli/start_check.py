@@ -18,8 +18,8 @@ Unchecked = Annotated[
 def check_sample_first(settings: Settings, *, unchecked: bool) -> None:
     """Wait for the broker and the input topic, then log what a sample of the topic holds.
 
-    The wait is as long as `kafka.startup_wait` says. unchecked: do not look at a sample. Raises ConfigError if the query
-    has not begun and the sample cannot be the input that the query means.
+    The wait is as long as `kafka.startup_wait` says. unchecked: do not look at a sample. Raises ConfigError
+    if the query has not begun and the sample cannot be the input that the query means.
     """
     from topics.query.waiting import wait_for_input
 

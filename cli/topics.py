@@ -1,4 +1,6 @@
-"""`evenflow topics`: `create` makes the input topic, `list` shows the query's topics, `strimzi` prints manifests."""
+"""`evenflow topics`: `create` makes the input topic, `list` shows the query's topics, `strimzi` prints
+manifests.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def list_topics(
     context: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="One object a topic on standard output.")] = False,
 ) -> None:
-    """List the topics of the query and its views by role, with their partitions and offsets. Nothing is made."""
+    """List the topics of the query and its views by role, with their partitions and offsets. Nothing is
+    made.
+    """
     from evenflow.commands.context import settings_of
     from evenflow.settings.views import TopicRole, queries
 
@@ -90,7 +94,9 @@ def strimzi(
     context: typer.Context,
     cluster: Annotated[str, typer.Option(help="Name of Strimzi's Kafka resource.")] = "kafka",
 ) -> None:
-    """Print the topics of the query, and a user with ACLs for each part, as Strimzi's resources. No broker is asked."""
+    """Print the topics of the query, and a user with ACLs for each part, as Strimzi's resources. No broker
+    is asked.
+    """
     import yaml
 
     from evenflow.commands.context import settings_of

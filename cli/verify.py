@@ -25,8 +25,11 @@ def verify(
         typer.Option(
             "--due-within",
             metavar="DURATION",
-            help="While the input runs: how long ago a window may have become due and not be written yet. Verify waits "
-            "for results that long, then it fails. 0s: do not wait.",
+            help=(
+                "While the input runs: how long ago a window may have become due and not be written yet."
+                " Verify waits "
+                "for results that long, then it fails. 0s: do not wait."
+            ),
         ),
     ] = "60s",
     ended: Annotated[

@@ -1,9 +1,9 @@
 """Beginnings: micro-batches that say nothing of the load, and times at which no scale-in is safe yet.
 
-The first micro-batches of a driver are slow whatever the load is: Java and Python warm up, and the first one reads at
-once what had waited. The first micro-batches after a change of p or r are slow, too, because new executors warm up.
-Nothing is decided on these. A scale-in also waits until the pipeline has run for a while. Then a pipeline that begins
-cannot swing. An overload that lasts is answered as soon as the start-up is over.
+The first micro-batches of a driver are slow whatever the load is: Java and Python warm up, and the first one
+reads at once what had waited. The first micro-batches after a change of p or r are slow, too, because new
+executors warm up. Nothing is decided on these. A scale-in also waits until the pipeline has run for a while.
+Then a pipeline that begins cannot swing. An overload that lasts is answered as soon as the start-up is over.
 
 No Kafka, and no clock but `now`.
 """
@@ -29,7 +29,9 @@ LONGEST_MS = 60_000
 AFTER_A_CHANGE = 2
 """So many micro-batches after a change of p or r has been realised do not count."""
 _FELL = 0.9
-"""While W is above 1 and falls to this share from one micro-batch to the next, the start's backlog is worked off."""
+"""While W is above 1 and falls to this share from one micro-batch to the next, the start's backlog is
+worked off.
+"""
 
 
 @dataclass(frozen=True)
@@ -124,8 +126,8 @@ class Beginnings:
                 return f"the {stage} stage works off what had waited when it began"
         if mine.mark is not None and mine.finished < mine.mark + AFTER_A_CHANGE:
             return (
-                f"the {stage} stage has finished {mine.finished - mine.mark} micro-batches since p or r changed, and the "
-                f"first {AFTER_A_CHANGE} do not count"
+                f"the {stage} stage has finished {mine.finished - mine.mark} micro-batches since p or r"
+                f" changed, and the first {AFTER_A_CHANGE} do not count"
             )
         return ""
 

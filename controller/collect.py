@@ -81,7 +81,8 @@ class Collected:
 class Collector:
     """Takes in records of the telemetry topic. clock: s, monotonic. wall: s since 1970.
 
-    on_record: called with every record of this query, decisions included, and with whether the record is fresh.
+    on_record: called with every record of this query, decisions included, and with whether the record is
+    fresh.
     """
 
     def __init__(

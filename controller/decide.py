@@ -25,7 +25,10 @@ def policy_of(settings: Settings) -> Policy:
     except ConfigError as error:
         if not control.options or "policy" in control.model_fields_set:
             raise
-        why = f"control.policy is not set, and is {control.policy} then: name the policy that these options are of"
+        why = (
+            f"control.policy is not set, and is {control.policy} then: name the policy that these options"
+            " are of"
+        )
         raise ConfigError(error.message, hint=f"{error.hint}; {why}" if error.hint else why) from None
 
 
@@ -86,8 +89,9 @@ class Judgement:
 class Decider:
     """Asks the policy, and holds it back where no policy may go.
 
-    If an earlier plan was not realised in time, no further growth is asked for. While the pipeline is young, and after a
-    growth, nothing shrinks for `control.scale_in_wait`. After the last epoch no change is asked for.
+    If an earlier plan was not realised in time, no further growth is asked for. While the pipeline is young,
+    and after a growth, nothing shrinks for `control.scale_in_wait`. After the last epoch no change is asked
+    for.
     """
 
     def __init__(self, settings: Settings, policy: Policy) -> None:
@@ -151,7 +155,8 @@ class ReplicaDecider:
         """
         if not evaluation.instances:
             return None
-        # The policy knows p and r only. So instances take the place of p, and r is fixed. Spark's start is none of theirs.
+        # The policy knows p and r only. So instances take the place of p, and r is fixed. Spark's start is
+        # none of theirs.
         decision = self._policy.decide(
             replace(evaluation.observation, p=evaluation.instances, r=1, settling=False, starting=())
         )

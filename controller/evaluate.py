@@ -95,7 +95,9 @@ class Evaluation:
 
 @dataclass
 class Evaluator:
-    """Makes observations. Remembers how fast event time advances, what has begun lately, and how many there were."""
+    """Makes observations. Remembers how fast event time advances, what has begun lately, and how many
+    there were.
+    """
 
     settings: Settings
     """Settings of the query that is controlled."""

@@ -67,8 +67,11 @@ class ScaledReplicas:
         except Exception as error:  # whatever the API server does, the controller goes on
             trouble = Concern(
                 name="replicas refused",
-                text=f"the replicas of {self._workload} cannot be set to {target}: {said(error)}. The controller's service "
-                "account needs `get` and `patch` on its scale subresource (docs/deploy.md)",
+                text=(
+                    f"the replicas of {self._workload} cannot be set to {target}: {said(error)}. The"
+                    " controller's service account needs `get` and `patch` on its scale subresource"
+                    " (docs/deploy.md)"
+                ),
                 over="replicas can be set again",
             )
         self._concerns.now([] if trouble is None else [trouble])

@@ -1,17 +1,19 @@
-"""A Gymnasium environment whose steps drive the running application: plans are the actions, telemetry the observations.
+"""A Gymnasium environment whose steps drive the running application: plans are the actions, telemetry the
+observations.
 
-`evenflow/ElasticLive-v0`, registered by `import controller.live`. Its spaces and its reward are those of the simulated
-environments (`evenflow.elasticity.simulated.environments`), so an agent that was trained there acts here:
+`evenflow/ElasticLive-v0`, registered by `import controller.live`. Its spaces and its reward are those of the
+simulated environments (`evenflow.elasticity.simulated.environments`), so an agent that was trained there acts
+here:
 
     environment = gymnasium.make("evenflow/ElasticLive-v0", settings=settings)
     seen, info = environment.reset()
     seen, reward, terminated, truncated, info = environment.step(6)
 
-What a live application cannot do: it is neither emptied nor rewound, and its input is not drawn from a seed. So `reset`
-only waits until the application has settled, and its first observation depends on all that was before. It takes the
-place of the query's controller (one of the two is fenced), and a step takes at least a micro-batch of real time.
-The rules of the controller hold: results stay exact, plans begin on slide boundaries, and nothing shrinks within
-`control.scale_in_wait` of a growth.
+What a live application cannot do: it is neither emptied nor rewound, and its input is not drawn from a seed.
+So `reset` only waits until the application has settled, and its first observation depends on all that was
+before. It takes the place of the query's controller (one of the two is fenced), and a step takes at least a
+micro-batch of real time. The rules of the controller hold: results stay exact, plans begin on slide
+boundaries, and nothing shrinks within `control.scale_in_wait` of a growth.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ _BATCHES = 4
 
 
 class ActionPolicy(Policy):
-    """Wants what it was told last (`target`). Not a policy of the registry: an environment's actions come through it."""
+    """Wants what it was told last (`target`). Not a policy of the registry: an environment's actions come
+    through it.
+    """
 
     needs: ClassVar[tuple[str, ...]] = ()
 
@@ -78,8 +82,8 @@ class Application(Protocol):
 class Driven:
     """The running application of these settings. It takes over from the query's controller.
 
-    clock: s, monotonic. Raises what `Controller` raises: ServiceError without a broker, Fenced once another controller has
-    taken over.
+    clock: s, monotonic. Raises what `Controller` raises: ServiceError without a broker, Fenced once another
+    controller has taken over.
     """
 
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -115,17 +119,18 @@ class Driven:
 class ElasticLive(gymnasium.Env[BoxValues, Any]):
     """The running application of `settings`. The action is p, and with the split wiring p and r.
 
-    With the fused wiring the action is that of `ElasticStage`, and r stays: nothing waits between the two parts, so the
-    reducer's queue is not known. With the split wiring it is that of `ElasticChain`. The least and most p and r are those of
-    `control`.
+    With the fused wiring the action is that of `ElasticStage`, and r stays: nothing waits between the two
+    parts, so the reducer's queue is not known. With the split wiring it is that of `ElasticChain`. The least
+    and most p and r are those of `control`.
 
-    settings: of the query. lmax_ms: the latency allowed for all parts together. None: four batch intervals for each part.
-    omega_max, objective, horizon: as in `ElasticStage`. rho: share of the work that is parallel. With it the Box
-    has the capacity of all units. longest_wait: s after which a step that has no outcome ends in an error. application: what
-    to drive in place of the application that runs (a test's). clock: s, monotonic.
+    settings: of the query. lmax_ms: the latency allowed for all parts together. None: four batch intervals
+    for each part. omega_max, objective, horizon: as in `ElasticStage`. rho: share of the work that is
+    parallel. With it the Box has the capacity of all units. longest_wait: s after which a step that has no
+    outcome ends in an error. application: what to drive in place of the application that runs (a test's).
+    clock: s, monotonic.
 
-    ConfigError for values out of range, or where neither p nor r can change. `reset` and `step` raise ServiceError where the
-    pipeline is silent, a plan is not realised, or no figures come; it says which part.
+    ConfigError for values out of range, or where neither p nor r can change. `reset` and `step` raise
+    ServiceError where the pipeline is silent, a plan is not realised, or no figures come; it says which part.
     """
 
     def __init__(
@@ -204,11 +209,12 @@ class ElasticLive(gymnasium.Env[BoxValues, Any]):
         return box, self._info(evaluation, skipped, None)
 
     def step(self, action: Any) -> tuple[BoxValues, float, bool, bool, dict[str, Any]]:
-        """Ask for these units, wait until they are in force, and for the first micro-batch that counts under them.
+        """Ask for these units, wait until they are in force, and for the first micro-batch that counts under
+        them.
 
-        Where the controller's rules forbid the change, what is in force stays. `info["in_force"]` is the (p, r) that the
-        outcome is of, `info["decided"]` what became of the action, and `info["reason"]` says why. An episode is truncated
-        after `horizon` steps and never terminates.
+        Where the controller's rules forbid the change, what is in force stays. `info["in_force"]` is the (p,
+        r) that the outcome is of, `info["decided"]` what became of the action, and `info["reason"]` says why.
+        An episode is truncated after `horizon` steps and never terminates.
         """
         if self._evaluation is None:
             raise ConfigError("this environment has not been reset", hint="call reset() before step()")
@@ -242,7 +248,8 @@ class ElasticLive(gymnasium.Env[BoxValues, Any]):
     def _settled(self) -> tuple[Evaluation, int]:
         """The next observation that counts, and how many before it did not.
 
-        Those of a plan that is being realised, of a part that has just begun, and those that lack a figure do not count.
+        Those of a plan that is being realised, of a part that has just begun, and those that lack a figure do
+        not count.
         """
         began, skipped = self._clock(), 0
         limit = patience(self._settings)
@@ -257,7 +264,10 @@ class ElasticLive(gymnasium.Env[BoxValues, Any]):
             if evaluation.overdue:
                 raise ServiceError(
                     f"the newest plan is not realised: {'; '.join(evaluation.overdue)}",
-                    hint="see whether the cluster manager gives the executors that the plan needs, then call reset()",
+                    hint=(
+                        "see whether the cluster manager gives the executors that the plan needs, then call"
+                        " reset()"
+                    ),
                 )
             why = [*now.stale, *now.starting, *(["a plan is being realised"] if now.settling else [])]
             why = why or self._lacking(now)
@@ -267,7 +277,9 @@ class ElasticLive(gymnasium.Env[BoxValues, Any]):
             if waited >= self._longest_wait:
                 raise ServiceError(
                     f"no observation that counts for {waited:.0f} s: {'; '.join(why)}",
-                    hint="wait until the application works on tuples, then call reset(), or raise longest_wait",
+                    hint=(
+                        "wait until the application works on tuples, then call reset(), or raise longest_wait"
+                    ),
                 )
             skipped += 1
 

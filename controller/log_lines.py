@@ -1,4 +1,6 @@
-"""What the controller logs: a line at its beginning and every ten seconds, changes at once, warnings rarely."""
+"""What the controller logs: a line at its beginning and every ten seconds, changes at once, warnings
+rarely.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ class LogLines:
         )
 
     def ends(self, plans: PlanHistory, *, dry_run: bool) -> None:
-        """Log what stays in force when this controller stops. The newest plan counts, though it may begin a little later."""
+        """Log what stays in force when this controller stops. The newest plan counts, though it may begin
+        a little later.
+        """
         if dry_run:
             return
         newest = plans.newest
@@ -63,8 +67,8 @@ class LogLines:
             return
         p = plans.meaning(newest).p
         log.info(
-            "stopped: the plan of epoch %d with %d worker%s stays in force; `evenflow plan --clear` gives `workers` its "
-            "meaning back",
+            "stopped: the plan of epoch %d with %d worker%s stays in force; `evenflow plan --clear` gives"
+            " `workers` its meaning back",
             newest.epoch,
             p,
             "" if p == 1 else "s",

@@ -59,11 +59,15 @@ class PlanHistory:
         return self._without if epoch == 0 else self._pairs.get(epoch)
 
     def meaning(self, plan: Plan) -> Pair:
-        """p and r of a plan as every part applies it: at most the number of routed partitions and of buckets."""
+        """p and r of a plan as every part applies it: at most the number of routed partitions and of
+        buckets.
+        """
         return Pair(min(plan.p, self._most.p), min(plan.r, self._most.r))
 
     def ahead(self, reached: int | None) -> int:
-        """Event time (ms) from `reached` to the beginning of the newest plan. 0 if it has begun, or without `reached`."""
+        """Event time (ms) from `reached` to the beginning of the newest plan. 0 if it has begun, or
+        without `reached`.
+        """
         begins = [entry.begins for entry in self._schedule.upcoming if entry.plan is self.newest]
         return max(0, begins[0] - reached) if begins and reached is not None else 0
 

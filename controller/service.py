@@ -139,9 +139,9 @@ def _both(first: Callable[[DecisionRecord], None], second: Tell | None) -> Tell:
 class Controller:
     """One controller of a query. `turn` does what is due, and is to be called again and again.
 
-    As soon as it is made, it fences the controller that the query had before, except in a dry run. policy: decides in
-    place of the configured one. What it has learned is neither read nor saved, and what the configured one has learned
-    stays as it is.
+    As soon as it is made, it fences the controller that the query had before, except in a dry run. policy:
+    decides in place of the configured one. What it has learned is neither read nor saved, and what the
+    configured one has learned stays as it is.
     """
 
     def __init__(
@@ -164,7 +164,8 @@ class Controller:
         if not dry_run:
             specs = pipeline_topics(settings)
             ensure_topics(settings.kafka, [specs[role] for role in OWN_TOPICS])
-            # A plan is written with its entry or not at all, so a missing right must not show at the first plan only.
+            # A plan is written with its entry or not at all, so a missing right must not show at the first
+            # plan only.
             refuse_unwritable(settings.kafka, specs["audit"].name, "audit")
         # Rule "the beginning is locked before it is read": first the controller before this one is fenced,
         # then the log is read, and only then is anything decided.
@@ -199,7 +200,8 @@ class Controller:
             self.judge(evaluation)
 
     def observations(self, timeout: float) -> Iterator[Evaluation]:
-        """Take in new plans and records. Yields each observation as soon as it is due: judge it before the next one.
+        """Take in new plans and records. Yields each observation as soon as it is due: judge it before the
+        next one.
 
         timeout: s to wait for the first record.
         """

@@ -14,7 +14,9 @@ def _name(text: str) -> str:
 
 
 def hashed(report: str, lock: str, *, own: str = "evenflow") -> str:
-    """The lines of the lock for the packages of the report, without our own. Raises KeyError, which names a package."""
+    """The lines of the lock for the packages of the report, without our own. Raises KeyError, which names
+    a package.
+    """
     entries = re.split(r"\n(?=\S)", lock.strip())
     known = {_name(entry.partition("==")[0]): entry for entry in entries}
     names = {_name(item["metadata"]["name"]) for item in json.loads(report)["install"]} - {own}

@@ -1,4 +1,6 @@
-"""The command `evenflow`: all commands in a clone, and only the library's commands if just the wheel is installed."""
+"""The command `evenflow`: all commands in a clone, and only the library's commands if just the wheel is
+installed.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ SERVICES = {
     "topics": "topics",
     "verify": "verify",
 }
-"""Further commands of a clone, in the order of `evenflow --help`: each with the module of `cli/` that registers it."""
+"""Further commands of a clone, in the order of `evenflow --help`: each with the module of `cli/` that
+registers it.
+"""
 
 
 def run() -> None:

@@ -1,6 +1,8 @@
-"""A law of a contract in words, with the function that tries it, and what is said when a thing of one's own breaks it.
+"""A law of a contract in words, with the function that tries it, and what is said when a thing of one's own
+breaks it.
 
-Rooms write the laws of their contract with this (`partitioners/checking.py`). `evenflow.testing` offers them to users.
+Rooms write the laws of their contract with this (`partitioners/checking.py`). `evenflow.testing` offers them
+to users.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ Subject = TypeVar("Subject")
 class BrokenLawError(EvenflowError, AssertionError):
     """A thing of one's own breaks a law of its contract.
 
-    law: in words. example: on which the law was tried. expected, got: what the law asks for, and what came instead.
+    law: in words. example: on which the law was tried. expected, got: what the law asks for, and what came
+    instead.
     """
 
     def __init__(self, who: str, law: str, *, example: str, expected: str, got: str) -> None:

@@ -1,8 +1,8 @@
 """Which windows are due by the states of all input partitions, and whether the next one is far away.
 
-`evenflow status`, the health page of a partitioner and the live page judge by this alone whether windows stay open for too
-long. Such windows come out once their time has come, so this is a warning. What nobody waits for with success, such as a
-partition without a record, is judged elsewhere.
+`evenflow status`, the health page of a partitioner and the live page judge by this alone whether windows stay
+open for too long. Such windows come out once their time has come, so this is a warning. What nobody waits for
+with success, such as a partition without a record, is judged elsewhere.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def due_windows(query: Query, states: Sequence[PartitionState | None]) -> DueWin
 def _closed(query: Query, states: Sequence[PartitionState | None]) -> int | None:
     """End of the newest window that must have come out. None while a partition without a mark holds all back.
 
-    A window comes out when every partition has closed it, with updates already when every watermark has passed its end.
+    A window comes out when every partition has closed it, with updates already when every watermark has
+    passed its end.
     """
     slide = query.slide_ms
     marks = [
@@ -113,7 +114,8 @@ def _closed(query: Query, states: Sequence[PartitionState | None]) -> int | None
         return None
     if marks:
         return (min(marks) + query.emission.updates) // slide * slide
-    # All have ended, so every window that holds a tuple is closed: the last one begins with the newest tuple's pane.
+    # All have ended, so every window that holds a tuple is closed: the last one begins with the newest
+    # tuple's pane.
     latest = max(state.max_time or 0 for state in states if state is not None)
     return latest // slide * slide + query.window
 
@@ -121,7 +123,8 @@ def _closed(query: Query, states: Sequence[PartitionState | None]) -> int | None
 def open_for_long(delays: ResultDelays, *, needs: int | None, now: int) -> Trouble | None:
     """The warning that windows stay open for far longer than they are, with the setting that keeps them open.
 
-    needs: as in `DueWindows`, None if not known. now: ms since 1970. None if they do not stay open for so long.
+    needs: as in `DueWindows`, None if not known. now: ms since 1970. None if they do not stay open for so
+    long.
     """
     names = ("out_of_orderness", "allowed_lateness")
     longest = max(names, key=lambda name: int(getattr(delays, name)))
@@ -140,5 +143,6 @@ def open_for_long(delays: ResultDelays, *, needs: int | None, now: int) -> Troub
         return None
     return Trouble(
         "warning",
-        f"{cause}, so a window of {length} {does} only when every partition is that far past its end; {_SMALLER}",
+        f"{cause}, so a window of {length} {does} only when every partition is that far past its end;"
+        f" {_SMALLER}",
     )

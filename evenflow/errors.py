@@ -5,7 +5,8 @@ class EvenflowError(Exception):
     """Base of every error that evenflow raises on purpose.
 
     `hint` says what to do. The command line prints it below the message.
-    `at_once`: whether the process ends without waiting for threads of clients. A command that has begun nothing may say so.
+    `at_once`: whether the process ends without waiting for threads of clients. A command that has begun
+    nothing may say so.
     """
 
     at_once = False
@@ -25,7 +26,9 @@ class DisorderError(EvenflowError):
 
 
 class IncompatibleStateError(EvenflowError):
-    """State on disk or in Kafka belongs to another query, topic or version. It is refused and never reinterpreted."""
+    """State on disk or in Kafka belongs to another query, topic or version. It is refused and never
+    reinterpreted.
+    """
 
 
 class DataLossError(EvenflowError):

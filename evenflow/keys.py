@@ -1,16 +1,16 @@
 """Keys: one 64-bit hash per key (XXH64), and the family F_1, F_2, ... of candidates made from it.
 
-This file decides what must agree across processes, machines and releases: which worker a key goes to, and which
-reduce bucket merges it. Python's `hash()` is salted per process, so it is never used.
+This file decides what must agree across processes, machines and releases: which worker a key goes to, and
+which reduce bucket merges it. Python's `hash()` is salted per process, so it is never used.
 
     h      = XXH64(key bytes, seed 0)
     m_i    = mix64(mix64(seed + G) + i * G)        salt i of the family of `seed` (G: golden ratio)
     F_i(h) = mix64(h ^ m_i) mod n                  unsigned modulo, i = 1, 2, ...
 
 All partitioners share the family, so their candidates nest: hashing is F_1, pkg chooses from F_1 and F_2, and
-d-choices from F_1..F_d. F_i(h) = F_j(h) happens with probability 1/n. Such candidates are kept, as the papers'
-analyses assume. `bucket_of` takes salt 0 of the family of seed 0, so it is independent of every partitioner's
-candidates.
+d-choices from F_1..F_d. F_i(h) = F_j(h) happens with probability 1/n. Such candidates are kept, as the
+papers' analyses assume. `bucket_of` takes salt 0 of the family of seed 0, so it is independent of every
+partitioner's candidates.
 """
 
 from __future__ import annotations
@@ -115,11 +115,11 @@ def _hash_all(offsets: Int64s, data: UInt8s, out: UInt64s) -> None:
 def hash_keys(keys: Keys) -> UInt64s:
     """XXH64 (seed 0) of the bytes of each key, shape (n,). `Partitioner.assign` takes these hashes.
 
-    keys: text, bytes or whole numbers, as a list, a numpy or Arrow array (also chunked or dictionary-encoded) or a
-    pandas series. As in the pipeline, text hashes as its UTF-8 bytes and a whole number as its decimal text. So 8, "8"
-    and b"8" are one key, and library and pipeline send it to the same worker. (numpy drops NUL bytes at the end of its
-    S and U strings, so give such keys as a list.) Raises ValueError for a null key, TypeError for other types and for
-    mixtures.
+    keys: text, bytes or whole numbers, as a list, a numpy or Arrow array (also chunked or dictionary-encoded)
+    or a pandas series. As in the pipeline, text hashes as its UTF-8 bytes and a whole number as its decimal
+    text. So 8, "8" and b"8" are one key, and library and pipeline send it to the same worker. (numpy drops
+    NUL bytes at the end of its S and U strings, so give such keys as a list.) Raises ValueError for a null
+    key, TypeError for other types and for mixtures.
 
     >>> hash_keys(["a", "b"])
     array([15154266338359012955,  8666379929374662555], dtype=uint64)
@@ -161,7 +161,9 @@ def mix64(x: np.uint64) -> np.uint64:
 
 @inlined
 def first_slot(key: np.uint64, mask: np.int64) -> np.int64:
-    """The slot at which probing for a key begins, in a hash table of mask + 1 slots. That is a power of two up to 2^32."""
+    """The slot at which probing for a key begins, in a hash table of mask + 1 slots. That is a power of
+    two up to 2^32.
+    """
     return np.int64((key * GOLDEN) >> _HALF) & mask
 
 
@@ -189,8 +191,8 @@ def _candidates(keys: UInt64s, salt: np.uint64, workers: np.uint64, out: Int32s)
         out[row] = candidate_kernel(keys[row], salt, workers)
 
 
-# Salts in use: 0 for reduce buckets, 1, 2, ... for candidates and Count-Min, from 2^32 on for generators (`draws`), from
-# 2^40 on for the cells of `evenflow`, from 2^41 on for rings of consistent hashing.
+# Salts in use: 0 for reduce buckets, 1, 2, ... for candidates and Count-Min, from 2^32 on for generators
+# (`draws`), from 2^40 on for the cells of `evenflow`, from 2^41 on for rings of consistent hashing.
 def salts(seed: int, count: int, *, first: int = 1) -> UInt64s:
     """The salts m_first, m_first+1, ..., shape (count,). Kernels pass them to `candidate_kernel`."""
     out = np.empty(count, np.uint64)
@@ -200,7 +202,9 @@ def salts(seed: int, count: int, *, first: int = 1) -> UInt64s:
 
 @kernel
 def same_bytes(data: UInt8s, start: Whole, others: UInt8s, other: Whole, length: Whole) -> bool:
-    """Whether `length` bytes are equal: those of `data` from `start` on, and those of `others` from `other` on."""
+    """Whether `length` bytes are equal: those of `data` from `start` on, and those of `others` from
+    `other` on.
+    """
     at = np.int64(0)
     while at < length and data[start + at] == others[other + at]:
         at += 1
@@ -240,7 +244,8 @@ def workers_of(key: int, among: Candidates) -> list[int]:
 
 
 def bucket_of(hashes: UInt64s, buckets: int) -> Int32s:
-    """The reduce bucket of every hash, in 0..buckets-1, shape (m,). It is independent of every F_i of every seed.
+    """The reduce bucket of every hash, in 0..buckets-1, shape (m,). It is independent of every F_i of every
+    seed.
 
     ValueError for less than one bucket.
     """

@@ -45,8 +45,9 @@ class Match:
 class LookupTable:
     """The rows of a lookup file in memory.
 
-    Raises ConfigError for a file that is missing, damaged, too large, that lacks a column, holds a value of another type,
-    a null key or a key twice. Raises IncompatibleStateError for a file with another SHA-256 than the settings have.
+    Raises ConfigError for a file that is missing, damaged, too large, that lacks a column, holds a value of
+    another type, a null key or a key twice. Raises IncompatibleStateError for a file with another SHA-256
+    than the settings have.
     """
 
     def __init__(self, query: Query) -> None:
@@ -58,8 +59,8 @@ class LookupTable:
         for name, type_ in lookup.columns.items():
             if types.setdefault(name, type_) != type_:
                 raise ConfigError(
-                    f"column {name!r} of the lookup file is its key, of type {types[name]}, and lookup.columns has it as "
-                    f"{type_}",
+                    f"column {name!r} of the lookup file is its key, of type {types[name]}, and"
+                    f" lookup.columns has it as {type_}",
                     hint="give it one type: query.types says that of the key",
                 )
         table = _rows(lookup, types)
@@ -72,7 +73,9 @@ class LookupTable:
         self._columns = {name: table.column(name).combine_chunks() for name in lookup.columns}
 
     def find(self, keys: Sequence[pa.Array]) -> Match:
-        """The columns of the file for n tuples. keys: the columns of `lookup.key`, each of n rows and of its type."""
+        """The columns of the file for n tuples. keys: the columns of `lookup.key`, each of n rows and of
+        its type.
+        """
         key_column = _as_key(keys)
         # A null key has no row. As an empty text it is looked up with the others, and its row is not taken.
         null = key_column.is_null().to_numpy(zero_copy_only=False)
@@ -87,7 +90,8 @@ class LookupTable:
         if twice.size:
             text = keys[int(twice[0])].as_py().decode(errors="replace")[:100]
             raise ConfigError(
-                f"the lookup file {self._lookup.file} has {twice.size:,} rows whose key another row has, such as {text}",
+                f"the lookup file {self._lookup.file} has {twice.size:,} rows whose key another row has, such"
+                f" as {text}",
                 hint="a key may have one row: make the file unique by " + ", ".join(self._lookup.key_of_file),
             )
 
@@ -139,7 +143,10 @@ def _parquet(lookup: Lookup, data: bytes, types: Mapping[str, ColumnType]) -> pa
         if not (pa.types.is_null(column_type) or _takes(type_)(column_type)):
             raise ConfigError(
                 f"column {name!r} of the lookup file {lookup.file} is {column_type}, not {type_}",
-                hint="give it another type in lookup.columns (of the key: in query.types), or write the file anew",
+                hint=(
+                    "give it another type in lookup.columns (of the key: in query.types), or write the file"
+                    " anew"
+                ),
             )
     # A small file can hold very much, so the bound is held against what has been read so far.
     return _bounded(lookup, _batches(file, types))
@@ -184,7 +191,8 @@ def _bounded(lookup: Lookup, tables: Sequence[pa.Table] | Iterator[pa.Table]) ->
         size += table.nbytes
         if size > lookup.max_bytes:
             raise ConfigError(
-                f"the key and columns of the lookup file {lookup.file} take more than {lookup.max_bytes:,} bytes in memory",
+                f"the key and columns of the lookup file {lookup.file} take more than {lookup.max_bytes:,}"
+                " bytes in memory",
                 hint="raise query.lookup.max_bytes, or leave out columns or rows",
             )
     whole = pa.concat_tables(parts).combine_chunks()
@@ -216,7 +224,8 @@ def _refuse_unfit(lookup: Lookup, table: pa.Table) -> None:
         column = table.column(name)
         if name in lookup.key_of_file and column.null_count:
             raise ConfigError(
-                f"the lookup file {lookup.file} has {column.null_count:,} rows without a key: {name!r} is null there",
+                f"the lookup file {lookup.file} has {column.null_count:,} rows without a key: {name!r} is"
+                " null there",
                 hint="leave these rows out of the file: nothing can match them",
             )
         if pa.types.is_string(column.type):

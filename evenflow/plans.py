@@ -1,6 +1,8 @@
-"""Plans: how many workers and reducers are in use, and from which event time on. The contract of `<query>.plan`.
+"""Plans: how many workers and reducers are in use, and from which event time on. The contract of
+`<query>.plan`.
 
-A plan is one JSON record. All readers of the topic read one log in one order, so they come to the same schedule:
+A plan is one JSON record. All readers of the topic read one log in one order, so they come to the same
+schedule:
 
 * a record counts for nothing unless its epoch is above every epoch before it, whoever wrote it;
 * a plan is in force from `effective_from` on, until a plan with a later epoch is. A later epoch that begins
@@ -26,7 +28,9 @@ LAST_EPOCH = 999_999_999
 MOST_BYTES = 10_000
 LONGEST_REASON = 1_000
 KEPT = 16
-"""So many plans outlive the compaction of the topic. The plan in force and all later plans are among the newest."""
+"""So many plans outlive the compaction of the topic. The plan in force and all later plans are among the
+newest.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +73,11 @@ class Plan:
 
 
 def parse_plan(value: bytes | None, *, fingerprint: str | None = None) -> Plan:
-    """The plan in a record's value. `v`, `query`, `group` and `reason` may be missing, as in a record that a person wrote.
+    """The plan in a record's value. `v`, `query`, `group` and `reason` may be missing, as in a record that a
+    person wrote.
 
-    Raises ValueError for bytes that are no plan, and for a plan of another version or another query than `fingerprint`.
+    Raises ValueError for bytes that are no plan, and for a plan of another version or another query than
+    `fingerprint`.
     """
     try:
         fields = read_object(value, most_bytes=MOST_BYTES)
@@ -95,7 +101,8 @@ def _of_this_version(fields: StrictObject) -> None:
     # `True == 1` in Python, so a bool is refused by its type.
     if version != PLAN_VERSION or isinstance(version, bool):
         raise ValueError(
-            f"it is of version {shown(version)}, this evenflow reads version {PLAN_VERSION}: run one evenflow everywhere"
+            f"it is of version {shown(version)}, this evenflow reads version {PLAN_VERSION}: run one evenflow"
+            " everywhere"
         )
 
 
@@ -133,7 +140,8 @@ class Schedule:
     """Largest epoch seen."""
 
     def learn(self, plan: Plan, *, reached: int | None) -> bool:
-        """Take in the next plan of the log. Returns False, and changes nothing, unless its epoch is above all before it.
+        """Take in the next plan of the log. Returns False, and changes nothing, unless its epoch is above all
+        before it.
 
         reached: largest event time (ms) that the reader has worked on, None before the first tuple.
         """
@@ -149,7 +157,8 @@ class Schedule:
         return True
 
     def start(self, plans: Iterable[Plan], *, reached: int | None) -> None:
-        """Take in all plans of the log when a reader starts. The plan that should be in force is in force at once.
+        """Take in all plans of the log when a reader starts. The plan that should be in force is in force at
+        once.
 
         reached: as for `learn`.
         """
@@ -162,7 +171,9 @@ class Schedule:
         return self.upcoming[0].begins if self.upcoming else None
 
     def pass_to(self, time: int) -> Plan | None:
-        """Put the plan in force that takes over at or before this event time (ms). Returns it, or None if there is none."""
+        """Put the plan in force that takes over at or before this event time (ms). Returns it, or None if
+        there is none.
+        """
         due = [entry for entry in self.upcoming if entry.begins <= time]
         if not due:
             return None

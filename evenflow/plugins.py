@@ -1,7 +1,8 @@
-"""Things of one's own, without a fork: what an installed package offers as an entry point, or `module:Attribute`.
+"""Things of one's own, without a fork: what an installed package offers as an entry point, or
+`module:Attribute`.
 
-This is the only place that reads entry points or imports a user's module. A registry asks it for a name that is not
-one of its own.
+This is the only place that reads entry points or imports a user's module. A registry asks it for a name that
+is not one of its own.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ log = logging.getLogger(__name__)
 Base = TypeVar("Base")
 Plugin = TypeVar("Plugin")
 CALLED_IN = "CALLED_IN_FOLDER"
-"""Variable of the environment that names the folder where the user called the command, for services that the command
-starts in another folder. At the end of Python's path, so that its files hide no other module."""
+"""Variable of the environment that names the folder where the user called the command, for services that the
+command starts in another folder. At the end of Python's path, so that its files hide no other module."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +66,8 @@ class Plugins:
     """What messages call one of them."""
 
     def names(self, *, own: Collection[str] = ()) -> tuple[str, ...]:
-        """The names that installed packages offer, sorted, but for evenflow's `own`. A package that takes such a name is
-        warned of once."""
+        """The names that installed packages offer, sorted, but for evenflow's `own`. A package that takes
+        such a name is warned of once."""
         offered = {point.name: point for point in _points(self.group)}
         for name in offered.keys() & set(own):
             _warn_of(self.noun, name, _package(offered[name]))
@@ -93,27 +94,37 @@ class Plugins:
         return Entry(name=name, summary=summary(plugin), plugin=plugin, package=package)
 
     def listed(self, own: Collection[str]) -> str:
-        """All names for a message: evenflow's `own`, and behind them those of packages, each with its package."""
+        """All names for a message: evenflow's `own`, and behind them those of packages, each with its
+        package.
+        """
         offered = (f"{name} ({self.package(name)})" for name in self.names(own=own))
         return ", ".join((*own, *offered))
 
     def knows(self, name: str) -> bool:
-        """Whether `load` would try to load this name: an entry point has it, or it is written as `module:Attribute`."""
+        """Whether `load` would try to load this name: an entry point has it, or it is written as
+        `module:Attribute`.
+        """
         return _written_as_module(name) or any(point.name == name for point in _points(self.group))
 
     def package(self, name: str) -> str | None:
-        """The package that offers this name. None for `module:Attribute`, and for a name that no package offers."""
+        """The package that offers this name. None for `module:Attribute`, and for a name that no package
+        offers.
+        """
         return next((_package(point) for point in _points(self.group) if point.name == name), None)
 
     def is_imported(self, name: str) -> bool:
-        """Whether `load` would import nothing that is not imported already, or installed as a package for evenflow."""
+        """Whether `load` would import nothing that is not imported already, or installed as a package for
+        evenflow.
+        """
         return self.package(name) is not None or name.partition(":")[0] in sys.modules
 
     def load(self, name: str) -> object:
-        """The object of an entry point of this name, or the attribute of a module that `module:Attribute` names.
+        """The object of an entry point of this name, or the attribute of a module that `module:Attribute`
+        names.
 
-        A module is looked for as Python does, and then in the folder where the command was called. Raises ConfigError if
-        the name is neither, if two packages offer it, if the module cannot be imported, or if it has no such attribute.
+        A module is looked for as Python does, and then in the folder where the command was called. Raises
+        ConfigError if the name is neither, if two packages offer it, if the module cannot be imported, or if
+        it has no such attribute.
         """
         points = [point for point in _points(self.group) if point.name == name]
         if len(points) > 1:
@@ -140,7 +151,9 @@ class Plugins:
             except AttributeError:
                 raise ConfigError(
                     f"the {self.noun} {name!r} is not there: module {module} has no {path}",
-                    hint=f"the module is {getattr(sys.modules.get(module), '__file__', None) or 'not a file'}",
+                    hint=(
+                        f"the module is {getattr(sys.modules.get(module), '__file__', None) or 'not a file'}"
+                    ),
                 ) from None
         return target
 
@@ -161,8 +174,10 @@ class Plugins:
             if _is_outer(error.name, module):
                 raise ConfigError(
                     f"the {self.noun} {name!r} is not there: Python knows no module {error.name}",
-                    hint=f"install its package, or call the command in the folder of {module.split('.')[0]}.py, "
-                    "or name that folder in PYTHONPATH",
+                    hint=(
+                        "install its package, or call the command in the folder of"
+                        f" {module.split('.')[0]}.py, or name that folder in PYTHONPATH"
+                    ),
                 ) from None
             raise self._broken(name, module, error) from error
         except Exception as error:
@@ -184,13 +199,20 @@ QUERIES = Plugins("evenflow.queries", "query")
 
 
 def marked(words: str, package: str | None) -> str:
-    """What a list says of a thing: the words, with the package in front that offers it. None: no package does."""
+    """What a list says of a thing: the words, with the package in front that offers it. None: no package
+    does.
+    """
     return words if package is None else f"({package}) {words}"
 
 
-def first_line(plugin: object) -> str:
-    """What a class or function says of itself in the first line of its docstring."""
-    return next(iter((plugin.__doc__ or "").strip().splitlines()), "It does not say what it does.")
+def first_paragraph(text: str | None) -> str:
+    """The first paragraph of a docstring on one line. Empty if there is no text."""
+    return " ".join((text or "").strip().partition("\n\n")[0].split())
+
+
+def summary_of(plugin: object) -> str:
+    """What a class or function says of itself in the first paragraph of its docstring."""
+    return first_paragraph(plugin.__doc__) or "It does not say what it does."
 
 
 def what_is_wrong(error: ConfigError) -> str:
@@ -201,7 +223,8 @@ def what_is_wrong(error: ConfigError) -> str:
 def checked_class(
     name: str, candidate: object, base: type[Base], options: type[BaseModel], *, noun: str
 ) -> type[Base]:
-    """The candidate, if it is a class derived from `base` that can make objects. ConfigError says what it lacks.
+    """The candidate, if it is a class derived from `base` that can make objects. ConfigError says what it
+    lacks.
 
     name: as the user wrote it. options: what its `options_type` is derived from. noun: what messages call it.
     """
@@ -228,7 +251,9 @@ def checked_class(
 
 @contextmanager
 def mistakes_told(message: str) -> Iterator[None]:
-    """Turn an error of a user's code, raised within, into a ConfigError that begins with these words and has its line."""
+    """Turn an error of a user's code, raised within, into a ConfigError that begins with these words and
+    has its line.
+    """
     try:
         yield
     except EvenflowError:
@@ -251,7 +276,9 @@ def _kind(value: object) -> str:
 
 
 def name_of(target: type | FunctionType) -> str:
-    """`module:Name`, by which another process finds this class or function. Raises ConfigError for one inside a function."""
+    """`module:Name`, by which another process finds this class or function. Raises ConfigError for one
+    inside a function.
+    """
     if "<locals>" in target.__qualname__:
         kind = "class" if isinstance(target, type) else "function"
         raise ConfigError(

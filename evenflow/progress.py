@@ -1,4 +1,5 @@
-"""Progress of one input partition: the lateness rule, end of stream, idleness, and the form in which it is committed.
+"""Progress of one input partition: the lateness rule, end of stream, idleness, and the form in which it is
+committed.
 
 What is late depends only on the content of the input partition (docs/correctness.md). So this is a pure
 fold over the partition's records in offset order. The state is small and bounded. It travels as the metadata
@@ -26,18 +27,22 @@ from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire.markers import MOST_PRODUCERS, EndOfStream
 
 STATE_VERSION = 5
-"""Version of the state of a partition that has the `max_jump` and `out_of_orderness` with which the query began."""
+"""Version of the state of a partition that has the `max_jump` and `out_of_orderness` with which the query
+began.
+"""
 _OTHER_MAX_JUMP = 6
 """Version of the state of a partition whose `max_jump` has changed."""
 _OTHER_DISORDER = 7
-"""Version of the state of a partition whose `out_of_orderness` has grown. Its `max_jump` may have changed as well."""
+"""Version of the state of a partition whose `out_of_orderness` has grown. Its `max_jump` may have changed
+as well.
+"""
 MOST_MAX_JUMPS = 32
 """How often the `max_jump` of a partition may change."""
 MOST_DISORDERS = 16
 """How often the `out_of_orderness` of a partition may grow."""
 _MEMORY = np.dtype([(name, np.int64) for name in ("largest", "idle", "run", "steady")])
-"""What the kernel carries from tuple to tuple: largest event time, mark given while idle, length of the run, and the
-time from which on the largest event time has grown without a leap.
+"""What the kernel carries from tuple to tuple: largest event time, mark given while idle, length of the run,
+and the time from which on the largest event time has grown without a leap.
 
 The run is made of the last consecutive tuples that were too far ahead. It may become a jump.
 """
@@ -142,7 +147,9 @@ class PartitionState:
         return None if self.max_time is None else self._own_mark(query) + query.allowed_lateness
 
     def delay(self, query: Query) -> int:
-        """How far (ms) the mark stays behind the largest event time of the record at `offset` and of later ones."""
+        """How far (ms) the mark stays behind the largest event time of the record at `offset` and of later
+        ones.
+        """
         return self.out_of_orderness(query) + query.allowed_lateness
 
     def out_of_orderness(self, query: Query) -> int:
@@ -155,7 +162,9 @@ class PartitionState:
         return self.disorders[-1][0] if self.disorders else self.begin
 
     def with_marker(self, marker: EndOfStream) -> PartitionState:
-        """State after an end-of-stream marker. A marker of a producer that has ended already changes nothing."""
+        """State after an end-of-stream marker. A marker of a producer that has ended already changes
+        nothing.
+        """
         if marker.producer in self.ended_producers:
             return self
         return replace(
@@ -176,8 +185,8 @@ class PartitionState:
     def under(self, query: Query) -> PartitionState:
         """The state of a partition whose records from `offset` on are judged by the settings of an instance.
 
-        `max_jump` becomes that of these settings, and `out_of_orderness` too if it is larger than before. The mark
-        stays what it was. Raises IncompatibleStateError if one of them has changed too often.
+        `max_jump` becomes that of these settings, and `out_of_orderness` too if it is larger than before. The
+        mark stays what it was. Raises IncompatibleStateError if one of them has changed too often.
         """
         return self._with_max_jump_of(query)._with_disorder_of(query)
 
@@ -187,10 +196,13 @@ class PartitionState:
         earlier = tuple(entry for entry in self.disorders if entry[0] < self.offset)
         if len(earlier) == MOST_DISORDERS:
             raise IncompatibleStateError(
-                f"query.out_of_orderness has grown {MOST_DISORDERS} times in an input partition, as often as its state can "
-                f"hold, and the settings have a larger one than the last ({format_duration(self.out_of_orderness(query))})",
-                hint="set query.out_of_orderness to the last one, in the settings of every instance, or give the query a "
-                "new name",
+                f"query.out_of_orderness has grown {MOST_DISORDERS} times in an input partition, as often as"
+                " its state can hold, and the settings have a larger one than the last"
+                f" ({format_duration(self.out_of_orderness(query))})",
+                hint=(
+                    "set query.out_of_orderness to the last one, in the settings of every instance, or give"
+                    " the query a new name"
+                ),
             )
         own = self._own_mark(query)
         return replace(
@@ -200,7 +212,8 @@ class PartitionState:
         )
 
     def _with_max_jump_of(self, query: Query) -> PartitionState:
-        """The state of a partition whose records from `offset` on are judged by the `max_jump` of these settings.
+        """The state of a partition whose records from `offset` on are judged by the `max_jump` of these
+        settings.
 
         Raises IncompatibleStateError if it has changed too often.
         """
@@ -212,9 +225,13 @@ class PartitionState:
             return before
         if len(earlier) == MOST_MAX_JUMPS:
             raise IncompatibleStateError(
-                f"query.max_jump has changed {MOST_MAX_JUMPS} times in an input partition, as often as its state can hold, "
-                f"and the settings have another one than the last ({max_jump_words(self.max_jump(query))})",
-                hint="set query.max_jump to the last one, in the settings of every instance, or give the query a new name",
+                f"query.max_jump has changed {MOST_MAX_JUMPS} times in an input partition, as often as its"
+                " state can hold, and the settings have another one than the last"
+                f" ({max_jump_words(self.max_jump(query))})",
+                hint=(
+                    "set query.max_jump to the last one, in the settings of every instance, or give the query"
+                    " a new name"
+                ),
             )
         return replace(self, max_jumps=(*earlier, (self.offset, query.max_jump)))
 
@@ -261,14 +278,18 @@ class PartitionState:
 
     @classmethod
     def decode(cls, metadata: str | None, *, offset: int) -> PartitionState:
-        """The state that was committed with `offset`. Raises IncompatibleStateError if there is none or it is damaged."""
+        """The state that was committed with `offset`. Raises IncompatibleStateError if there is none or it
+        is damaged.
+        """
         try:
             return _committed(metadata, offset)
         except ValueError as error:
             raise IncompatibleStateError(
                 f"the committed offset {offset} carries no evenflow state ({shown(metadata)}: {error})",
-                hint="another program committed to this consumer group: give the query a new name, "
-                "or remove what it left with `evenflow reset`",
+                hint=(
+                    "another program committed to this consumer group: give the query a new name, "
+                    "or remove what it left with `evenflow reset`"
+                ),
             ) from None
 
 
@@ -282,8 +303,8 @@ def _decoded(fields: StrictObject, offset: int) -> PartitionState:
     version = fields.whole("v", 0, 1_000_000)
     if not STATE_VERSION <= version <= _OTHER_DISORDER:
         raise IncompatibleStateError(
-            f"the state committed with offset {offset} has version {version}, this evenflow reads {STATE_VERSION} to "
-            f"{_OTHER_DISORDER}",
+            f"the state committed with offset {offset} has version {version}, this evenflow reads"
+            f" {STATE_VERSION} to {_OTHER_DISORDER}",
             hint="finish the query with the evenflow that began it, or give it a new name",
         )
     state = PartitionState(
@@ -352,7 +373,8 @@ def _refuse_contradictions(state: PartitionState) -> None:
             raise NotStrict(f"the offsets from which on {name} holds are not in order")
     if state.read != state.routed + state.rejected + state.filtered:
         raise NotStrict(
-            f"{state.read} read, but {state.routed} routed, {state.rejected} rejected and {state.filtered} filtered"
+            f"{state.read} read, but {state.routed} routed, {state.rejected} rejected and {state.filtered}"
+            " filtered"
         )
     if len({time is None for time in (state.first_time, state.max_time, state.steady_from)}) > 1:
         raise NotStrict("of the first, the largest and the steady event time one is missing")
@@ -391,11 +413,12 @@ def judge(
 ) -> Judged:
     """Apply the lateness rule to the next tuples of a partition, in offset order.
 
-    times: event times (ms), shape (n,). ahead: the tuples that are too far ahead of the clock, shape (n,). The
-    rule does not look at them: they neither move progress nor confirm a jump. None: no tuple is. max_skew: a
-    larger step (ms) of the partition's progress is a leap.
+    times: event times (ms), shape (n,). ahead: the tuples that are too far ahead of the clock, shape (n,).
+    The rule does not look at them: they neither move progress nor confirm a jump. None: no tuple is.
+    max_skew: a larger step (ms) of the partition's progress is a leap.
 
-    The state that is returned has new event times and a new run. The caller updates its counters and its offset.
+    The state that is returned has new event times and a new run. The caller updates its counters and its
+    offset.
     """
     if ahead is None or not ahead.any():
         return _judged(query, state, times, max_skew)

@@ -1,8 +1,9 @@
-"""What evenflow wrote, as data frames of your own Spark job: the routed tuples, and the results (docs/own-spark.md).
+"""What evenflow wrote, as data frames of your own Spark job: the routed tuples, and the results
+(docs/own-spark.md).
 
-The two functions are for programs that keep their Spark job and take over from evenflow step by step. They need
-pyspark, Spark's connector for Kafka (`KAFKA_PACKAGE`), and evenflow on the executors. evenflow's own stages do not use
-them.
+The two functions are for programs that keep their Spark job and take over from evenflow step by step. They
+need pyspark, Spark's connector for Kafka (`KAFKA_PACKAGE`), and evenflow on the executors. evenflow's own
+stages do not use them.
 
 Admission rule: the only file of the library that knows Spark. It reads, and never writes.
 """
@@ -56,7 +57,9 @@ _LOG = logging.getLogger("evenflow.spark")
 _ADDED = "_evenflow_added"
 """A column that is added to tell rows apart, and dropped again."""
 _MOST_BYTES = 2**30
-"""Spark hands a Python worker so many rows at once as `_ROWS_CONF` says. Above 2 GiB the Arrow column overflows."""
+"""Spark hands a Python worker so many rows at once as `_ROWS_CONF` says. Above 2 GiB the Arrow column
+overflows.
+"""
 
 
 def routed(
@@ -69,21 +72,23 @@ def routed(
 ) -> DataFrame:
     """The routed tuples of a query, one row for each. A Spark partition holds the tuples of one worker.
 
-    Columns: `worker` (int), `pane_start` (timestamp: where the tuple's slide begins), `key` (bigint, string, or binary
-    for `key = "@key"`), `time` (timestamp, only if an aggregate asks for event times), then each column that an
-    aggregate reads, under its own name, unless that is one of these. Then it is called `value_NAME`.
+    Columns: `worker` (int), `pane_start` (timestamp: where the tuple's slide begins), `key` (bigint, string,
+    or binary for `key = "@key"`), `time` (timestamp, only if an aggregate asks for event times), then each
+    column that an aggregate reads, under its own name, unless that is one of these. Then it is called
+    `value_NAME`.
 
-    Every tuple comes once: the frames of a transaction that was given up are not read. Order within a worker is that
-    of the topic.
+    Every tuple comes once: the frames of a transaction that was given up are not read. Order within a worker
+    is that of the topic.
 
-    settings: or the file that holds them. How the query began (`max_jump`, `out_of_orderness`, `input.partitions`) is read
-    from its record in `<query>.snapshots`, so these may have changed since. stream: whether the frame is a stream or a
-    batch. starting: Spark's `startingOffsets`. options: further options of Spark's Kafka source, such as
-    `maxOffsetsPerTrigger`. An offset is a whole frame of tuples.
+    settings: or the file that holds them. How the query began (`max_jump`, `out_of_orderness`,
+    `input.partitions`) is read from its record in `<query>.snapshots`, so these may have changed since.
+    stream: whether the frame is a stream or a batch. starting: Spark's `startingOffsets`. options: further
+    options of Spark's Kafka source, such as `maxOffsetsPerTrigger`. An offset is a whole frame of tuples.
 
-    Raises ConfigError for settings that are not valid, for a record of the beginning that cannot be read if they do not say
-    `input.partitions`, and for a session that would hand over too many frames at once. The job ends with ProtocolError at a
-    record that is no frame, and with IncompatibleStateError at a frame of another query.
+    Raises ConfigError for settings that are not valid, for a record of the beginning that cannot be read if
+    they do not say `input.partitions`, and for a session that would hand over too many frames at once. The
+    job ends with ProtocolError at a record that is no frame, and with IncompatibleStateError at a frame of
+    another query.
     """
     settings = _as_begun(spark, _known(settings).origin, options or {})
     plan = AggregatePlan.of(settings.query)
@@ -105,20 +110,21 @@ def results(
 ) -> DataFrame:
     """The results of a query or of one of its views, each row once, from any `results.sink`.
 
-    Columns: `window_start`, `window_end` (timestamps), `key` (bigint, string, or binary for `key = "@key"`) or a column for
-    each part of a key of several columns, what `emit` adds, the aggregates, and the columns that count tuples
-    (docs/results.md).
+    Columns: `window_start`, `window_end` (timestamps), `key` (bigint, string, or binary for `key = "@key"`)
+    or a column for each part of a key of several columns, what `emit` adds, the aggregates, and the columns
+    that count tuples (docs/results.md).
 
-    settings: or the file that holds them. view: name of the view, None for the query itself. stream: whether the frame
-    is a stream or a batch. With `late = "update"` a batch has only the row of the highest revision of each window and key,
-    and a stream has them all. patience: a stream forgets a window so much event time after its end. A row that is
-    repeated still later comes twice. The sinks `parquet` and `delta` repeat nothing. options: further options of Spark's
-    source.
+    settings: or the file that holds them. view: name of the view, None for the query itself. stream: whether
+    the frame is a stream or a batch. With `late = "update"` a batch has only the row of the highest revision
+    of each window and key, and a stream has them all. patience: a stream forgets a window so much event time
+    after its end. A row that is repeated still later comes twice. The sinks `parquet` and `delta` repeat
+    nothing. options: further options of Spark's source.
 
-    Raises ConfigError for settings that are not valid, for a view that does not exist, for a sink of your own that does
-    not say how its rows are read, for `postgres`, for a stream of a Delta table, for frames if neither the settings nor the
-    query's record say `input.partitions`, and for a session that would hand over too many frames at once. The job ends with
-    ProtocolError or IncompatibleStateError at a record that is not this query's.
+    Raises ConfigError for settings that are not valid, for a view that does not exist, for a sink of your own
+    that does not say how its rows are read, for `postgres`, for a stream of a Delta table, for frames if
+    neither the settings nor the query's record say `input.partitions`, and for a session that would hand over
+    too many frames at once. The job ends with ProtocolError or IncompatibleStateError at a record that is not
+    this query's.
     """
     settings = _known(settings)
     reader = _reader_of(settings)
@@ -209,7 +215,10 @@ class _DeltaTable(_Reader):
             sink = settings.results.sink
             raise ConfigError(
                 f"results.sink is {sink!r}, and a stream of a Delta table needs Delta's own source for Spark",
-                hint=f'spark.readStream.format("delta").load("{settings.results.path}"), with the package delta-spark',
+                hint=(
+                    f'spark.readStream.format("delta").load("{settings.results.path}"), with the package'
+                    " delta-spark"
+                ),
             )
         # The library calls an object store s3://, and Spark s3a://.
         files = [file.replace("s3://", "s3a://", 1) for file in _delta_table(settings).file_uris()]
@@ -245,7 +254,9 @@ class _AvroRecords(_Reader):
 
 
 class _OwnRows(_Reader):
-    """Rows of a sink of one's own that has a method `spark_rows` (`ReadBySpark` in spark_consumers/sinks/base.py)."""
+    """Rows of a sink of one's own that has a method `spark_rows` (`ReadBySpark` in
+    spark_consumers/sinks/base.py).
+    """
 
     def __init__(self, sink: object) -> None:
         self._sink: Any = sink
@@ -254,7 +265,8 @@ class _OwnRows(_Reader):
         rows, names = self._written(reading), reading.schema.names
         if missing := [name for name in names if name not in rows.columns]:
             raise ConfigError(
-                f"the rows that spark_rows of the sink {reading.settings.results.sink!r} gives have no {', '.join(missing)}",
+                f"the rows that spark_rows of the sink {reading.settings.results.sink!r} gives have no"
+                f" {', '.join(missing)}",
                 hint="they need the columns of readable_schema (docs/your-own-sinks.md)",
             )
         rows = rows.select(*(f.col(_quoted(name)) for name in names))
@@ -284,8 +296,10 @@ def _reader_of(settings: Settings) -> _Reader:
         if not hasattr(sink, "spark_rows"):
             raise ConfigError(
                 f"results.sink is {name!r}, a sink of your own, and only it knows how its rows are read",
-                hint="read them where the sink has written them, or give its class a method spark_rows "
-                "(docs/your-own-sinks.md)",
+                hint=(
+                    "read them where the sink has written them, or give its class a method spark_rows "
+                    "(docs/your-own-sinks.md)"
+                ),
             )
         return _OwnRows(sink)
     if isinstance(form.rows, ReadElsewhere):
@@ -357,7 +371,8 @@ def _refuse_large_batches(spark: SparkSession, bytes_each: int) -> None:
     most = max(1, _MOST_BYTES // bytes_each)
     if not 0 < rows <= most:
         raise ConfigError(
-            f"{_ROWS_CONF} is {rows}, and each row may be a frame of {bytes_each:,} bytes: too many to hold at once",
+            f"{_ROWS_CONF} is {rows}, and each row may be a frame of {bytes_each:,} bytes: too many to hold"
+            " at once",
             hint=f'set it to {most} or less, for example spark.conf.set("{_ROWS_CONF}", "{min(most, 32)}")',
         )
 
@@ -376,8 +391,12 @@ def _records(
         master = str(spark.conf.get("spark.master"))
         if not master.startswith("local"):
             raise ConfigError(
-                f"spark.master is {master}, and executors on other machines cannot get the token of kafka.sasl_token_file",
-                hint="set sasl.oauthbearer.token.endpoint.url in kafka.extras.java (docs/security.md#log-in-by-a-token)",
+                f"spark.master is {master}, and executors on other machines cannot get the token of"
+                " kafka.sasl_token_file",
+                hint=(
+                    "set sasl.oauthbearer.token.endpoint.url in kafka.extras.java"
+                    " (docs/security.md#log-in-by-a-token)"
+                ),
             )
     ours = {
         "subscribe": topic,
@@ -429,7 +448,9 @@ def _frames_of(
 def _result_frames_of(
     fingerprint: str, schema: pa.Schema, keys: Sequence[str]
 ) -> Callable[[Batches], Batches]:
-    """The function of a task: records (partition, offset, value) -> result rows, the times as Spark has them."""
+    """The function of a task: records (partition, offset, value) -> result rows, the times as Spark has
+    them.
+    """
     ours = _with_times(schema)
 
     def read(batches: Batches) -> Batches:
@@ -446,7 +467,9 @@ def _result_frames_of(
 
 
 def _avro_rows_of(form: AvroForm) -> Callable[[Batches], Batches]:
-    """The function of a task: records (partition, offset, value) -> result rows, the times as Spark has them."""
+    """The function of a task: records (partition, offset, value) -> result rows, the times as Spark has
+    them.
+    """
     ours = _with_times(form.schema)
 
     def read(batches: Batches) -> Batches:
@@ -538,10 +561,11 @@ def _revision(settings: Settings, name: str) -> Column | None:
 
 
 def _once(rows: DataFrame, same: Sequence[str], revision: Column | None, patience: str | None) -> DataFrame:
-    """The rows without repetitions. A repeated row has the same window and key, and with updates the same revision.
+    """The rows without repetitions. A repeated row has the same window and key, and with updates the same
+    revision.
 
-    same: the columns of window and key. revision: None if rows come out once. patience: of a stream, None for a batch,
-    which has only the row of the highest revision of each window and key.
+    same: the columns of window and key. revision: None if rows come out once. patience: of a stream, None for
+    a batch, which has only the row of the highest revision of each window and key.
     """
     if patience is None:
         return rows.dropDuplicates(list(same)) if revision is None else _newest(rows, same, revision)

@@ -5,8 +5,8 @@ transactions, and a lost record does no harm. Each is one JSON record of one of 
 
 * `partitioner`: from an instance, at each commit and at least every few seconds;
 * `batch`: from a Spark stage, at the end of each micro-batch that had rows;
-* `heartbeat`: from a Spark stage that has finished no micro-batch for a while: it is idle, or in a long one. The last one of
-  an application that ends by itself says why;
+* `heartbeat`: from a Spark stage that has finished no micro-batch for a while: it is idle, or in a long one.
+  The last one of an application that ends by itself says why;
 * `decision`: from a controller, for each observation that it has judged.
 
 None means "not known", never 0. All times are in ms. `time` and `started` are by the writer's clock, which
@@ -50,7 +50,9 @@ def parts_of(stage: Stage) -> tuple[Part, ...]:
 
 
 def inputs_of(records: Iterable[PartitionerRecord], began_with: int) -> int:
-    """How many input partitions the query has, by what instances say. began_with: how many this process has seen."""
+    """How many input partitions the query has, by what instances say. began_with: how many this process
+    has seen.
+    """
     return max([began_with, *(record.inputs for record in records)])
 
 
@@ -62,7 +64,9 @@ Latencies = Annotated[list[Annotated[tuple[Count, Count], Field(strict=False)]],
 
 
 class Record(BaseModel):
-    """The fields that all kinds have. A field that a newer evenflow writes, and this one does not know, is ignored."""
+    """The fields that all kinds have. A field that a newer evenflow writes, and this one does not know, is
+    ignored.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
 
@@ -154,8 +158,8 @@ class ExchangeState(BaseModel):
 class BatchState(BaseModel):
     """A micro-batch after its planning.
 
-    bsi, bci, ksr and mpi are those of 001 eq. 2.2-2.5. With `reduce_` they are those of the reduce buckets that hashing
-    gives, whose size is counted in clusters.
+    bsi, bci, ksr and mpi are those of 001 eq. 2.2-2.5. With `reduce_` they are those of the reduce buckets
+    that hashing gives, whose size is counted in clusters.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
@@ -331,7 +335,9 @@ class PartWork(BaseModel):
 
     @property
     def spread(self) -> float | None:
-        """Time of the longest task over the mean time of a task. 1 is even. None without work, or if it is not finite."""
+        """Time of the longest task over the mean time of a task. 1 is even. None without work, or if it is
+        not finite.
+        """
         spread = self.longest_ms * self.tasks / self.busy_ms if self.busy_ms > 0 else math.inf
         return spread if math.isfinite(spread) else None
 
@@ -428,14 +434,17 @@ class HeartbeatRecord(Record):
     def load_by_now(self, before: float | None) -> float | None:
         """W while a micro-batch runs. before: W of the last finished micro-batch.
 
-        A micro-batch that has run for longer than a batch interval has at least the W that it has reached by now.
+        A micro-batch that has run for longer than a batch interval has at least the W that it has reached by
+        now.
         """
         running = (self.running_ms or 0) / max(1, self.batch_interval_ms)
         return before if running <= 1 else max(before or 0.0, running)
 
 
 def present_load(word: BatchRecord | HeartbeatRecord, last: BatchRecord | None) -> float | None:
-    """W of a stage by its newest record `word`. 0 if the stage waits for input. last: its last finished micro-batch."""
+    """W of a stage by its newest record `word`. 0 if the stage waits for input. last: its last finished
+    micro-batch.
+    """
     if isinstance(word, BatchRecord):
         return word.load
     return 0.0 if word.running_ms is None else word.load_by_now(None if last is None else last.load)

@@ -5,8 +5,8 @@
     def test_mine_meets_every_law() -> None:
         check_partitioner("own:Mine", d=3)
 
-Each law has a name in words. BrokenLawError names the law, an example, what was expected and what came instead.
-docs/your-own.md lists the laws.
+Each law has a name in words. BrokenLawError names the law, an example, what was expected and what came
+instead. docs/your-own.md lists the laws.
 """
 
 from __future__ import annotations
@@ -33,10 +33,12 @@ __all__ = [
 
 
 def check_sink(sink: Any, **results: Any) -> None:
-    """Hold a sink to every law that needs neither Spark nor a place to write to. It needs a clone or image of evenflow.
+    """Hold a sink to every law that needs neither Spark nor a place to write to. It needs a clone or image of
+    evenflow.
 
-    sink: an object of a class derived from `spark_consumers.sinks.ResultSink`. results: values of the fields of `[results]`
-    that it needs. Raises AssertionError with the law that the sink breaks. ConfigError where only the wheel is installed.
+    sink: an object of a class derived from `spark_consumers.sinks.ResultSink`. results: values of the fields
+    of `[results]` that it needs. Raises AssertionError with the law that the sink breaks. ConfigError where
+    only the wheel is installed.
     """
     # The library knows no Spark, so it gets the laws of sinks by name.
     room("spark_consumers.sinks.checking", command="check_sink").check_sink(sink, **results)

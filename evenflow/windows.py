@@ -45,7 +45,9 @@ def without_leaps(times: Int64s, window: int) -> Int64s:
 
 
 def panes_closed_by(mark: Any, slide: int) -> Any:
-    """The pane below which every pane has ended at or before the mark. `mark` is a scalar or an array, in ms."""
+    """The pane below which every pane has ended at or before the mark. `mark` is a scalar or an array, in
+    ms.
+    """
     return mark // slide
 
 

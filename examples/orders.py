@@ -24,7 +24,7 @@ def order(draw: random.Random, now_ms: int) -> tuple[str, dict[str, object]]:
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    words = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     words.add_argument("--broker", default="localhost:9092")
     words.add_argument("--topic", default="orders")
     words.add_argument("--partitions", type=int, default=4)

@@ -3,8 +3,8 @@
     pip install .  # in a clone of evenflow
     python examples/route_list.py
 
-Half of the orders are of one customer. Hashing gives all of them to one worker; `evenflow` splits that one key over
-several workers and leaves nearly every other key on one.
+Half of the orders are of one customer. Hashing gives all of them to one worker; `evenflow` splits that one
+key over several workers and leaves nearly every other key on one.
 """
 
 import numpy as np

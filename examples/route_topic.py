@@ -1,13 +1,15 @@
-"""A plain consumer loop: read a topic, let evenflow choose the worker of each record, write it to that worker's partition.
+"""A plain consumer loop: read a topic, let evenflow choose the worker of each record, write it to that
+worker's partition.
 
     pip install '.[kafka]'  # in a clone of evenflow
     python examples/route_topic.py --broker localhost:9092 --source orders --target orders-by-worker
 
-Both topics exist. The target has one partition for each worker: whoever reads partition 3 is worker 3. A key that is
-hot is in several partitions, so the workers' results of a key have to be merged.
+Both topics exist. The target has one partition for each worker: whoever reads partition 3 is worker 3. A key
+that is hot is in several partitions, so the workers' results of a key have to be merged.
 
-The loop delivers at least once: a record is committed when its copy is written, so a crash in between writes it again.
-`evenflow partition` is this loop with transactions, watermarks and several instances, and delivers exactly once.
+The loop delivers at least once: a record is committed when its copy is written, so a crash in between writes
+it again. `evenflow partition` is this loop with transactions, watermarks and several instances, and delivers
+exactly once.
 """
 
 import argparse
@@ -18,7 +20,7 @@ from evenflow.partitioners import create
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    words = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     words.add_argument("--broker", default="localhost:9092")
     words.add_argument("--source", required=True)
     words.add_argument("--target", required=True)

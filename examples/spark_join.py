@@ -20,7 +20,7 @@ def joined(spark: SparkSession, settings: str, table: str) -> DataFrame:
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    words = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     words.add_argument("settings", help="the query's evenflow.toml")
     words.add_argument("table", help="a CSV file")
     words.add_argument("folder", help="where the Parquet files go")

@@ -49,7 +49,8 @@ class Turns:
     def trouble(self, *, patience: float = PATIENCE) -> str | None:
         """What is wrong with the loop, None if nothing is.
 
-        Before the first turn nothing is: a startup probe watches. patience: seconds without a turn that are no trouble.
+        Before the first turn nothing is: a startup probe watches. patience: seconds without a turn that are
+        no trouble.
         """
         still = 0.0 if self._turned_at is None else self._clock() - self._turned_at
         return None if still < patience else f"{self._loop_name} has not turned for {still:.0f} s"

@@ -63,7 +63,10 @@ def served(
     except (OSError, OverflowError) as error:
         raise ConfigError(
             f"metrics cannot be served at {host}:{port}: {error}",
-            hint=f"another process has that port, or there is no such address: set {setting} to a free one, or to 0",
+            hint=(
+                f"another process has that port, or there is no such address: set {setting} to a free one, or"
+                " to 0"
+            ),
         ) from None
     server.most, server.context = web.connections, context
     thread = threading.Thread(target=server.serve_forever, name="evenflow-web", daemon=True)

@@ -70,7 +70,9 @@ def _parser() -> argparse.ArgumentParser:
         "--data",
         type=Path,
         default=Path(os.environ.get("EVENFLOW_DATA", "../shared/data")),
-        help="folder of real data (default: $EVENFLOW_DATA, or ../shared/data); what is not there is left out",
+        help=(
+            "folder of real data (default: $EVENFLOW_DATA, or ../shared/data); what is not there is left out"
+        ),
     )
     return parser
 

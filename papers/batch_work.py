@@ -3,8 +3,9 @@
     map task      a tuple costs `tuple`, a key of the data block `make` and `send`
     reduce task   a partial result costs `receive`, a key of the batch `hold` and `emit`
 
-A partial result is that of one key in one data block. The reduce tasks keep the window. They take in the keys of the batch
-and make the rows that change. Rows of other keys are left out: they are the same work, however the batch is cut.
+A partial result is that of one key in one data block. The reduce tasks keep the window. They take in the keys
+of the batch and make the rows that change. Rows of other keys are left out: they are the same work, however
+the batch is cut.
 
 Costs are those of `unit_costs`. Sections of 000 and 001 price their batches with them.
 """
@@ -52,7 +53,9 @@ class BatchWork:
 
     @property
     def stages(self) -> float:
-        """Nanoseconds of the batch if its reduce tasks begin when its last map task has ended (001, 1.2.1)."""
+        """Nanoseconds of the batch if its reduce tasks begin when its last map task has ended (001,
+        1.2.1).
+        """
         return float(self.maps.max() + self.reduces.max())
 
 
@@ -61,8 +64,8 @@ def batch_work(
 ) -> BatchWork:
     """The work of one micro-batch.
 
-    data_blocks, codes: the data block and the key number of each tuple, shape (tuples,). hashes: of each key number, shape
-    (keys,).
+    data_blocks, codes: the data block and the key number of each tuple, shape (tuples,). hashes: of each key
+    number, shape (keys,).
     """
     place, key, sizes = _partials(data_blocks, codes, len(hashes))
     fragments = np.bincount(key, minlength=len(hashes))

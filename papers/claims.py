@@ -16,9 +16,9 @@ Level = Literal["reproduced", "partly", "not reproduced", "not measured"]
 Reason = Literal["paper", "data", "ours", "measure"]
 """What a difference comes from.
 
-"paper": its words, or something that it does not give, and that this is the cause is shown. "data": our data is other or
-smaller. "ours": our rule or setting differs, or our rule does not do what is claimed. "measure": we measured something else
-than the paper, or the cause is not examined.
+"paper": its words, or something that it does not give, and that this is the cause is shown. "data": our data
+is other or smaller. "ours": our rule or setting differs, or our rule does not do what is claimed. "measure":
+we measured something else than the paper, or the cause is not examined.
 """
 Measure = Literal[
     "paper's formula",
@@ -38,14 +38,21 @@ Measure = Literal[
 """What a verdict rests on."""
 MEASURES: dict[Measure, str] = {
     "paper's formula": "computed from the formula that the paper prints. No tuple is routed",
-    "counted tuples": "tuples of workers, data blocks or buckets, counted in routed streams: imbalance, BSI, Eq. 1",
-    "counted copies": "pairs of a key and a worker (or data block) that routing makes: KSR, Gamma, BCI, Eq. 2",
+    "counted tuples": (
+        "tuples of workers, data blocks or buckets, counted in routed streams: imbalance, BSI, Eq. 1"
+    ),
+    "counted copies": (
+        "pairs of a key and a worker (or data block) that routing makes: KSR, Gamma, BCI, Eq. 2"
+    ),
     "counted tuples and copies": "both",
     "counted keys": "keys in a head, or rows of a table of hot keys",
     "counted messages": "messages of a protocol",
     "bytes of state": "bytes that a rule's tables take",
     "priced from counts": "work of tasks: counts times kept costs of our stages. No task waits for another",
-    "queue replay": "the highest rate at which nobody falls behind. Work is priced from counts, or comparisons are counted",
+    "queue replay": (
+        "the highest rate at which nobody falls behind. Work is priced from counts, or comparisons are"
+        " counted"
+    ),
     "virtual time": "a protocol or a queue of batches, played with work that is given",
     "kept times": "CPU times, or times of Spark's triggers, that `evenflow bench` measured and that are kept",
     "kept trainings": "curves of trainings that are kept",
@@ -87,7 +94,9 @@ class Claim:
     note: str = ""
     """A remark that the page tells whatever the verdict is."""
     every: bool = False
-    """Whether the claim speaks of all settings or gives a bound. Then "partly" needs three quarters of the parts."""
+    """Whether the claim speaks of all settings or gives a bound. Then "partly" needs three quarters of the
+    parts.
+    """
     own: bool = False
     """Whether this is a check or variant of ours. Such a claim is not counted among the papers' claims."""
     by_construction: str = ""
@@ -120,8 +129,8 @@ class Judged:
 def verdict(checks: Sequence[bool], *, every: bool = False) -> Level:
     """The verdict by how many parts of a criterion hold.
 
-    All parts hold: "reproduced". At least half of them (with `every`: three quarters): "partly". Fewer: "not reproduced".
-    A criterion without parts was "not measured".
+    All parts hold: "reproduced". At least half of them (with `every`: three quarters): "partly". Fewer: "not
+    reproduced". A criterion without parts was "not measured".
     """
     if not checks:
         return "not measured"

@@ -1,6 +1,7 @@
 """Measures the missing cells.
 
-Cells of one stream are measured together, so that the stream is made once. Several streams are measured side by side.
+Cells of one stream are measured together, so that the stream is made once. Several streams are measured side
+by side.
 """
 
 from __future__ import annotations

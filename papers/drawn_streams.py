@@ -14,8 +14,9 @@ They are drawn from what the papers say of their data, and by the rules of TPC-H
 | `by-turns` | 000's figure 9a: uniform and Zipf 1.5 by turns, three times each |
 | `random-zipf` | 000's figure 9d: eight periods, each with an exponent from 0.5 to 1.5 and other hot keys |
 
-`evenflow/sources/formats/tpch.py` makes TPC-H itself. At the paper's scale 10 lineitem has 7.6 GB as text, and query 3
-keeps one row in 200. So only these rows are drawn here, by the rules of the specification (4.2.3).
+`evenflow/sources/formats/tpch.py` makes TPC-H itself. At the paper's scale 10 lineitem has 7.6 GB as text,
+and query 3 keeps one row in 200. So only these rows are drawn here, by the rules of the specification
+(4.2.3).
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ from evenflow.numeric.arrays import Float64s, Int64s
 from evenflow.simulation import KeyedStream, from_columns, generated
 
 SUDDEN, DAILY = "cashtags-sudden", "cashtags-daily"
-"""The paper does not say how the hot keys change, so there are two streams: one changes suddenly, one little by little."""
+"""The paper does not say how the hot keys change, so there are two streams: one changes suddenly, one
+little by little.
+"""
 TPCH_Q1, TPCH_Q3, TPCH_PARTS = "tpch-q1", "tpch-q3", "tpch-parts"
 CASHTAG_P1 = 0.0329
 _SUDDEN_PERIODS = 10
@@ -45,7 +48,9 @@ _LAST_ORDER_DAY = 2405
 _QUERY_3_DAY = 1169
 """1995-03-15. Query 3 keeps rows that were ordered before this day and shipped after it."""
 _CURRENT_DAY = 1263
-"""1995-06-17. Rows received by this day have been returned or accepted. Rows shipped after this day are open."""
+"""1995-06-17. Rows received by this day have been returned or accepted. Rows shipped after this day are
+open.
+"""
 _QUERY_1_LAST_DAY = 2436
 """1998-09-02. Query 1 keeps rows that were shipped by this day."""
 _MOST_LINES, _LONGEST_WAY, _LONGEST_RECEIPT = 7, 121, 30
@@ -85,7 +90,9 @@ def _drifting(ranks: Int64s, tuples: int, random: np.random.Generator) -> KeyedS
 
 
 def _exponent(ranks: Int64s) -> float:
-    """The exponent at which the most frequent key of the whole stream has the share `CASHTAG_P1`, by bisection."""
+    """The exponent at which the most frequent key of the whole stream has the share `CASHTAG_P1`, by
+    bisection.
+    """
     low, high = 0.1, 4.0
     for _ in range(40):
         middle = (low + high) / 2
@@ -106,7 +113,8 @@ def query_1(tuples: int, keys: int, seed: int) -> KeyedStream:
     received = shipped + random.integers(1, _LONGEST_RECEIPT + 1, len(ordered))
     returned = random.integers(0, 2, len(ordered))
     flag = np.where(received <= _CURRENT_DAY, returned, 2)
-    # Rows are returned (R), accepted (A) or not received yet (N), and open (O) or filled (F). Four of the six pairs occur.
+    # Rows are returned (R), accepted (A) or not received yet (N), and open (O) or filled (F). Four of the six
+    # pairs occur.
     codes = 2 * flag + (shipped > _CURRENT_DAY)
     return _stream(codes[shipped <= _QUERY_1_LAST_DAY][:tuples])
 

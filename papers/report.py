@@ -70,30 +70,57 @@ REASONS: dict[Reason, str] = {
     "measure": "an unexamined cause or another measure",
 }
 FINDINGS = {
-    "F1": "The public Storm code of 002 never counts its tuples. So every key is head, and D-C and W-C both choose the "
-    "least loaded of all workers.",
-    "F2": "The public simulator of 002 has 100 SpaceSaving counters, where 5n or more are needed. It also adds the error "
-    "to an estimate that is an upper bound already. So for n >= 10 nearly every key is head, and W-C and RR become "
-    "shuffling. The simulator checks two prefixes of the head where the paper asks for all. Our rule has 20n counters.",
-    "F3": "In the public code of 004 the rule called PK-2 is CM-2 in all experiments. So the paper's PK-2 bars may show "
-    "CM-2.",
-    "F4": "In the public code of 004 AM-5 and cAM-5 look keys up with five hashes and store them with one. So they split "
-    "keys (2.2 and 3.3 copies).",
-    "F5": "In the public code of 004 sketches are not cleared between windows. So AM-2-H becomes hashing from the second "
-    "window on.",
+    "F1": (
+        "The public Storm code of 002 never counts its tuples. So every key is head, and D-C and W-C both"
+        " choose the least loaded of all workers."
+    ),
+    "F2": (
+        "The public simulator of 002 has 100 SpaceSaving counters, where 5n or more are needed. It also adds"
+        " the error to an estimate that is an upper bound already. So for n >= 10 nearly every key is head,"
+        " and W-C and RR become shuffling. The simulator checks two prefixes of the head where the paper asks"
+        " for all. Our rule has 20n counters."
+    ),
+    "F3": (
+        "In the public code of 004 the rule called PK-2 is CM-2 in all experiments. So the paper's PK-2 bars"
+        " may show CM-2."
+    ),
+    "F4": (
+        "In the public code of 004 AM-5 and cAM-5 look keys up with five hashes and store them with one. So"
+        " they split keys (2.2 and 3.3 copies)."
+    ),
+    "F5": (
+        "In the public code of 004 sketches are not cleared between windows. So AM-2-H becomes hashing from"
+        " the second window on."
+    ),
     "F6": "The public code of 000 clears the wrong bit when a slide expires. So fragmentation never falls.",
-    "F7": "The Count-Min sketch in the code of 000 has 20 usable columns. So after a third of a slide every key is hot, "
-    "the Q table has 50,000 rows where theorem 3.4 allows n, and KSR on Zipf 1.0 is 1.23.",
-    "F8-F9": "The cooperative version in the code of 000 sends statistics after it has cleared them, and a sum "
-    "overflows. So from the second slide on every tuple is hot, and the worst arm may win.",
-    "F10": "The code of 000 caps the workers of a hot key (2, growing to 6 or n). The paper does not say so. "
-    "`explore=capped` does the same.",
-    "F13": "Prompt in the code of 000 visits keys in order of id instead of frequency, and overwrites its plan at the end.",
-    "F14": "The micro-batch Two-Choices in the code of 000 never updates a load. So it is hashing with the second function.",
-    "F15": "The code of 000 hashes the chosen worker once more into Flink's key groups. So about 1/e of the workers get "
-    "nothing.",
-    "F16": "The merge of Q tables in 000 divides by the load as well, which squeezes merged rows towards 0. Our merge "
-    "divides by the sum of the weights.",
+    "F7": (
+        "The Count-Min sketch in the code of 000 has 20 usable columns. So after a third of a slide every key"
+        " is hot, the Q table has 50,000 rows where theorem 3.4 allows n, and KSR on Zipf 1.0 is 1.23."
+    ),
+    "F8-F9": (
+        "The cooperative version in the code of 000 sends statistics after it has cleared them, and a sum "
+        "overflows. So from the second slide on every tuple is hot, and the worst arm may win."
+    ),
+    "F10": (
+        "The code of 000 caps the workers of a hot key (2, growing to 6 or n). The paper does not say so. "
+        "`explore=capped` does the same."
+    ),
+    "F13": (
+        "Prompt in the code of 000 visits keys in order of id instead of frequency, and overwrites its plan"
+        " at the end."
+    ),
+    "F14": (
+        "The micro-batch Two-Choices in the code of 000 never updates a load. So it is hashing with the"
+        " second function."
+    ),
+    "F15": (
+        "The code of 000 hashes the chosen worker once more into Flink's key groups. So about 1/e of the"
+        " workers get nothing."
+    ),
+    "F16": (
+        "The merge of Q tables in 000 divides by the load as well, which squeezes merged rows towards 0. Our"
+        " merge divides by the sum of the weights."
+    ),
 }
 """Differences between public code and its paper that explain differences on this page, by finding."""
 
@@ -101,7 +128,10 @@ NOT_MEASURED = (
     (
         "000, fig. 7, 9a, 9d, 11",
         "throughput 1.3x to 6.7x, by forwarding 3x",
-        "throughput needs a cluster. The costs that the paper names are measured above: imbalance, Gamma and Eq. 2",
+        (
+            "throughput needs a cluster. The costs that the paper names are measured above: imbalance, Gamma"
+            " and Eq. 2"
+        ),
     ),
     (
         "000, fig. 10a-b",
@@ -145,8 +175,10 @@ NOT_MEASURED = (
     (
         "001, fig. 3.7a, 3.7b",
         "throughput and violations of a system that schedules groups",
-        "needs a cluster, and a Spark with group scheduling. What a trigger costs Spark is measured above, and the queue "
-        "is played in virtual time",
+        (
+            "needs a cluster, and a Spark with group scheduling. What a trigger costs Spark is measured"
+            " above, and the queue is played in virtual time"
+        ),
     ),
     ("003, fig. 10", "-0.3 after 15 minutes and within 2 s from the first step", "needs its testbed"),
 )
@@ -183,7 +215,8 @@ def write(store: Store, plan: RunPlan, page: Path) -> dict[str, list[Judged]]:
         "",
         *inventory.text(),
     ]
-    # Sections write links as `reproducing/...`. With `--out` the page, and so its folder, may have another name.
+    # Sections write links as `reproducing/...`. With `--out` the page, and so its folder, may have another
+    # name.
     text = "\n".join(lines).replace("reproducing/", f"{page.stem}/")
     page.write_text(text.rstrip() + "\n", encoding="utf-8")
     return verdicts
@@ -224,7 +257,10 @@ def _by_construction(every: Sequence[Judged]) -> list[str]:
     return [
         "### True by construction",
         "",
-        "What we measure makes these claims true by itself. So they say nothing about the papers, and are not counted.",
+        (
+            "What we measure makes these claims true by itself. So they say nothing about the papers, and are"
+            " not counted."
+        ),
         "",
         *table(["source", "claim", "parts that hold", "measure", "why"], rows, left=5),
     ]
@@ -269,8 +305,10 @@ def _findings() -> list[str]:
     return [
         "## Public code that differs from its paper",
         "",
-        "These differences were found by reading and running the public code. The papers' own figures may have been made "
-        "with this code. None of it is copied here.",
+        (
+            "These differences were found by reading and running the public code. The papers' own figures may"
+            " have been made with this code. None of it is copied here."
+        ),
         "",
         *table(["", "finding"], rows, left=2),
         "",

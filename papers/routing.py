@@ -15,7 +15,9 @@ from evenflow.simulation.routing import route
 
 
 def placed(sources: Sequence[Partitioner], stream: KeyedStream) -> Int32s:
-    """The worker of every tuple, shape (m,). Tuple t goes through source t mod s. Each source has its own state."""
+    """The worker of every tuple, shape (m,). Tuple t goes through source t mod s. Each source has its own
+    state.
+    """
     out = np.empty(len(stream), np.int32)
     for number, source in enumerate(sources):
         mine = slice(number, None, len(sources))
@@ -35,7 +37,9 @@ def tumbled(stream: KeyedStream, text: str, *, workers: int, seed: int, window_m
 
 
 def windows(stream: KeyedStream, window_ms: int) -> Iterator[slice]:
-    """Rows of each complete tumbling window that has tuples. A single window counts even if it is cut short."""
+    """Rows of each complete tumbling window that has tuples. A single window counts even if it is cut
+    short.
+    """
     # A late tuple belongs to the newest window so far, so that the rows of a window are one range.
     panes = np.maximum.accumulate(stream.times // window_ms)
     edges = [0, *(np.flatnonzero(np.diff(panes)) + 1).tolist(), len(stream)]
@@ -46,7 +50,9 @@ def windows(stream: KeyedStream, window_ms: int) -> Iterator[slice]:
 
 
 def circling(pool: KeyedStream, tuples: int, *, seed: int, seeds: int) -> Int32s:
-    """Key numbers of so many tuples, shape (tuples,), if `pool` is read in a circle. Each seed begins elsewhere."""
+    """Key numbers of so many tuples, shape (tuples,), if `pool` is read in a circle. Each seed begins
+    elsewhere.
+    """
     begin = (seed - 1) % seeds * len(pool) // seeds
     return np.take(pool.codes, np.arange(begin, begin + tuples), mode="wrap")
 

@@ -1,4 +1,6 @@
-"""What is to be measured: streams, cells, and the two sizes of a run. A cell is one setting over all seeds."""
+"""What is to be measured: streams, cells, and the two sizes of a run. A cell is one setting over all
+seeds.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ class Stream:
         return f"{law}{keys}/{self.tuples}"
 
     def opened(self, data: Path, *, seed: int = 1) -> KeyedStream:
-        """The tuples. `seed` draws those of a generated stream. ConfigError if the data is not in the folder `data`."""
+        """The tuples. `seed` draws those of a generated stream. ConfigError if the data is not in the
+        folder `data`.
+        """
         if self.is_data:
             return read_dataset(self.kind, data, most=self.tuples or None)
         if self.kind in DRAWN:
@@ -55,7 +59,9 @@ class Stream:
 
 
 class Opened:
-    """A stream that is made when it is asked for. Only the latest one is kept, so that memory holds one stream."""
+    """A stream that is made when it is asked for. Only the latest one is kept, so that memory holds one
+    stream.
+    """
 
     def __init__(self, stream: Stream, plan: RunPlan) -> None:
         self._stream, self._data = stream, plan.data

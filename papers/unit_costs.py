@@ -1,7 +1,7 @@
 """The costs that counts are priced with. They stand in a file, so that the page is the same on every machine.
 
-`evenflow bench stage-costs` measures those of the stages, and `evenflow bench partitioners-prompt-plan` those of Prompt's
-planning. `benchmarks/cores/stage_costs.py` and `benchmarks/partitioners/prompt_plan.py` say how.
+`evenflow bench stage-costs` measures those of the stages, and `evenflow bench partitioners-prompt-plan` those
+of Prompt's planning. `benchmarks/cores/stage_costs.py` and `benchmarks/partitioners/prompt_plan.py` say how.
 """
 
 from __future__ import annotations

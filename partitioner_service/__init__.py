@@ -1,7 +1,7 @@
 """The partitioner service: a Faust app whose data plane routes tuples in a thread of its own.
 
-A block's way through the data plane. `plane.loop` reads from the source, hands each block to the gate, and writes what the
-gate lets out:
+A block's way through the data plane. `plane.loop` reads from the source, hands each block to the gate, and
+writes what the gate lets out:
 
     kafka.source -> routing.gate -> routing.router ---------------------> kafka.sink
     owned input     at once, or     reading.parse: records to columns     frames, rejected records and offsets
@@ -21,6 +21,6 @@ gate lets out:
 | `fetch` | records out of librdkafka without an object for each |
 | `reading` | bytes to columns, a format in each folder or file |
 
-A folder imports from the ones below it (`make lint` proves it). `app` is the Faust side: lifecycle, agents, pages. The
-package may import `evenflow`, `topics` and `monitoring`.
+A folder imports from the ones below it (`make lint` proves it). `app` is the Faust side: lifecycle, agents,
+pages. The package may import `evenflow`, `topics` and `monitoring`.
 """

@@ -2,8 +2,9 @@
 
 The data plane is a service of the Faust app with a thread of its own. Each half needs the other. If one of
 them dies, the process ends, and a restart brings both back.
-Faust has a consumer group of its own, one per instance, so that every instance sees every plan, and all that the others
-tell. It begins at the end of the sync topic and of telemetry, because what was told before is out of date.
+Faust has a consumer group of its own, one per instance, so that every instance sees every plan, and all that
+the others tell. It begins at the end of the sync topic and of telemetry, because what was told before is out
+of date.
 """
 
 from __future__ import annotations
@@ -72,11 +73,12 @@ def serve(
     """Run one partitioner instance until SIGTERM or SIGINT.
 
     With `until_ended`, also stop once the input has ended. With `from_routed`, first find committed offsets
-    again that are gone (`rebuild`). trial: as of `prepare`. With `take_over`, end a process that is this instance
-    already, instead of being refused because of it.
+    again that are gone (`rebuild`). trial: as of `prepare`. With `take_over`, end a process that is this
+    instance already, instead of being refused because of it.
 
-    Raises ConfigError if the port of the pages is taken or the instance is at work already, and what `prepare`
-    refuses, before anything is begun. Later it raises whatever stopped the data plane or the control plane.
+    Raises ConfigError if the port of the pages is taken or the instance is at work already, and what
+    `prepare` refuses, before anything is begun. Later it raises whatever stopped the data plane or the
+    control plane.
     """
     on_every_line(query=settings.query.name, part=f"partitioner {settings.partitioner.instance}", epoch=0)
     with closing(listening(settings)) as web, tempfile.TemporaryDirectory(prefix="evenflow-faust-") as folder:
@@ -302,7 +304,9 @@ class _ControlThread(WorkerThread):
         self.daemon = True
 
     def stop(self) -> None:
-        """Wait a moment for the thread. mode calls this within the event loop, and would wait without limit."""
+        """Wait a moment for the thread. mode calls this within the event loop, and would wait without
+        limit.
+        """
         if self.is_stopped.wait(_MOMENT):
             self.join(_MOMENT)
 
@@ -319,7 +323,8 @@ _FAUST = logging.getLogger(f"{aiokafka.__name__}.ours")
 class _Reader(aiokafka.AIOKafkaConsumerThread):
     """Faust's consumer.
 
-    It reads committed records only, so a plan of an aborted transaction does not count. It begins `newest_only` at its end.
+    It reads committed records only, so a plan of an aborted transaction does not count. It begins
+    `newest_only` at its end.
     """
 
     logger = _FAUST
@@ -384,8 +389,8 @@ def _credentials(kafka: KafkaSettings) -> Any:
 def reachable(host: str, port: int) -> str:
     """Where others find the pages that are served at this address, as `host:port`.
 
-    A service that listens on all addresses is found at that of this machine's name: in a pod and in a container that is
-    the address in their network.
+    A service that listens on all addresses is found at that of this machine's name: in a pod and in a
+    container that is the address in their network.
     """
     if host in ("0.0.0.0", "::", ""):
         host = socket.gethostname()

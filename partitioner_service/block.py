@@ -1,7 +1,8 @@
-"""What a block is made of where it comes in, and what is refused of it. Every folder from `routing` up knows these types.
+"""What a block is made of where it comes in, and what is refused of it. Every folder from `routing` up knows
+these types.
 
-`kafka.slices` cuts a block into slices. `routing` makes rejections of what is wrong in them, `kafka.sink` writes these, and
-`reports` counts them. No decision may live here, and nothing of Kafka.
+`kafka.slices` cuts a block into slices. `routing` makes rejections of what is wrong in them, `kafka.sink`
+writes these, and `reports` counts them. No decision may live here, and nothing of Kafka.
 """
 
 from __future__ import annotations
@@ -43,12 +44,16 @@ class Slice:
     markers: dict[int, EndOfStream] = field(default_factory=dict)
     """End-of-stream markers by their position in the slice."""
     records: Sequence[Any] = ()
-    """The records themselves. Routing does not look into them, but a rejected record is forwarded unchanged."""
+    """The records themselves. Routing does not look into them, but a rejected record is forwarded
+    unchanged.
+    """
     arrival_time: int | None = None
     """Timestamp of the first record (ms). None if it has none."""
 
     def apart(self, cuts: Sequence[int]) -> Iterator[Slice]:
-        """This slice cut at these positions. Each is above 0 and below the number of records, and they ascend."""
+        """This slice cut at these positions. Each is above 0 and below the number of records, and they
+        ascend.
+        """
         # Without the records nobody knows of gaps between offsets.
         offsets = [self.records[cut].offset() if self.records else self.first + cut for cut in cuts]
         firsts, lasts = [self.first, *offsets], [*(offset - 1 for offset in offsets), self.last]
@@ -88,4 +93,6 @@ class Rejections:
     clocks: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
     """The clock that each record was held against (ms)."""
     words: str = ""
-    """The last of `details` for logs, without anything that its record holds. '' for reasons that never quote a record."""
+    """The last of `details` for logs, without anything that its record holds. '' for reasons that never
+    quote a record.
+    """

@@ -34,8 +34,8 @@ def publish(
     """Publish a plan with the next epoch, and return the plan once it counts.
 
     reducers: None means all buckets. effective_from: event time (ms) on a slide boundary, None for "at the
-    next slide". reason: for people who read the plan. because: for those who read the audit log, of which each plan
-    is a part.
+    next slide". reason: for people who read the plan. because: for those who read the audit log, of which
+    each plan is a part.
 
     Raises ConfigError for more workers than routed partitions, for more reducers than buckets, for an
     `effective_from` that is no event time or not on a slide boundary, and for a missing input topic. Raises
@@ -46,7 +46,8 @@ def publish(
     r = most_r if reducers is None else reducers
     if not 1 <= workers <= settings.routed_partitions:
         raise ConfigError(
-            f"workers must be 1..{settings.routed_partitions}, the partitions of the routed topic, not {workers}"
+            f"workers must be 1..{settings.routed_partitions}, the partitions of the routed topic, not"
+            f" {workers}"
         )
     if not 1 <= r <= most_r:
         raise ConfigError(f"reducers must be 1..{most_r}, the number of buckets, not {r}")
@@ -120,6 +121,8 @@ def _once_visible(settings: Settings, reading: PlanRecords, epoch: int) -> list[
         if time.monotonic() >= deadline:
             raise ServiceError(
                 f"plan epoch {epoch} was committed, and cannot be read within {seconds(settings.kafka):g} s",
-                hint="another writer's transaction may be open: see with `evenflow status` whether it appears",
+                hint=(
+                    "another writer's transaction may be open: see with `evenflow status` whether it appears"
+                ),
             )
         time.sleep(_LOOK_SECONDS)

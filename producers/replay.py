@@ -93,8 +93,10 @@ class DeliveryError(ServiceError):
         super().__init__(
             f"replay into {topic} failed: {summary.tuples:,} tuples delivered, {summary.failed:,} failed, "
             f"{unsent} not sent\n  " + "\n  ".join(reasons),
-            hint="no end of stream was written. Remove the cause, then replay the whole source into a new "
-            "topic: this one holds a part of it",
+            hint=(
+                "no end of stream was written. Remove the cause, then replay the whole source into a new "
+                "topic: this one holds a part of it"
+            ),
         )
         self.summary = summary
 
@@ -307,8 +309,8 @@ class Replay:
             return
         self._warned = True
         log.warning(
-            "tuples of %s are ahead of the clock by more than query.max_ahead_of_clock (%s), so partitioners reject "
-            "them. For data with times of the future set it to 'off' before the query begins",
+            "tuples of %s are ahead of the clock by more than query.max_ahead_of_clock (%s), so partitioners"
+            " reject them. For data with times of the future set it to 'off' before the query begins",
             moment(self._largest_time),
             format_duration(most),
         )
@@ -381,7 +383,9 @@ class _Records:
 
 
 def check_source(settings: Settings, source: Source) -> None:
-    """Raise ConfigError if the source's records lack a column that the query reads, or if the time units differ."""
+    """Raise ConfigError if the source's records lack a column that the query reads, or if the time units
+    differ.
+    """
     form, query = settings.input, settings.query
     sends = form.columns if form.format == "csv" else source.column_names
     if form.format == "text":
@@ -395,8 +399,10 @@ def check_source(settings: Settings, source: Source) -> None:
     if missing:
         raise ConfigError(
             f"the query reads {', '.join(map(repr, missing))}, which records of {source.name} do not carry",
-            hint=f"they carry {', '.join(sends)}: change query.key, query.time, the aggregates, partitioner.cost or "
-            "--columns",
+            hint=(
+                f"they carry {', '.join(sends)}: change query.key, query.time, the aggregates,"
+                " partitioner.cost or --columns"
+            ),
         )
     if query.time == source.time and query.time_unit != source.time_unit:
         raise ConfigError(

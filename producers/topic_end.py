@@ -75,8 +75,10 @@ class _Ended:
     def _refused(self, partition: int, why: str) -> IncompatibleStateError:
         return IncompatibleStateError(
             f"{self._topic}[{partition}] has ended: {why}; tuples after that would never be counted",
-            hint="replay under another query.name or input.topic, or delete the topic; if several producers make "
-            "one stream, announce them beforehand (input.producers) and give each a --producer-id",
+            hint=(
+                "replay under another query.name or input.topic, or delete the topic; if several producers"
+                " make one stream, announce them beforehand (input.producers) and give each a --producer-id"
+            ),
         )
 
 

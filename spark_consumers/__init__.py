@@ -1,8 +1,8 @@
 """The Spark jobs: combiner and reducer, as thin shells around the pure cores in `evenflow.twostep`.
 
 Admission rule: code that must know Spark, and no code that decides a result. The command line calls
-`application.run`, which starts a `stage` for each streaming query. `combiner`, `reduce_tasks` and `reducer` are what the
-queries do.
+`application.run`, which starts a `stage` for each streaming query. `combiner`, `reduce_tasks` and `reducer`
+are what the queries do.
 
 | folder | what may live there |
 |---|---|

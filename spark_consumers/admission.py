@@ -41,10 +41,11 @@ class Admission:
         self._topics = topics
 
     def look(self, newest: Callable[[], Checkpoint]) -> None:
-        """Raise if this start would lose or mix results. Nothing is written. newest: the checkpoint of the last run.
+        """Raise if this start would lose or mix results. Nothing is written. newest: the checkpoint of the
+        last run.
 
-        Another driver may begin the stage, or go on, while this one looks. What belongs to its run then seems to be of
-        a stranger. So a refusal counts only if the last run is the same before and after.
+        Another driver may begin the stage, or go on, while this one looks. What belongs to its run then seems
+        to be of a stranger. So a refusal counts only if the last run is the same before and after.
         """
         for _ in range(_LOOKS):
             checkpoint = newest()
@@ -68,7 +69,8 @@ class Admission:
     def _judge(self, checkpoint: Checkpoint, *, noting: bool) -> str:
         settings, topics, role = self._settings, self._topics, read_by(self._stage)
         read: dict[str, TopicState] = {role: topics[role]}
-        # These names come first: a driver that is still at work plans a micro-batch before its results are there.
+        # These names come first: a driver that is still at work plans a micro-batch before its results are
+        # there.
         path = settings.results.folder
         names = {} if path is None or self._stage == "combine" else {path: self._names(path)}
         planned = checkpoint.planned

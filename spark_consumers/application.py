@@ -58,7 +58,8 @@ def run(
     until_ended: bool = False,
     log: JavaLog | None = None,
 ) -> None:
-    """Run these stages until `stop_event`, SIGTERM or SIGINT, or (`until_ended`) until all windows are emitted.
+    """Run these stages until `stop_event`, SIGTERM or SIGINT, or (`until_ended`) until all windows are
+    emitted.
 
     A stop waits for the running micro-batch. Raises an EvenflowError when a query fails or is refused.
     log: where Java prints to. None means that Java prints where this process does.
@@ -221,7 +222,8 @@ def _of_views(settings: Settings) -> str:
 def _warn_of_waits(settings: Settings) -> None:
     if settings.spark.combine_wait:
         _LOG.warning(
-            "spark.combine_wait is %s: the combiner waits so many microseconds for each tuple. It is for experiments only",
+            "spark.combine_wait is %s: the combiner waits so many microseconds for each tuple. It is for"
+            " experiments only",
             settings.spark.combine_wait,
         )
 
@@ -255,7 +257,8 @@ def _session(settings: Settings, log: JavaLog | None, stages: tuple[Stage, ...])
     try:
         yield spark
     except Exception as error:
-        # Every call of Java fails then, each in its own way, and none says why. An error that has a name says more.
+        # Every call of Java fails then, each in its own way, and none says why. An error that has a name says
+        # more.
         has_name = isinstance(error, EvenflowError) and not isinstance(error, ServiceError)
         if not has_name and (status := java_status()) is not None:
             raise _java_is_gone(status, log) from None
@@ -269,8 +272,10 @@ def _java_is_gone(status: int, log: JavaLog | None) -> ServiceError:
     where = "above" if log is None else f"in {log.path}"
     return ServiceError(
         f"Spark's Java process ended {how}",
-        hint=f"a kernel that is short of memory ends it by signal 9: see `dmesg`, and what Java said {where}. Started "
-        "again, the application goes on from its last commit",
+        hint=(
+            f"a kernel that is short of memory ends it by signal 9: see `dmesg`, and what Java said {where}."
+            " Started again, the application goes on from its last commit"
+        ),
     )
 
 

@@ -41,9 +41,10 @@ def combined(
 ) -> DataFrame:
     """Blobs (columns BLOBS) of a stream of routed records (partition, offset, value).
 
-    tasks: how many Spark tasks share the routed partitions. on_tally: each task hands it the tally of what the
-    task has combined, None if nobody listens. wait_us: microseconds to wait for each tuple, for experiments, or
-    those of each routed partition (of further ones 0). measured: the tallies say how long each routed partition took.
+    tasks: how many Spark tasks share the routed partitions. on_tally: each task hands it the tally of what
+    the task has combined, None if nobody listens. wait_us: microseconds to wait for each tuple, for
+    experiments, or those of each routed partition (of further ones 0). measured: the tallies say how long
+    each routed partition took.
     """
     # `coalesce` joins whole partitions without a shuffle, so
     # the rows of a routed partition stay together, in order.
@@ -88,7 +89,8 @@ def combine_stream(
 def _of_parts(
     layout: Layout, stretches: Stretches, on_tally: OnTally | None, clock: Callable[[], float] | None
 ) -> list[BlobPart]:
-    """The blobs of all parts of a summary, each with its part's mark. The frames are held until the last part has read them.
+    """The blobs of all parts of a summary, each with its part's mark. The frames are held until the last part
+    has read them.
 
     on_tally: is handed the tally of the first part, so that each tuple counts once.
     """

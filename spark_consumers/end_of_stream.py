@@ -5,8 +5,8 @@ frames of each routed partition hold the end marks. (The reduce stage of the spl
 blobs of each partials partition instead.) Only topics and commit logs are asked. So the answer is right after
 any restart, even if no new record triggers a micro-batch.
 
-Offsets alone do not show that a log was cut and has grown to where Spark had read it. `check_complete` shows it, for what
-this process has read.
+Offsets alone do not show that a log was cut and has grown to where Spark had read it. `check_complete` shows
+it, for what this process has read.
 """
 
 from __future__ import annotations
@@ -62,13 +62,16 @@ class EndOfTopic:
         self._high: dict[int, int] = {}
 
     def reached_by(self, committed: Mapping[int, int]) -> bool:
-        """Whether these offsets (partition -> next to read) are the topic's end, and every lane has ended there."""
+        """Whether these offsets (partition -> next to read) are the topic's end, and every lane has ended
+        there.
+        """
         state = describe(self._settings.kafka, [self._topic]).get(self._topic)
         if state is None or any(committed.get(number, 0) < end for number, end in state.end.items()):
             return False
         if not self._all_ended(state):
             return False
-        # Partitions may have been added to the input since the start. Asked last, because it is read from a topic.
+        # Partitions may have been added to the input since the start. Asked last, because it is read from a
+        # topic.
         before, self._inputs = self._inputs, recorded_partitions(self._settings) or self._inputs
         return self._inputs <= before or self._all_ended(state)
 
@@ -134,20 +137,21 @@ class EndOfTopic:
 def check_complete(settings: Settings, tally: Tally, committed: Mapping[int, int], *, stage: Stage) -> None:
     """Raise DataLossError if what was read is not what the topic holds, though its end was read.
 
-    tally: of what this process has read, in all its stages. committed: the next offset to read of each partition,
-    because frames may have come since.
+    tally: of what this process has read, in all its stages. committed: the next offset to read of each
+    partition, because frames may have come since.
 
-    The last frame that was read must be the last one that stands in its routed partition. Every bucket must have read the
-    end of each input partition, and no window may be open in it: a bucket that waits for the last frames of a session
-    closes none.
+    The last frame that was read must be the last one that stands in its routed partition. Every bucket must
+    have read the end of each input partition, and no window may be open in it: a bucket that waits for the
+    last frames of a session closes none.
     """
     if stage != "reduce":
         newest = _newest_frames(settings, tally.frames, committed)
         for routed, frame in sorted(tally.frames.items()):
             if newest[routed] != frame:
                 raise DataLossError(
-                    f"routed partition {routed} was read up to {_named(frame)}, but the last frame that stands there now is "
-                    f"{_named(newest[routed])}: the log was cut, and has grown again to where it had been read",
+                    f"routed partition {routed} was read up to {_named(frame)}, but the last frame that"
+                    f" stands there now is {_named(newest[routed])}: the log was cut, and has grown again to"
+                    " where it had been read",
                     hint=REBUILD,
                 )
     if stage == "combine":
@@ -157,15 +161,15 @@ def check_complete(settings: Settings, tally: Tally, committed: Mapping[int, int
         if behind:
             topic = settings.topic("partials" if stage == "reduce" else "routed")
             raise DataLossError(
-                f"{topic} was read up to its end, and every lane ends there, but bucket {bucket} has not read the end of "
-                f"input partition {behind[0]}: records that it lacks are gone, and the log has grown again to where it had "
-                "been read",
+                f"{topic} was read up to its end, and every lane ends there, but bucket {bucket} has not read"
+                f" the end of input partition {behind[0]}: records that it lacks are gone, and the log has"
+                " grown again to where it had been read",
                 hint=REBUILD,
             )
         if stand.windows:
             raise DataLossError(
-                f"every lane has ended, and bucket {bucket} still has {stand.windows} open windows: it waits for frames "
-                "that are not in the routed topic any more",
+                f"every lane has ended, and bucket {bucket} still has {stand.windows} open windows: it waits"
+                " for frames that are not in the routed topic any more",
                 hint=REBUILD,
             )
 

@@ -2,8 +2,8 @@
 
 Rule "labels map onto shuffle partitions".
 
-`groupBy(label)` hashes the label once more. With the bucket numbers themselves some shuffle partitions would get
-two buckets and others none. Label i is the smallest integer that Spark places in partition i of B.
+`groupBy(label)` hashes the label once more. With the bucket numbers themselves some shuffle partitions would
+get two buckets and others none. Label i is the smallest integer that Spark places in partition i of B.
 """
 
 from __future__ import annotations

@@ -11,7 +11,9 @@ _T = TypeVar("_T")
 
 
 def beside(ask: Callable[[], _T]) -> Future[_T]:
-    """The answer of `ask`, which a thread of its own waits for. A server that is away must not hold up the application."""
+    """The answer of `ask`, which a thread of its own waits for. A server that is away must not hold up the
+    application.
+    """
     answer: Future[_T] = Future()
 
     def wait() -> None:
@@ -26,7 +28,9 @@ def beside(ask: Callable[[], _T]) -> Future[_T]:
 
 
 class Question(Generic[_T]):
-    """Asked again `every` so many seconds after its last answer was taken, and first after `first` seconds. clock: s."""
+    """Asked again `every` so many seconds after its last answer was taken, and first after `first`
+    seconds. clock: s.
+    """
 
     def __init__(
         self,
@@ -43,7 +47,9 @@ class Question(Generic[_T]):
         self._pending: Future[_T] | None = None
 
     def answer(self) -> Future[_T] | None:
-        """An answer that has come and was not taken yet. Without one it asks, if it is time. This never waits."""
+        """An answer that has come and was not taken yet. Without one it asks, if it is time. This never
+        waits.
+        """
         pending = self._pending
         if pending is None:
             if self._clock() >= self._due:

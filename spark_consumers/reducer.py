@@ -141,7 +141,8 @@ class MergeLeaders(ReduceBucket):
 
 
 class PartBuckets(_Processor):
-    """The reducer's core for one bucket of every part of a summary: each sends partials of its rows to the task that merges.
+    """The reducer's core for one bucket of every part of a summary: each sends partials of its rows to the
+    task that merges.
 
     Each part has a state of its own within that of the bucket.
     """
@@ -153,7 +154,8 @@ class PartBuckets(_Processor):
         label = bucket_labels(layout.buckets)[0]
         mine = by_part(blobs, len(layout.parts))
         for number, part in enumerate(layout.parts):
-            # The stand of a bucket is told by bucket, and each part has one: to telemetry these are buckets of their own.
+            # The stand of a bucket is told by bucket, and each part has one: to telemetry these are buckets
+            # of their own.
             offset = number * layout.buckets
 
             def note(tally: Tally, offset: int = offset) -> None:
@@ -170,7 +172,9 @@ class PartBuckets(_Processor):
 
 
 class MergeParts(ReduceBucket):
-    """Merges what all buckets of all parts of a summary send, in one task. The rows count as rows of bucket 0."""
+    """Merges what all buckets of all parts of a summary send, in one task. The rows count as rows of
+    bucket 0.
+    """
 
     def _tables(
         self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: OnTally | None
@@ -208,8 +212,8 @@ class MapOfBytes:
     one send of the loopback always arrives whole, so values are cut into such pieces. Piece 0 begins with the
     number of pieces.
 
-    Before each piece stands the CRC-32 of its name and its bytes. Every method raises DataLossError for a piece
-    that does not have its checksum, and `get` also for one that is missing.
+    Before each piece stands the CRC-32 of its name and its bytes. Every method raises DataLossError for a
+    piece that does not have its checksum, and `get` also for one that is missing.
     """
 
     def __init__(self, state: Any) -> None:

@@ -41,7 +41,10 @@ from spark_consumers.reports.java_log import JavaLog
 _LOG = logging.getLogger("evenflow.spark")
 _CLASS_PATHS = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
 _FRAMES_PER_ARROW_BATCH = 32  # not Spark's 10,000: a row is a whole frame here
-_SECRET = "(?i)secret|passw|token|credential|access[.]?key|account[.]?key|api[.-]?key|private[.]?key|keystore|jaas|[.]sas[.]"
+_SECRET = (
+    "(?i)secret|passw|token|credential|access[.]?key|account[.]?key|api[.-]?key|private[.]?key|keystore|jaas|"
+    "[.]sas[.]"
+)
 GARBAGE_COLLECTOR = "-XX:+UseParallelGC"
 """Measured on two cores: a fifth more tuples/s than with G1, whose own threads compete with the tasks."""
 _RENAMED_FILES = "org.apache.spark.sql.execution.streaming.FileContextBasedCheckpointFileManager"
@@ -74,7 +77,9 @@ _SCHEDULING = {
 }
 _FORMS = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS",  # Spark's own INT96 is deprecated everywhere else
+    "spark.sql.parquet.outputTimestampType": (
+        "TIMESTAMP_MILLIS"
+    ),  # Spark's own INT96 is deprecated everywhere else
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(_FRAMES_PER_ARROW_BATCH),
 }
 # A repeated micro-batch must have the same offset ranges in the same tasks.
@@ -89,7 +94,8 @@ _STREAMING = {
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.sql.streaming.minBatchesToRetain": "20",
-    # A thread that waits for a broker that is away hears no interrupt. By default a stop would wait for it for ever.
+    # A thread that waits for a broker that is away hears no interrupt. By default a stop would wait for it
+    # for ever.
     "spark.sql.streaming.stopTimeout": "5s",
 }
 _STATE = {
@@ -135,13 +141,16 @@ def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> di
 def launch_conf(conf: Mapping[str, str]) -> dict[str, str]:
     """The part of a configuration that Java may be started with.
 
-    Whoever is on this machine can read the words that a process was started with. So secrets are set once Java runs.
+    Whoever is on this machine can read the words that a process was started with. So secrets are set once
+    Java runs.
     """
     return {name: value for name, value in conf.items() if not re.search(_SECRET, name)}
 
 
 def _check(conf: Mapping[str, str], *, buckets: int) -> None:
-    """ConfigError if `[spark.conf]` sets something that exactness forbids, or with which this Spark does not work."""
+    """ConfigError if `[spark.conf]` sets something that exactness forbids, or with which this Spark does
+    not work.
+    """
     for name, value in conf.items():
         refused = refused_conf(name, value)
         if refused is not None:
@@ -149,14 +158,18 @@ def _check(conf: Mapping[str, str], *, buckets: int) -> None:
             raise ConfigError(f"spark.conf sets {name}: {word} is refused", hint=f"{why}; take it out")
         if name == "spark.network.crypto.cipher" and "GCM" in value.upper():
             raise ConfigError(
-                f"spark.conf sets {name} to {value}, with which this Spark ({pyspark.__version__}) receives one message of "
-                "each connection and no further one (SPARK-56227)",
-                hint="take it out; where others can change what Spark's processes send, use TLS: spark.ssl.rpc.enabled",
+                f"spark.conf sets {name} to {value}, with which this Spark ({pyspark.__version__}) receives"
+                " one message of each connection and no further one (SPARK-56227)",
+                hint=(
+                    "take it out; where others can change what Spark's processes send, use TLS:"
+                    " spark.ssl.rpc.enabled"
+                ),
             )
     partitions = conf.get("spark.sql.shuffle.partitions", str(buckets))
     if partitions != str(buckets):
         raise ConfigError(
-            f"spark.conf sets spark.sql.shuffle.partitions to {partitions}, but there are {buckets} reduce buckets",
+            f"spark.conf sets spark.sql.shuffle.partitions to {partitions}, but there are {buckets} reduce"
+            " buckets",
             hint="set spark.buckets instead (fixed for the life of a query)",
         )
 
@@ -186,7 +199,8 @@ def _processes(settings: Settings) -> dict[str, str]:
 def _protection(settings: Settings) -> dict[str, str]:
     """Who may speak to the driver, and how what is said is encrypted.
 
-    A driver listens even if it has no executors: without a secret, every user of the machine could speak to it.
+    A driver listens even if it has no executors: without a secret, every user of the machine could speak to
+    it.
     """
     # How keys are exchanged where spark.network.crypto.enabled is on.
     conf = {"spark.network.crypto.authEngineVersion": "2"}
@@ -239,7 +253,8 @@ def make_session(
 
 
 def java_status() -> int | None:
-    """Exit status of the Java process that this process has started, negative for a signal. None while it runs.
+    """Exit status of the Java process that this process has started, negative for a signal. None while it
+    runs.
 
     Also None if this process has started none, as with spark-submit, where Java is the parent.
     """
@@ -264,9 +279,9 @@ def end_session(session: SparkSession) -> None:
 def _leave_sigterm_to_python(context: Any) -> None:
     """Make Java survive SIGTERM, if this process has started Java.
 
-    systemd and `timeout` send SIGTERM to the whole process group. Java would end at once, within a micro-batch. But
-    this process needs Java until the micro-batch has ended. Java ends as soon as its standard input closes, so it
-    never outlives this process, even if this process is killed.
+    systemd and `timeout` send SIGTERM to the whole process group. Java would end at once, within a
+    micro-batch. But this process needs Java until the micro-batch has ended. Java ends as soon as its
+    standard input closes, so it never outlives this process, even if this process is killed.
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit: Java is the parent, and owns this process
         return

@@ -84,11 +84,13 @@ class RunningStage:
         try:
             starting = admission.admit(self._checkpoint)
         except EvenflowError:
-            # To a driver that was fenced meanwhile, the results of the newer one look like those of a stranger.
+            # To a driver that was fenced meanwhile, the results of the newer one look like those of a
+            # stranger.
             self._epoch.check()
             raise
         settle_in(spark, self._checkpoint.location)
-        # Between the note and the sink's own marker: a driver that is fenced here has left nothing outside of its run.
+        # Between the note and the sink's own marker: a driver that is fenced here has left nothing outside of
+        # its run.
         self._epoch.check()
         self._end = EndOfTopic(settings, role)
         self._tally = tally
@@ -133,7 +135,9 @@ class RunningStage:
         return not self.query.isActive and not self._too_slow()
 
     def _too_slow(self) -> bool:
-        """Whether the query ended because a Python process did not start in time, and may be started again."""
+        """Whether the query ended because a Python process did not start in time, and may be started
+        again.
+        """
         if self.query.isActive or self._starts >= _STARTS:
             return False
         return python_too_slow(str(self.query.exception()))
@@ -157,16 +161,16 @@ class RunningStage:
     def look(self) -> None:
         """Every few seconds: notice that another driver has taken over, and remove what older runs have left.
 
-        A driver without new input would not notice it otherwise. A query that ended because the machine was too
-        busy to start a Python process is started again. Raises FencedError.
+        A driver without new input would not notice it otherwise. A query that ended because the machine was
+        too busy to start a Python process is started again. Raises FencedError.
         """
         self._watch.look()
         if self._starts > 1 and self.query.isActive and self.query.lastProgress is not None:
             self._starts = 1  # it works again: only failures in a row count
         if self._too_slow():
             _LOG.warning(
-                "%s: Spark waits 10 s for a Python process to start, and it took longer: the machine is too busy. "
-                "The query starts again (start %d of %d)",
+                "%s: Spark waits 10 s for a Python process to start, and it took longer: the machine is too"
+                " busy. The query starts again (start %d of %d)",
                 self._label,
                 self._starts + 1,
                 _STARTS,
@@ -176,7 +180,8 @@ class RunningStage:
     def finish(self, *, in_vain: Callable[[], bool]) -> None:
         """Let the running micro-batch end, then end the query.
 
-        in_vain: whether the micro-batch cannot end. Then it is interrupted, and repeated after the next start.
+        in_vain: whether the micro-batch cannot end. Then it is interrupted, and repeated after the next
+        start.
         """
         if self.query.isActive:
             _end_after_this_batch(self._spark, self.query, in_vain)
@@ -184,8 +189,8 @@ class RunningStage:
     def raise_failure(self, *, ask: bool = True) -> None:
         """Raise what stopped the query, if anything did.
 
-        ask: whether to ask Kafka for a newer driver. Raises FencedError if another driver has taken over: it explains
-        whatever went wrong here.
+        ask: whether to ask Kafka for a newer driver. Raises FencedError if another driver has taken over: it
+        explains whatever went wrong here.
         """
         error = self.query.exception()
         if error is None:

@@ -21,8 +21,8 @@ Write = Callable[["DataFrame", int], Publish | None]
 def checked(write: Write, check: Callable[[], None]) -> Callable[[DataFrame, int], None]:
     """The function that Spark's `foreachBatch` calls for each micro-batch.
 
-    Spark has written the micro-batch's offsets before it calls this, and notes the micro-batch as done after it.
-    check: raises an error if another driver has taken over.
+    Spark has written the micro-batch's offsets before it calls this, and notes the micro-batch as done after
+    it. check: raises an error if another driver has taken over.
     """
 
     def micro_batch(rows: DataFrame, batch: int) -> None:

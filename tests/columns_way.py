@@ -1,4 +1,6 @@
-"""Fetches as the queues do, from a model of a consumer: what a test's source reads then are columns, not messages."""
+"""Fetches as the queues do, from a model of a consumer: what a test's source reads then are columns, not
+messages.
+"""
 
 from __future__ import annotations
 

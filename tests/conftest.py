@@ -19,7 +19,9 @@ from workbench.local.broker import EmbeddedBroker
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Groups that xdist does not see would prepare everything once in each process, for minutes, without a word."""
+    """Groups that xdist does not see would prepare everything once in each process, for minutes, without a
+    word.
+    """
     if getattr(config.option, "loadgroup", False):
         alone = [
             item.nodeid for item in items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid
@@ -44,7 +46,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def side_by_side(items: list[pytest.Item]) -> list[pytest.Item]:
-    """The same tests, files that wait for services spread evenly among files that compute: cores always have work."""
+    """The same tests, files that wait for services spread evenly among files that compute: cores always
+    have work.
+    """
     kinds: dict[bool, dict[str, list[pytest.Item]]] = {True: {}, False: {}}
     for item in items:
         waits = item.get_closest_marker("pipeline") is not None
@@ -57,7 +61,9 @@ def side_by_side(items: list[pytest.Item]) -> list[pytest.Item]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is collected lives until the end: the garbage collector would walk over 14,000 tests again and again."""
+    """What is collected lives until the end: the garbage collector would walk over 14,000 tests again and
+    again.
+    """
     gc.disable()
     try:
         return (yield)
@@ -77,7 +83,9 @@ def _state_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 @pytest.fixture(scope="session", autouse=True)
 def _short_lives() -> Iterator[None]:
-    """Java compiles for drivers that live for seconds: its second compiler took a quarter of the suites' CPU time."""
+    """Java compiles for drivers that live for seconds: its second compiler took a quarter of the suites'
+    CPU time.
+    """
     with pytest.MonkeyPatch.context() as patch:
         options = os.environ.get("SPARK_SUBMIT_OPTS", "")
         patch.setenv("SPARK_SUBMIT_OPTS", f"-XX:TieredStopAtLevel=1 {options}".strip())
@@ -86,7 +94,9 @@ def _short_lives() -> Iterator[None]:
 
 @pytest.fixture(params=["queues", "consume"])
 def either_reading(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Partitioners of a test read in this way, those in processes of their own too: each test runs on both."""
+    """Partitioners of a test read in this way, those in processes of their own too: each test runs on
+    both.
+    """
     monkeypatch.setenv("EVENFLOW_PARTITIONER__READING", request.param)
 
 

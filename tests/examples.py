@@ -1,7 +1,7 @@
 """How many examples a law gets: the number that stands at it, times `EVENFLOW_EXAMPLES` (1 by default).
 
-`make test` takes a tenth of them, and `make test-long` ten times as many. They are drawn anew in each run, so many runs see
-many of them.
+`make test` takes a tenth of them, and `make test-long` ten times as many. They are drawn anew in each run, so
+many runs see many of them.
 """
 
 from __future__ import annotations

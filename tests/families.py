@@ -1,9 +1,10 @@
-"""Families: tests whose cases are so much alike that `make test` runs a share of them, and `make test-long` all.
+"""Families: tests whose cases are so much alike that `make test` runs a share of them, and `make test-long`
+all.
 
-A test belongs to one by the mark `family` (`pytest.mark.family` at it or at its file). Of each such test of the share
-`EVENFLOW_FAMILIES` (1 by default: all) at least one case runs. `EVENFLOW_PART` says which: with a share of 0.25 the
-parts 0 to 3 together are all cases. Which part a case is in depends on its name alone, so a run can be repeated, and so
-that the cases of one partitioner fall into all parts.
+A test belongs to one by the mark `family` (`pytest.mark.family` at it or at its file). Of each such test of
+the share `EVENFLOW_FAMILIES` (1 by default: all) at least one case runs. `EVENFLOW_PART` says which: with a
+share of 0.25 the parts 0 to 3 together are all cases. Which part a case is in depends on its name alone, so a
+run can be repeated, and so that the cases of one partitioner fall into all parts.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ def outside(families: Mapping[Hashable, Sequence[str]], share: float, part: int 
     parts = round(1 / share)
     left: set[str] = set()
     for cases in families.values():
-        # Sorted by a hash: in their order neighbours are alike, and a step through them would meet some kinds alone.
+        # Sorted by a hash: in their order neighbours are alike, and a step through them would meet some kinds
+        # alone.
         drawn = sorted(cases, key=lambda name: (zlib.crc32(name.encode()), name))
         chosen = drawn[part % min(parts, len(drawn)) :: parts]
         left.update(set(drawn).difference(chosen))

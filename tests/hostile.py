@@ -11,7 +11,8 @@ DEEP = 200_000
 NUMBERS: list[bytes] = [
     word.encode()
     for word in (
-        "1.5", "1.0", "true", '"1"', "1e400", "-1e400", "1e23", "NaN", "Infinity", "-Infinity", "[]", "{}", "[1]",
+        "1.5", "1.0", "true", '"1"', "1e400", "-1e400", "1e23", "NaN", "Infinity", "-Infinity", "[]", "{}",
+        "[1]",
         str(2**63), str(-(2**63) - 1), "9" * 3_000, "9" * 5_000, '"\\ud800"',
     )
 ]  # fmt: skip
@@ -51,7 +52,9 @@ BYTES: list[bytes] = [
     b"\x78\x9c",
     bytes(range(256)) * 4,
 ]
-"""Hostile whatever they are given to: too deep, too long, other types, other encodings, heads of binary formats."""
+"""Hostile whatever they are given to: too deep, too long, other types, other encodings, heads of binary
+formats.
+"""
 
 
 def with_a_wrong_number(valid: bytes, name: str) -> list[bytes]:

@@ -1,10 +1,10 @@
 """How the code names things: generic names, class names that occur twice, folder sizes, comments.
 
     python -m tests.lexicon             one line for each top-level room
-    python -m tests.lexicon --names     also every generic name that lives for more than five lines, with its place
+    python -m tests.lexicon --names     also each generic name that lives for more than five lines
 
-`tests/unit/test_lexicon.py` holds the figures to the limits below, so that the next change does not undo them. Only the
-product and its benchmarks are counted, not the tests.
+`tests/unit/test_lexicon.py` holds the figures to the limits below, so that the next change does not undo
+them. Only the product and its benchmarks are counted, not the tests.
 """
 
 import ast
@@ -50,7 +50,9 @@ GENERIC = frozenset(
         "things",
     ]
 )
-"""Names that say nothing about their thing. A stranger asks "found what?" and has to read the function to know."""
+"""Names that say nothing about their thing. A stranger asks "found what?" and has to read the function to
+know.
+"""
 
 SHORT = 5
 """Lines a generic name may live for: a comprehension or two statements explain themselves."""
@@ -70,7 +72,9 @@ _SCOPES = (*_FUNCTIONS, ast.Lambda, ast.ClassDef, ast.Module)
 
 @dataclass(frozen=True, kw_only=True)
 class Binding:
-    """A name that a statement gives to something, and the lines from there to its last use in the same scope."""
+    """A name that a statement gives to something, and the lines from there to its last use in the same
+    scope.
+    """
 
     name: str
     path: str
@@ -147,7 +151,9 @@ def _measure(room: Room, path: str) -> None:
 
 
 def _scope_bindings(scope: ast.AST, path: str) -> Iterator[Binding]:
-    """The names bound in a scope, each with the lines that it lives for, then those of the scopes inside it."""
+    """The names bound in a scope, each with the lines that it lives for, then those of the scopes inside
+    it.
+    """
     inner = []
     first: list[tuple[str, int]] = []
     nodes = list(ast.iter_child_nodes(scope))
@@ -212,7 +218,8 @@ def _last_uses(scope: ast.AST) -> dict[str, int]:
 def main() -> None:
     measured = rooms()
     print(
-        f"{'room':22}{'names':>8}{'generic':>9}{'lasting':>9}{'classes':>9}{'reused':>8}{'comments':>10}  folders above 15"
+        f"{'room':22}{'names':>8}{'generic':>9}{'lasting':>9}{'classes':>9}{'reused':>8}{'comments':>10} "
+        " folders above 15"
     )
     for room in measured.values():
         print(

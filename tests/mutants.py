@@ -1,15 +1,16 @@
 """Which tests hold what no cheaper test holds: `python -m tests.mutants FILE... --tests PATH...`.
 
-A mutant is the product with one small change in one function: another comparison, a condition turned round, a number
-one higher, a call left out, another operator in a piece of SQL. The tests that call the function run against it, the
-cheapest first, until one fails: that test *kills* the mutant. So a test that kills nothing holds nothing, as far as
-these mutants go, that the cheaper tests do not hold. A mutant that no test kills is a survivor: either it changes
-nothing that matters, or no test holds that line.
+A mutant is the product with one small change in one function: another comparison, a condition turned round, a
+number one higher, a call left out, another operator in a piece of SQL. The tests that call the function run
+against it, the cheapest first, until one fails: that test *kills* the mutant. So a test that kills nothing
+holds nothing, as far as these mutants go, that the cheaper tests do not hold. A mutant that no test kills is
+a survivor: either it changes nothing that matters, or no test holds that line.
 
     python -m tests.mutants workbench/verify/windows/reach.py --tests tests/unit/workbench/verify --most 60
 
-Each mutant runs in a forked process, which changes the code of the function in place. Code outside of functions is not
-changed, and neither are kernels, because each mutant of one would have to be compiled. Nothing on disk changes.
+Each mutant runs in a forked process, which changes the code of the function in place. Code outside of
+functions is not changed, and neither are kernels, because each mutant of one would have to be compiled.
+Nothing on disk changes.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 SQL = (
     (" <= ", " < "), (" < ", " <= "), (" >= ", " > "), (" > ", " >= "), (" = ", " <> "), (" <> ", " = "),
     (" AND ", " OR "), (" OR ", " AND "), ("min(", "max("), ("max(", "min("), (" + ", " - "), (" - ", " + "),
-    ("IS NULL", "IS NOT NULL"), ("IS NOT NULL", "IS NULL"), ("ANTI JOIN", "SEMI JOIN"), ("SEMI JOIN", "ANTI JOIN"),
+    ("IS NULL", "IS NOT NULL"), ("IS NOT NULL", "IS NULL"), ("ANTI JOIN", "SEMI JOIN"), ("SEMI JOIN",
+    "ANTI JOIN"),
 )  # fmt: skip
 """What is changed in texts that hold SQL, at each place."""
 _SQL = re.compile(r"\b(SELECT|WHERE|FROM|AND|OR|coalesce|CASE)\b")
@@ -361,7 +363,9 @@ def judge(
 
 
 def summary(verdicts: Sequence[Verdict], seconds: Mapping[str, float]) -> Iterator[str]:
-    """Lines: how many mutants were killed, which tests killed them, which killed none, which mutants survived."""
+    """Lines: how many mutants were killed, which tests killed them, which killed none, which mutants
+    survived.
+    """
     kills = Counter(verdict.killer for verdict in verdicts if verdict.killer is not None)
     yield f"{len(verdicts)} mutants, {sum(kills.values())} killed"
     files: dict[str, list[str]] = defaultdict(list)
@@ -371,8 +375,9 @@ def summary(verdicts: Sequence[Verdict], seconds: Mapping[str, float]) -> Iterat
     for file, names in sorted(files.items(), key=lambda item: -sum(seconds[name] for name in item[1])):
         idle = sum(seconds[name] for name in names if not kills[name])
         yield (
-            f"{sum(kills[name] for name in names):6} {len(names):6} {sum(kills[name] > 0 for name in names):8} "
-            f"{sum(seconds[name] for name in names):8.1f} {idle:8.1f}  {file}"
+            f"{sum(kills[name] for name in names):6} {len(names):6}"
+            f" {sum(kills[name] > 0 for name in names):8} {sum(seconds[name] for name in names):8.1f}"
+            f" {idle:8.1f}  {file}"
         )
     for verdict in verdicts:
         if verdict.killer is None:

@@ -1,7 +1,8 @@
-"""A schema registry for tests: Confluent's HTTP interface, as far as clients of evenflow use it, kept in memory.
+"""A schema registry for tests: Confluent's HTTP interface, as far as clients of evenflow use it, kept in
+memory.
 
-No registry that runs here could be had. Protobuf is answered as `format=serialized`, so that a test registers either the
-text of a file of one message of plain fields, or a descriptor in base64.
+No registry that runs here could be had. Protobuf is answered as `format=serialized`, so that a test registers
+either the text of a file of one message of plain fields, or a descriptor in base64.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ _FIELD = re.compile(r"optional (\w+) (\w+) = (\d+);")
 class RegistryInMemory:
     """What was registered, and what was asked.
 
-    status: of all answers, unless 200. failures: answers that are 503 first. forbidden: ids that are 403. raw: id -> status
-    and bytes of the answer. read_only: registering is 403. level: of compatibility, BACKWARD or NONE.
+    status: of all answers, unless 200. failures: answers that are 503 first. forbidden: ids that are 403.
+    raw: id -> status and bytes of the answer. read_only: registering is 403. level: of compatibility,
+    BACKWARD or NONE.
     """
 
     def __init__(self) -> None:
@@ -119,7 +121,9 @@ class RegistryInMemory:
 
 
 def _reads(new: Any, old: Any) -> bool:
-    """As far as schemas of results need it: records by their names and fields, anything else if it is equal."""
+    """As far as schemas of results need it: records by their names and fields, anything else if it is
+    equal.
+    """
     if not (
         isinstance(new, dict) and isinstance(old, dict) and new.get("type") == old.get("type") == "record"
     ):

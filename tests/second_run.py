@@ -1,9 +1,9 @@
 """Runs pytest, and what failed once more alone: `python -m tests.second_run -n 3 tests/pipeline ...`.
 
-The suites of `make test` and `make test-more` run several tests at a time, each with a broker and Spark of its own, and
-limits of time that hold alone were missed beside others on a slow machine. What fails alone as well is a failure. What
-passes the second time is named, because it may be one of the product's that needs a certain moment. More than a few
-failures are no matter of time, and are not run again.
+The suites of `make test` and `make test-more` run several tests at a time, each with a broker and Spark of
+its own, and limits of time that hold alone were missed beside others on a slow machine. What fails alone as
+well is a failure. What passes the second time is named, because it may be one of the product's that needs a
+certain moment. More than a few failures are no matter of time, and are not run again.
 """
 
 from __future__ import annotations

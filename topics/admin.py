@@ -61,8 +61,8 @@ def pipeline_topics(settings: Settings) -> dict[TopicRole, TopicSpec]:
 
     There is a sync topic only if the instances tell each other what they know.
 
-    Topics that hold event time in the record timestamp keep records for ever. The rejected topic is one of them, unless
-    the settings ask for a retention. A finite retention would count
+    Topics that hold event time in the record timestamp keep records for ever. The rejected topic is one of
+    them, unless the settings ask for a retention. A finite retention would count
     from the event time, and the broker would delete a replay of old data within minutes.
     """
     a_week = {
@@ -288,7 +288,9 @@ def _states(client: AdminClient, kafka: KafkaSettings, names: Iterable[str]) -> 
 
 
 def url_safe(topic_id: str) -> str:
-    """A topic id as Kafka's own tools print it, in base64 for URLs without padding. librdkafka has plain base64."""
+    """A topic id as Kafka's own tools print it, in base64 for URLs without padding. librdkafka has plain
+    base64.
+    """
     return topic_id.replace("+", "-").replace("/", "_").rstrip("=")
 
 

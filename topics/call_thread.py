@@ -1,11 +1,12 @@
 """Calls that may hang are made in a thread of their own, one after the other.
 
-librdkafka may keep a transactional call for ever after a broker's crash, whatever its timeout. A thread that is
-stuck in such a call can neither be interrupted nor be waited for. So the caller waits only so long.
+librdkafka may keep a transactional call for ever after a broker's crash, whatever its timeout. A thread that
+is stuck in such a call can neither be interrupted nor be waited for. So the caller waits only so long.
 
-The partitioner has another answer to the same fault, `partitioner_service/kafka/watchdog.py`, which ends the process. A
-Spark driver must not end like that: it first stops its query, its executors and Java. The partitioner in turn makes its
-calls on the thread that routes, because a transaction belongs to it and a commit should wait for no other thread.
+The partitioner has another answer to the same fault, `partitioner_service/kafka/watchdog.py`, which ends the
+process. A Spark driver must not end like that: it first stops its query, its executors and Java. The
+partitioner in turn makes its calls on the thread that routes, because a transaction belongs to it and a
+commit should wait for no other thread.
 """
 
 from __future__ import annotations
@@ -71,5 +72,8 @@ class BoundedCalls:
 def _hangs(doing: str) -> ServiceError:
     return ServiceError(
         f"{doing} has not returned long after its timeout: the client of Kafka hangs",
-        hint="start the service again: its open transaction is visible whole or not at all, and it goes by what is there",
+        hint=(
+            "start the service again: its open transaction is visible whole or not at all, and it goes by"
+            " what is there"
+        ),
     )

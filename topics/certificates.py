@@ -39,9 +39,11 @@ class CertificateEnd:
 
 
 def certificate_ends(settings: Settings) -> list[CertificateEnd]:
-    """The earliest end in each file of certificates that the settings name. The system's authorities are left out.
+    """The earliest end in each file of certificates that the settings name. The system's authorities are left
+    out.
 
-    A file that cannot be read, or holds something else, is left out: the client that needs it refuses it by name.
+    A file that cannot be read, or holds something else, is left out: the client that needs it refuses it by
+    name.
     """
     ends = []
     for name, file in _files(settings):
@@ -52,7 +54,8 @@ def certificate_ends(settings: Settings) -> list[CertificateEnd]:
         except (OSError, ValueError):
             continue
         times = [certificate.not_valid_after_utc.timestamp() for certificate in certificates]
-        # A file of authorities may hold former ones, which nobody uses any more. A chain is as good as its weakest link.
+        # A file of authorities may hold former ones, which nobody uses any more. A chain is as good as its
+        # weakest link.
         end = max(times) if name.endswith("_ca") else min(times)
         ends.append(CertificateEnd(name, file, end))
     return ends

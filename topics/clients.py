@@ -39,12 +39,16 @@ _HINTS: dict[int, str] = {
     KafkaError.UNKNOWN_TOPIC_OR_PART: "any evenflow service creates its topics; see `evenflow doctor`",
     KafkaError._UNKNOWN_TOPIC: "any evenflow service creates its topics; see `evenflow doctor`",
     KafkaError._UNKNOWN_PARTITION: "the topic has fewer partitions than that; see `evenflow doctor`",
-    KafkaError.MSG_SIZE_TOO_LARGE: f"the topic must allow records of {MAX_RECORD_BYTES} bytes (max.message.bytes); "
-    "a producer counts a record before it is compressed, a broker afterwards",
+    KafkaError.MSG_SIZE_TOO_LARGE: (
+        f"the topic must allow records of {MAX_RECORD_BYTES} bytes (max.message.bytes); "
+        "a producer counts a record before it is compressed, a broker afterwards"
+    ),
     KafkaError.INVALID_REPLICATION_FACTOR: "lower kafka.replication_factor, or start more brokers",
 }
 FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
-"""Errors of a transactional producer that say that its id has a newer producer, or that a transaction timed out."""
+"""Errors of a transactional producer that say that its id has a newer producer, or that a transaction
+timed out.
+"""
 _NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token"
 """How librdkafka begins when our callback has no token for it. It has the code of a refused log-in."""
 _HOPELESS = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._FATAL})

@@ -107,7 +107,9 @@ def offsets(
 
 
 def _refresh_metadata(client: AdminClient, kafka: KafkaSettings) -> None:
-    """The client asks no broker about a partition that its copy of the metadata lacks, however often it is asked."""
+    """The client asks no broker about a partition that its copy of the metadata lacks, however often it is
+    asked.
+    """
     try:
         client.list_topics(timeout=seconds(kafka))
     except KafkaException as error:
@@ -119,17 +121,22 @@ def known_offsets(
 ) -> dict[int, int]:
     """Offsets of partitions that exist, by partition.
 
-    A broker that has just started, or that has not heard yet of a partition that was added, says that there is none. So
-    it is asked again. Raises ServiceError as `offsets` does, and if it still says so after `kafka.request_timeout`.
+    A broker that has just started, or that has not heard yet of a partition that was added, says that there
+    is none. So it is asked again. Raises ServiceError as `offsets` does, and if it still says so after
+    `kafka.request_timeout`.
     """
     parts = [TopicPartition(topic, partition) for partition in partitions]
-    # The client says the last one itself, while it knows others but not a partition that was added a moment ago.
+    # The client says the last one itself, while it knows others but not a partition that was added a moment
+    # ago.
     passing = NOT_YET | UNKNOWN_TOPIC | {KafkaError._UNKNOWN_PARTITION}
     offset_by_partition = offsets(admin(kafka), kafka, parts, spec, passing=passing).get(topic, {})
     missing = sorted(part.partition for part in parts if part.partition not in offset_by_partition)
     if missing:
         raise ServiceError(
             f"the broker does not know {topic}[{missing[0]}] after {seconds(kafka):g} s",
-            hint="was the topic deleted, or does a broker still start? A restart goes on from what is committed",
+            hint=(
+                "was the topic deleted, or does a broker still start? A restart goes on from what is"
+                " committed"
+            ),
         )
     return offset_by_partition

@@ -198,8 +198,8 @@ def _until_done(
         for message in messages:
             partition = message.partition()
             if partition in reached and partition not in left:
-                # It has reached its end. The consumer may still hand out buffered records of it. Behind a damaged
-                # batch librdkafka loses its place, too, and asks for offsets that were never written.
+                # It has reached its end. The consumer may still hand out buffered records of it. Behind a
+                # damaged batch librdkafka loses its place, too, and asks for offsets that were never written.
                 continue
             behind = _behind(message, left.get(partition, -1))
             position = message.offset() if behind else _position(message, kafka, topic)
@@ -225,7 +225,9 @@ def _until_done(
 
 
 def _behind(message: Record, end: int) -> bool:
-    """Whether this says that a batch cannot be fetched that nobody asked for: it lies at or behind the end."""
+    """Whether this says that a batch cannot be fetched that nobody asked for: it lies at or behind the
+    end.
+    """
     error = message.error()
     return error is not None and error.code() in UNFETCHABLE and message.offset() >= end
 

@@ -19,8 +19,8 @@ UNFETCHABLE = frozenset(
         KafkaError.MSG_SIZE_TOO_LARGE,
     }
 )
-"""Codes of a consumer's error about one batch: it does not decompress, its checksum is wrong, its format is not
-known, or it is too large. For a wrong checksum or an unknown format librdkafka goes on behind the batch.
+"""Codes of a consumer's error about one batch: it does not decompress, its checksum is wrong, its format is
+not known, or it is too large. For a wrong checksum or an unknown format librdkafka goes on behind the batch.
 """
 
 

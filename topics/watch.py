@@ -66,7 +66,9 @@ class TopicWatch:
         self._unanswered_since: float | None = None
 
     def partitions(self, topic: str) -> int:
-        """How many partitions this topic had when it was looked at last. More may have been added since the start."""
+        """How many partitions this topic had when it was looked at last. More may have been added since
+        the start.
+        """
         return self._partitions[topic]
 
     @property
@@ -109,7 +111,8 @@ class TopicWatch:
         now = url_safe(str(description.topic_id))
         if now != self._ids[name]:
             raise _lost(
-                f"{name} was deleted and created again while the service ran (topic id {self._ids[name]} is now {now})"
+                f"{name} was deleted and created again while the service ran (topic id {self._ids[name]} is"
+                f" now {now})"
             )
         self._partitions[name] = len(description.partitions)
 
@@ -129,6 +132,8 @@ def _is_from_a_broker(answer: Answer) -> bool:
 def _lost(message: str) -> DataLossError:
     return DataLossError(
         message,
-        hint="what was in it is lost: stop the query's services, give the query a new name and replay its input, or "
-        "see 'Rebuild after data loss' in docs/operations/data-loss.md",
+        hint=(
+            "what was in it is lost: stop the query's services, give the query a new name and replay its"
+            " input, or see 'Rebuild after data loss' in docs/operations/data-loss.md"
+        ),
     )

@@ -1,7 +1,8 @@
 """A hook of mkdocs: pages from outside docs/, the navigation, and Markdown as hosts of repositories read it.
 
-The repository has no address, so a link to a file outside docs/ leads to a copy of that page (`COPIES`), or becomes its
-path. The navigation is docs/README.md itself: a group of pages for each reader, in the order of that page.
+The repository has no address, so a link to a file outside docs/ leads to a copy of that page (`COPIES`), or
+becomes its path. The navigation is docs/README.md itself: a group of pages for each reader, in the order of
+that page.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def slug(heading: str, separator: str = "-") -> str:
 
 
 class Anchors:
-    """The anchors of the headings of a page, in their order: of equal headings the second ends with -1, the third with -2.
+    """The anchors of the headings of a page, in their order: of equal headings the second ends with -1, the
+    third with -2.
 
     Python-Markdown by itself writes _1, which no link of the repository's host leads to.
     """
@@ -70,7 +72,8 @@ def source_of(uri: str) -> str:
 def relinked(text: str, source: str) -> str:
     """Markdown of a file of the repository, with links that lead to pages of the site, or to nothing.
 
-    source: path of the file, of which its links are relative. Raises FileNotFoundError if a link leads to no file.
+    source: path of the file, of which its links are relative. Raises FileNotFoundError if a link leads to no
+    file.
     """
     folder = PurePosixPath(_uri(source)).parent
 
@@ -136,7 +139,9 @@ def lists_apart(text: str) -> str:
 
 
 def pages_in(index: str) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Groups of an index page of docs/: title, then the words and the file of each link that leads to a whole page."""
+    """Groups of an index page of docs/: title, then the words and the file of each link that leads to a
+    whole page.
+    """
     text = (ROOT / "docs" / index).read_text(encoding="utf-8")
     groups = []
     for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
@@ -154,7 +159,9 @@ def pages_in(index: str) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def navigation() -> list[Any]:
-    """The navigation: what docs/README.md lists, with the pages that docs/operations.md lists below that page."""
+    """The navigation: what docs/README.md lists, with the pages that docs/operations.md lists below that
+    page.
+    """
     groups = pages_in("README.md")
     placed = {path for _, pages in groups for _, path in pages}  # those have a place of their own
 

@@ -1,8 +1,8 @@
 """A hook of mkdocs: pictures stand in the page itself, so that whoever points at a mark reads its values.
 
-Our charts carry the values of each mark as `aria-label`. Here each mark gets a `<title>` of them. A line also gets the
-scales of its axes, from which pictures.js computes the values of the point that is next to the pointer. The files stay
-the same.
+Our charts carry the values of each mark as `aria-label`. Here each mark gets a `<title>` of them. A line also
+gets the scales of its axes, from which pictures.js computes the values of the point that is next to the
+pointer. The files stay the same.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _BASELINE = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """An axis of a panel: `first + step * pixels` is the value, or its logarithm. Pixels count from the left, or the top."""
+    """An axis of a panel: `first + step * pixels` is the value, or its logarithm. Pixels count from the
+    left, or the top.
+    """
 
     kind: str
     """`linear` or `log`."""
@@ -89,7 +91,9 @@ def _rounded(value: str) -> str:
 
 
 def scale_of(axis: ElementTree.Element) -> Scale | None:
-    """The scale that the labels of an axis show. None if it is no axis of numbers, or if they do not lie on one line."""
+    """The scale that the labels of an axis show. None if it is no axis of numbers, or if they do not lie
+    on one line.
+    """
     label = _AXIS.match(axis.get("aria-label", ""))
     if label is None:
         return None
@@ -118,7 +122,9 @@ def _parts(group: ElementTree.Element, role: str) -> Iterator[ElementTree.Elemen
 
 
 def _axes(panel: ElementTree.Element) -> Iterator[tuple[tuple[str, ...], ElementTree.Element]]:
-    """The axes of a panel with what says that two axes are the same: letter, kind, ends, and the length in pixels."""
+    """The axes of a panel with what says that two axes are the same: letter, kind, ends, and the length in
+    pixels.
+    """
     frame = next(
         (size for path in panel.iter(f"{_SVG}path") if (size := _FRAME.match(path.get("d", "")))), None
     )
@@ -131,7 +137,9 @@ def _axes(panel: ElementTree.Element) -> Iterator[tuple[tuple[str, ...], Element
 
 
 def shared_scales(root: ElementTree.Element) -> dict[tuple[str, ...], Scale]:
-    """The scales of a picture's axes, for panels whose own axes have no labels. An ambiguous title is left out."""
+    """The scales of a picture's axes, for panels whose own axes have no labels. An ambiguous title is left
+    out.
+    """
     scales: dict[tuple[str, ...], Scale] = {}
     for panel in _panels(root):
         for same, axis in _axes(panel):
@@ -142,7 +150,9 @@ def shared_scales(root: ElementTree.Element) -> dict[tuple[str, ...], Scale]:
 
 
 def _panels(root: ElementTree.Element) -> Iterator[ElementTree.Element]:
-    """The groups of a picture that have axes of their own, each with its background: two levels above the axes."""
+    """The groups of a picture that have axes of their own, each with its background: two levels above the
+    axes.
+    """
     for group in root.iter(f"{_SVG}g"):
         if any(
             "role-axis" in part.get("class", "").split() for inner in group.iterfind("*/*") for part in inner
@@ -151,7 +161,9 @@ def _panels(root: ElementTree.Element) -> Iterator[ElementTree.Element]:
 
 
 def scales_in(panel: ElementTree.Element, shared: dict[tuple[str, ...], Scale]) -> dict[str, Scale]:
-    """The scales of a panel's lines, `x` and `y`. Empty if it has not both, or if a line's first point contradicts them."""
+    """The scales of a panel's lines, `x` and `y`. Empty if it has not both, or if a line's first point
+    contradicts them.
+    """
     scales: dict[str, Scale] = {}
     for same, axis in _axes(panel):
         if scale := scale_of(axis) or shared.get(same):

@@ -1,4 +1,6 @@
-"""Who works on a query now, as Kafka alone tells it: members of the data plane's group, and the newest telemetry."""
+"""Who works on a query now, as Kafka alone tells it: members of the data plane's group, and the newest
+telemetry.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,9 @@ class Alive:
 
     @property
     def heard_last(self) -> Part | None:
-        """The Spark stage or controller that reported last. Partitioners are left out, as they are in `members`."""
+        """The Spark stage or controller that reported last. Partitioners are left out, as they are in
+        `members`.
+        """
         others = (part for part in self.parts if not part.is_partitioner)
         return max(others, key=lambda part: part.at, default=None)
 
@@ -99,8 +103,8 @@ class Alive:
 def look(settings: Settings, *, whoever: bool = False) -> Alive:
     """Ask the broker once. Makes and joins nothing. Raises ServiceError if the broker does not answer.
 
-    whoever: whether parts of a query of this name that began with other settings count too. If so, the settings need not
-    know the number of input partitions.
+    whoever: whether parts of a query of this name that began with other settings count too. If so, the
+    settings need not know the number of input partitions.
     """
     messages = read_newest(settings.kafka, settings.topic("telemetry"), _NEWEST)
     parts, ignored = _parse_parts(messages, fingerprint=None if whoever else settings.fingerprint)
@@ -125,7 +129,9 @@ def newest(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 
 def unfit_of(parts: Iterable[Part]) -> int:
-    """How many result values are null because they did not fit. A micro-batch that was repeated counts once."""
+    """How many result values are null because they did not fit. A micro-batch that was repeated counts
+    once.
+    """
     batches = {
         (part.telemetry.stage, part.telemetry.batch): part.telemetry.unfit
         for part in parts

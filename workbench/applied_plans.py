@@ -72,8 +72,8 @@ class AppliedPlans:
 def applied_plans(settings: Settings) -> AppliedPlans:
     """Ask the broker once. Makes nothing.
 
-    Raises ConfigError without an input topic, IncompatibleStateError for a query that began with other settings, and
-    ServiceError if the broker does not answer.
+    Raises ConfigError without an input topic, IncompatibleStateError for a query that began with other
+    settings, and ServiceError if the broker does not answer.
     """
     settings = admitted(settings)
     records = (part.telemetry for part in look(settings).parts)
@@ -121,8 +121,8 @@ def refuse_beside_a_controller(
 ) -> None:
     """Raise IncompatibleStateError if a controller of the query is at work.
 
-    A controller that decided lately may have stopped since. This waits until it would have decided again. now: seconds
-    since 1970. waiting: called with a line of text before the wait.
+    A controller that decided lately may have stopped since. This waits until it would have decided again.
+    now: seconds since 1970. waiting: called with a line of text before the wait.
     """
     silent = patience(settings) + _LONGER
     first = None
@@ -133,13 +133,14 @@ def refuse_beside_a_controller(
         if first is None:
             first = last
             waiting(
-                f"a controller decided just now: waiting up to {span(1000 * left)} to see whether it has stopped"
+                f"a controller decided just now: waiting up to {span(1000 * left)} to see whether it has"
+                " stopped"
             )
         # It has decided since the first look, so it is at work.
         if last.at > first.at:
             raise IncompatibleStateError(
-                f"a controller of query {settings.query.name} is at work, and would go on from a plan by hand: "
-                "nothing is published",
+                f"a controller of query {settings.query.name} is at work, and would go on from a plan by"
+                " hand: nothing is published",
                 hint='stop it first, or set control.policy = "fixed"; --force publishes beside it',
             )
         sleep(min(_BETWEEN_LOOKS, left))

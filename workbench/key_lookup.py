@@ -54,7 +54,9 @@ class _Holder(BaseModel):
 
 
 class KeyAnswer(BaseModel):
-    """What is read of an instance's answer. `partitioner_service/reports/key_answer.py` says what the fields mean."""
+    """What is read of an instance's answer. `partitioner_service/reports/key_answer.py` says what the
+    fields mean.
+    """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
 
@@ -105,9 +107,9 @@ class Reply:
 def ask_all(settings: Settings, key: bytes, *, at: Sequence[str] = (), patience: float) -> list[Reply]:
     """Ask the instances for this key, all at once. The replies are in the order of the instances' names.
 
-    key: its bytes, as `settings.typed_key` makes them. at: addresses (`host:port`) to ask. Without any, telemetry says
-    which instances there are, and where. patience: seconds to wait for each. Raises ServiceError if no instance is
-    known, or if the broker does not answer.
+    key: its bytes, as `settings.typed_key` makes them. at: addresses (`host:port`) to ask. Without any,
+    telemetry says which instances there are, and where. patience: seconds to wait for each. Raises
+    ServiceError if no instance is known, or if the broker does not answer.
     """
     places: list[tuple[str, str | None]] = [(address, address) for address in dict.fromkeys(at)]
     if not places:
@@ -131,7 +133,8 @@ def _places(settings: Settings) -> list[tuple[str, str | None]]:
     records = instances_of(look(settings).parts, settings.input_partitions)
     if not records:
         raise ServiceError(
-            f"no partitioner instance of query {settings.query.name} has been heard in {settings.topic('telemetry')}",
+            f"no partitioner instance of query {settings.query.name} has been heard in"
+            f" {settings.topic('telemetry')}",
             hint="start one with `evenflow partition`, or name its pages with --at host:port",
         )
     return [(record.instance, record.pages) for record in records]
@@ -140,7 +143,9 @@ def _places(settings: Settings) -> list[tuple[str, str | None]]:
 def instances_of(
     parts: Iterable[Part], partitions: int, *, now: Callable[[], float] = time.time
 ) -> list[PartitionerRecord]:
-    """The newest record of each instance that counts. partitions: of the input topic. now: seconds since 1970."""
+    """The newest record of each instance that counts. partitions: of the input topic. now: seconds since
+    1970.
+    """
     records = [(part.at, part.telemetry) for part in parts if isinstance(part.telemetry, PartitionerRecord)]
     counted = in_charge(
         sorted(records, key=lambda entry: -entry[0]),
@@ -154,9 +159,9 @@ def instances_of(
 class _Asker:
     """Asks pages over the transport of the settings. named: whether the user named the addresses.
 
-    An address in telemetry is one that whoever can write there has chosen. So it gets the token only over TLS and only where
-    `web.tls_ca` is set: to have a certificate of any of the system's authorities proves nothing. Raises ConfigError if a
-    file of `[web]` cannot be used.
+    An address in telemetry is one that whoever can write there has chosen. So it gets the token only over TLS
+    and only where `web.tls_ca` is set: to have a certificate of any of the system's authorities proves
+    nothing. Raises ConfigError if a file of `[web]` cannot be used.
     """
 
     def __init__(self, settings: Settings, *, named: bool) -> None:
@@ -196,8 +201,8 @@ class _Asker:
     def _refusal(self, error: urllib.error.HTTPError) -> str:
         if error.code == 401 and self._withheld:
             return (
-                "it wants the token, which goes only to an address that is named (--at host:port) or whose certificate "
-                "is of web.tls_ca"
+                "it wants the token, which goes only to an address that is named (--at host:port) or whose"
+                " certificate is of web.tls_ca"
             )
         if error.code == 401:
             return "it wants another token than that of web.token_file"

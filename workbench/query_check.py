@@ -1,7 +1,8 @@
-"""What a query will do, before it runs: what it reads, its windows, its state, its results, and what `verify` compares.
+"""What a query will do, before it runs: what it reads, its windows, its state, its results, and what `verify`
+compares.
 
-`_sections` puts it in words, from the settings alone or with what a sample of the input topic adds (`of_sample`). Both
-are functions of plain values. `check_query` asks the broker.
+`_sections` puts it in words, from the settings alone or with what a sample of the input topic adds
+(`of_sample`). Both are functions of plain values. `check_query` asks the broker.
 """
 
 from __future__ import annotations
@@ -103,8 +104,8 @@ class Check:
 def check_query(settings: Settings, *, most: int) -> Check:
     """Ask the broker for at most `most` of the records of the input topic, and say what becomes of them.
 
-    Raises ConfigError, as `evenflow partition` does, for a partitioner that cannot be used, and for key columns whose names
-    results cannot have.
+    Raises ConfigError, as `evenflow partition` does, for a partitioner that cannot be used, and for key
+    columns whose names results cannot have.
     """
     check_partitioner(settings)
     topic = settings.topic("input")
@@ -150,7 +151,8 @@ def _uncompared(settings: Settings) -> Iterator[Finding]:
 
 
 def kept_of(settings: Settings, sample: TopicRecords, *, whole: bool) -> StateSizes | None:
-    """What the tuples of the sample would keep in state. None if the sample has no tuple. Late tuples count too.
+    """What the tuples of the sample would keep in state. None if the sample has no tuple. Late tuples count
+    too.
 
     Of summaries nothing is said: they keep what their parts keep, and the rows of windows that wait.
     """
@@ -186,7 +188,8 @@ def _state_sizes(settings: Settings, sample: TopicRecords, *, whole: bool) -> St
     first, entries = _fullest(numbers, keys, plan.panes_per_window)
     of_window = _between(partials, first, first + plan.panes_per_window)
     merged = plan.merge([of_window.drop_columns(["pane"])])
-    # With totals the state is the panes and one total for each key. Without, merged stretches at most double the panes.
+    # With totals the state is the panes and one total for each key. Without, merged stretches at most double
+    # the panes.
     state_bytes = of_window.nbytes + merged.nbytes if plan.invertible else 2 * of_window.nbytes
     return StateSizes(
         tuples=rows.num_rows,
@@ -366,8 +369,11 @@ def _windows(query: Query) -> Iterator[tuple[str, str]]:
     if query.emission.updates:
         yield (
             "emitted",
-            f"when every input partition has passed {_beyond_its_end(query.result_delay)}, and then the rows that a later "
-            f"tuple changes, until every partition has passed {behind}; a window without a tuple {empty}",
+            (
+                f"when every input partition has passed {_beyond_its_end(query.result_delay)}, and then the"
+                f" rows that a later tuple changes, until every partition has passed {behind}; a window"
+                f" without a tuple {empty}"
+            ),
         )
     else:
         yield (
@@ -416,7 +422,10 @@ def _state(settings: Settings, sizes: StateSizes | None) -> Iterator[tuple[str, 
     buckets = settings.spark.buckets
     yield (
         "size",
-        f"about {_size(sizes.state_bytes)} for that window in {buckets} buckets, {sizes.entry_bytes:.0f} bytes an entry",
+        (
+            f"about {_size(sizes.state_bytes)} for that window in {buckets} buckets, {sizes.entry_bytes:.0f}"
+            " bytes an entry"
+        ),
     )
 
 
@@ -442,9 +451,14 @@ def _rows(query: Query, keys: int) -> str:
 
 
 def _rows_of_a_tuple(query: Query, sizes: StateSizes) -> str:
-    """How many rows the sample would make. A key with a tuple in a pane has a row in each window of the pane."""
+    """How many rows the sample would make. A key with a tuple in a pane has a row in each window of the
+    pane.
+    """
     most = sizes.pairs * query.panes_per_window
-    text = f"at most {most / sizes.tuples:,.1f}: {sizes.tuples:,} tuples in {sizes.pairs:,} pairs of pane and key, and a "
+    text = (
+        f"at most {most / sizes.tuples:,.1f}: {sizes.tuples:,} tuples in {sizes.pairs:,} pairs of pane and"
+        " key, and a "
+    )
     text += f"pane is in {query.panes_per_window:,} windows"
     if most > _MANY_ROWS * sizes.tuples:
         text += ". A longer slide, or emit = 'changes', writes fewer"

@@ -1,4 +1,6 @@
-"""Folders that a query writes, on this machine or in an object store, looked at without Spark (Arrow's file systems)."""
+"""Folders that a query writes, on this machine or in an object store, looked at without Spark (Arrow's
+file systems).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _S3A = "spark.hadoop.fs.s3a."
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """A folder, which need not exist. Every method raises ServiceError if the folder cannot be read or removed."""
+    """A folder, which need not exist. Every method raises ServiceError if the folder cannot be read or
+    removed.
+    """
 
     place: str
     """The folder as the settings name it, a path or a URI."""
@@ -60,8 +64,10 @@ class Stored:
             reason = error.strerror or str(error).splitlines()[0]
             raise ServiceError(
                 f"{self.place} cannot be reached: {reason}",
-                hint="in an object store: are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY set, and is the endpoint in "
-                "[spark.conf] right? Else: are the folder's rights yours?",
+                hint=(
+                    "in an object store: are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY set, and is the"
+                    " endpoint in [spark.conf] right? Else: are the folder's rights yours?"
+                ),
             ) from None
 
 

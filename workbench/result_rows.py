@@ -1,4 +1,5 @@
-"""The results of a query as typed rows, each once, whatever its sink: for a person to look at, to follow and to export.
+"""The results of a query as typed rows, each once, whatever its sink: for a person to look at, to follow and
+to export.
 
 sink --read_back--> tables --once--> new rows --follow--> screen
                        \\--into DuckDB--> one window, one key, or a file of all
@@ -72,7 +73,9 @@ class Page:
 
 
 class ResultRows:
-    """Reads the results of these settings. `new` gives what was written since the last call, each row once."""
+    """Reads the results of these settings. `new` gives what was written since the last call, each row
+    once.
+    """
 
     def __init__(self, settings: Settings) -> None:
         """Raises ConfigError for settings with which the sink cannot work, or if it does not read back."""
@@ -84,7 +87,9 @@ class ResultRows:
         self._once = Once((*settings.query.result_keys, *revision))
 
     def pass_over(self) -> None:
-        """Begin behind the results that are there now, or at the beginning if there is nothing to read from yet."""
+        """Begin behind the results that are there now, or at the beginning if there is nothing to read
+        from yet.
+        """
         with suppress(ServiceError):
             self._after = self._sink.position(self._settings)
 
@@ -102,7 +107,9 @@ class ResultRows:
 
 
 class Once:
-    """Drops rows whose window and key came before. It forgets the oldest windows, but never the newest 1,000."""
+    """Drops rows whose window and key came before. It forgets the oldest windows, but never the newest
+    1,000.
+    """
 
     def __init__(self, keys: Sequence[str] = ("key",)) -> None:
         """keys: names of the columns that hold the key, and with updates the revision."""
@@ -127,8 +134,8 @@ class Once:
 def page(settings: Settings, *, window: int | None, key: bytes | None, most: int) -> Page:
     """Rows of one window, or of every window that has the key, the newest first.
 
-    window: when it begins (ms), None for the newest, or with a key for all. key: only rows of this key. most: how many rows
-    at most.
+    window: when it begins (ms), None for the newest, or with a key for all. key: only rows of this key. most:
+    how many rows at most.
 
     Raises as `ResultRows.new` does, and ConfigError for a window that has no results.
     """
@@ -145,9 +152,11 @@ def page(settings: Settings, *, window: int | None, key: bytes | None, most: int
 
 
 def export(settings: Settings, file: Path, *, window: int | None = None, key: bytes | None = None) -> int:
-    """Write results to a CSV or Parquet file, by its ending, ordered by window and key. Returns how many rows.
+    """Write results to a CSV or Parquet file, by its ending, ordered by window and key. Returns how many
+    rows.
 
-    The file appears whole, and replaces an older one. window: only the one that begins then (ms). key: only this key.
+    The file appears whole, and replaces an older one. window: only the one that begins then (ms). key: only
+    this key.
 
     Raises as `page` does, and ConfigError for another ending and for a folder that cannot be written to.
     """
@@ -203,7 +212,9 @@ def json_lines(table: pa.Table) -> list[str]:
 
 @contextmanager
 def _loaded(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB with the table `rows`: the results, each once. It lies in a folder of its own, which goes with it."""
+    """A DuckDB with the table `rows`: the results, each once. It lies in a folder of its own, which goes
+    with it.
+    """
     until = sink_of(settings).position(settings)
     tables = _tables(settings, after=None, until=until)
     written = Watched(chain.from_iterable(map(pa.Table.to_batches, tables)), readable_schema(settings.query))
@@ -242,8 +253,8 @@ def _tables(settings: Settings, *, after: Position | None, until: Position) -> I
 
 
 _FOREIGN = (
-    "take the settings that the pipeline ran with. Who else writes to this topic? Give the results a topic of their own "
-    "(results.topic)"
+    "take the settings that the pipeline ran with. Who else writes to this topic? Give the results a topic of"
+    " their own (results.topic)"
 )
 
 
@@ -273,8 +284,8 @@ def typed_rows(records: pa.RecordBatch, query: Query) -> pa.Table:
     except (pa.ArrowException, ValueError, OverflowError) as error:
         first, last = records["offset"][0], records["offset"][len(records) - 1]
         raise ProtocolError(
-            f"one of the records at offsets {first} to {last} of the results is no row of query {query.name}: "
-            f"{str(error)[:100]}",
+            f"one of the records at offsets {first} to {last} of the results is no row of query {query.name}:"
+            f" {str(error)[:100]}",
             hint=_FOREIGN,
         ) from None
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -344,13 +355,17 @@ def _window(windows: list[Window], start: int) -> Window:
             return window
     raise ConfigError(
         f"no window with results begins at {clock(start)} UTC",
-        hint=f"{len(windows):,} windows have results, the first begins at {clock(windows[0].start)} and the last at "
-        f"{clock(windows[-1].start)} UTC",
+        hint=(
+            f"{len(windows):,} windows have results, the first begins at {clock(windows[0].start)} and the"
+            f" last at {clock(windows[-1].start)} UTC"
+        ),
     )
 
 
 def _order(query: Query) -> str:
-    """SQL of the order of a window's rows: by rank if there is one, or by the first number, the largest first."""
+    """SQL of the order of a window's rows: by rank if there is one, or by the first number, the largest
+    first.
+    """
     schema = readable_schema(query)
     if "rank" in query.emission.columns:
         return "rank"

@@ -1,7 +1,7 @@
 """A sample of a topic for `evenflow advise`: the newest records of each partition, or the first ones.
 
-The sample of a file is in `evenflow.sources.sample`. Tuples are put in order of event time. That is how a replay sends
-them, and how the partitions of a topic look when taken together.
+The sample of a file is in `evenflow.sources.sample`. Tuples are put in order of event time. That is how a
+replay sends them, and how the partitions of a topic look when taken together.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def topic_sample(
 ) -> TopicSample:
     """The newest (or first) records of the query's input topic, parsed as the partitioner does.
 
-    tuples: about how many records to read. A longer partition gives more of them. first: whether to take the first
-    records. progress: called with the number of records read so far. clock: seconds since 1970. Tuples whose event time
-    cannot be right are set aside (`workbench.sample_check.strays`). Raises ServiceError if there is no broker or no
-    topic, and ConfigError if no record holds a tuple.
+    tuples: about how many records to read. A longer partition gives more of them. first: whether to take the
+    first records. progress: called with the number of records read so far. clock: seconds since 1970. Tuples
+    whose event time cannot be right are set aside (`workbench.sample_check.strays`). Raises ServiceError if
+    there is no broker or no topic, and ConfigError if no record holds a tuple.
     """
     topic = settings.topic("input")
     state = describe(settings.kafka, [topic]).get(topic)
@@ -121,8 +121,8 @@ def strays_of_tuples(
 ) -> tuple[tuple[Strays, ...], Bools]:
     """(the strays of a sample, which tuples are none).
 
-    times: event times, ms, shape (n,). places: partition and offset of each tuple, shape (n, 2), in offset order within a
-    partition. now: ms since 1970.
+    times: event times, ms, shape (n,). places: partition and offset of each tuple, shape (n, 2), in offset
+    order within a partition. now: ms since 1970.
     """
     rows = [np.flatnonzero(places[:, 0] == partition) for partition in np.unique(places[:, 0])]
     regular = np.ones(len(times), bool)
@@ -145,7 +145,8 @@ def strays_of_tuples(
 def _nothing(topic: str, unreadable: Counter[str], filtered: int) -> ConfigError:
     if filtered:
         return ConfigError(
-            f"query.where and query.explode leave no tuple of {filtered:,} records of topic {topic} that can be read",
+            f"query.where and query.explode leave no tuple of {filtered:,} records of topic {topic} that can"
+            " be read",
             hint="`evenflow query check` shows what the records hold",
         )
     if not unreadable:

@@ -1,12 +1,13 @@
-"""What it would save if a worker finished the windows of a key by itself, and what that costs, by partitioner.
+"""What it would save if a worker finished the windows of a key by itself, and what that costs, by
+partitioner.
 
-A worker is the *home* of a key if the first candidate F_1 names it. It may finish a window of the key only if no tuple of
-the window went to another worker. So whoever routes a tuple elsewhere announces (pane, key) to the key's home. Everything
-else goes to the reducer: what is not at home as partials of a pane, and what home has of an announced key as one partial
-of the window.
+A worker is the *home* of a key if the first candidate F_1 names it. It may finish a window of the key only if
+no tuple of the window went to another worker. So whoever routes a tuple elsewhere announces (pane, key) to
+the key's home. Everything else goes to the reducer: what is not at home as partials of a pane, and what home
+has of an announced key as one partial of the window.
 
-Both ways run through the cores of combiner and reducer, without any service: the same merges, the same state, the same
-blobs. The state of a home is that of a reduce bucket.
+Both ways run through the cores of combiner and reducer, without any service: the same merges, the same state,
+the same blobs. The state of a home is that of a reduce bucket.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ from evenflow.partitioners.fitting import fitted
 from evenflow.settings import Query
 
 ID = "forwarding"
-WHAT = "Finishing windows at a key's home: results finished, partials and bytes saved, announcements, CPU seconds"
+WHAT = (
+    "Finishing windows at a key's home: results finished, partials and bytes saved, announcements, CPU"
+    " seconds"
+)
 
 STREAMS: dict[str, tuple[str, dict[str, float]]] = {
     "uniform": ("uniform", {}),
@@ -138,7 +142,9 @@ def _shares(case: ForwardingCase, stream: RoutedStream) -> dict[str, object]:
 
 
 def _costs(case: ForwardingCase, stream: RoutedStream) -> dict[str, object]:
-    """CPU seconds and bytes per million tuples, of today's way and with forwarding. Results must be as many."""
+    """CPU seconds and bytes per million tuples, of today's way and with forwarding. Results must be as
+    many.
+    """
     plan = plan_of(case)
     today, forwarding = Today(plan, case), Forwarding(plan, case)
     run_both(case, stream, today, forwarding)
@@ -211,7 +217,9 @@ def _announced(case: ForwardingCase, stream: RoutedStream, number: int) -> list[
 
 
 def _announcing(case: ForwardingCase, stream: RoutedStream) -> dict[str, object]:
-    """What the partitioner spends on announcements: CPU seconds and bytes per million tuples, announced once per block."""
+    """What the partitioner spends on announcements: CPU seconds and bytes per million tuples, announced
+    once per block.
+    """
     rows, began = 0, time.process_time()
     for number in range(case.warm * case.blocks, case.panes * case.blocks):
         some = _block(case, number)

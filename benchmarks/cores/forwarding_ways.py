@@ -76,7 +76,9 @@ class PaneState:
         self._bucket = Bucket.first(plan, self.memory, header)
 
     def add(self, rows: pa.Table, pane: int) -> None:
-        """Partials of one pane, merged with what is there. As in the reducer, state is saved once a micro-batch."""
+        """Partials of one pane, merged with what is there. As in the reducer, state is saved once a
+        micro-batch.
+        """
         if rows.num_rows:
             self._bucket.append((0, pane), self._plan.merge([rows.drop_columns(["pane"])]))
             self.save()
@@ -271,7 +273,8 @@ class Forwarding(Way):
         for home, announced in zip(self.homes, self.announced, strict=True):
             table = home.window(pane)
             home.save()
-            # This pane has just left the window, so what was announced in it no longer keeps a key from being finished.
+            # This pane has just left the window, so what was announced in it no longer keeps a key from being
+            # finished.
             announced.pop(pane - SPAN, None)
             announced_keys = np.concatenate(
                 [np.empty(0, np.uint64), *(key_hashes for each in announced.values() for key_hashes in each)]

@@ -1,4 +1,6 @@
-"""What the growth scenarios share: combining and reducing in memory, timed in CPU seconds, without any service."""
+"""What the growth scenarios share: combining and reducing in memory, timed in CPU seconds, without any
+service.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +138,9 @@ class Pipeline:
         return sum(table.num_rows for table in tables), seconds
 
     def results(self, blobs: list[list[bytes]]) -> tuple[list[pa.Table], float]:
-        """Reduce a micro-batch. Results, and the CPU seconds of all buckets and, with `top`, of the task that merges."""
+        """Reduce a micro-batch. Results, and the CPU seconds of all buckets and, with `top`, of the task
+        that merges.
+        """
         began = time.process_time()
         if self.plan.emission.mode == "top":
             sent = [

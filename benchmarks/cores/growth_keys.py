@@ -8,13 +8,18 @@ from benchmarks.cores.growth import SEED as SEED
 from benchmarks.cores.growth import Pipeline
 
 ID = "growth-keys"
-WHAT = "CPU seconds of a micro-batch into one long open pane that holds 1e5, 1e6, 1e7 keys, and of emitting its window"
+WHAT = (
+    "CPU seconds of a micro-batch into one long open pane that holds 1e5, 1e6, 1e7 keys, and of emitting its"
+    " window"
+)
 
 TUPLES = 100_000
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """Fill a tumbling window micro-batch by micro-batch until it holds the keys. Measure some more, and close it."""
+    """Fill a tumbling window micro-batch by micro-batch until it holds the keys. Measure some more, and
+    close it.
+    """
     rows = []
     for keys in (2_000, 10_000) if smoke else (100_000, 1_000_000, 10_000_000):
         pipeline = Pipeline(panes=1)

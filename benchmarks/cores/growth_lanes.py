@@ -8,13 +8,18 @@ from benchmarks.cores.growth import SEED as SEED
 from benchmarks.cores.growth import Pipeline
 
 ID = "growth-lanes"
-WHAT = "CPU seconds of a micro-batch in combiner and reducer over routed partitions R, input partitions I and buckets B"
+WHAT = (
+    "CPU seconds of a micro-batch in combiner and reducer over routed partitions R, input partitions I and"
+    " buckets B"
+)
 
 SHAPES = ((8, 4, 2), (64, 16, 8), (1_000, 100, 2), (1_000, 100, 64))
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """A row for each shape: an empty micro-batch that only carries marks, and one of 50,000 tuples in five blocks."""
+    """A row for each shape: an empty micro-batch that only carries marks, and one of 50,000 tuples in five
+    blocks.
+    """
     rows = []
     for routed, inputs, buckets in SHAPES[:1] if smoke else SHAPES:
         row: dict[str, object] = {"R": routed, "I": inputs, "B": buckets}

@@ -1,4 +1,6 @@
-"""How the cost of a micro-batch grows with the panes of a window: a day of panes against a minute of panes."""
+"""How the cost of a micro-batch grows with the panes of a window: a day of panes against a minute of
+panes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,10 @@ from benchmarks.cores.growth import SEED as SEED
 from benchmarks.cores.growth import Pipeline
 
 ID = "growth-panes"
-WHAT = "CPU seconds of a micro-batch in the reducer with 60 and with 86,400 panes of a second in the window (goal: 1.10)"
+WHAT = (
+    "CPU seconds of a micro-batch in the reducer with 60 and with 86,400 panes of a second in the window"
+    " (goal: 1.10)"
+)
 
 _AT_ONCE = 600
 """Panes that one micro-batch fills before the measurement."""
@@ -17,7 +22,9 @@ KEYS = 1_000
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """Fill both pipelines to a whole window, then measure them in turns. A full micro-batch closes one pane."""
+    """Fill both pipelines to a whole window, then measure them in turns. A full micro-batch closes one
+    pane.
+    """
     many = 200 if smoke else 86_400
     pipelines = {panes: filled(panes) for panes in (60, many)}
     seconds: dict[tuple[int, str], list[float]] = {}

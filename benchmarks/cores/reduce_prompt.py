@@ -23,7 +23,10 @@ from evenflow.twostep import Layout, combine_task, reduce_task, reduce_windows
 from evenflow.wire import OFFSETS, TOLD, FrameHeader, encode_frame, records_of
 
 ID = "reduce-prompt"
-WHAT = "CPU seconds and spread of the reduce tasks, clusters by hash or by Prompt's Alg. 3 (8 workers, 8 tasks, Zipf)"
+WHAT = (
+    "CPU seconds and spread of the reduce tasks, clusters by hash or by Prompt's Alg. 3 (8 workers, 8 tasks,"
+    " Zipf)"
+)
 SEED = 7
 WORKERS = BUCKETS = 8
 
@@ -123,7 +126,9 @@ class _ReduceWay:
             self.results += sum(table["n"].to_pylist())
 
     def figures(self, tuples: int) -> dict[str, float]:
-        """CPU seconds per million tuples by step, and fullest over mean of what the tasks get. Medians over batches."""
+        """CPU seconds per million tuples by step, and fullest over mean of what the tasks get. Medians
+        over batches.
+        """
         first = self.tasks if self.layout.reduce_tasks is not None else self.buckets
         million = 1e6 / tuples
         return {

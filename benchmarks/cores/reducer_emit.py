@@ -16,11 +16,15 @@ from evenflow.twostep import json_rows, key_type, readable, readable_schema, typ
 from evenflow.wire.result_frames import encode_results
 
 ID = "reducer-emit"
-WHAT = "CPU seconds and bytes a window of the reducer and of each sink's rows: emit = all, changes, top(100); 1e5 keys"
+WHAT = (
+    "CPU seconds and bytes a window of the reducer and of each sink's rows: emit = all, changes, top(100);"
+    " 1e5 keys"
+)
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """A row for each total, share of keys with tuples in a pane (1 % or 30 %), mode, and windows a micro-batch (1 or 10).
+    """A row for each total, share of keys with tuples in a pane (1 % or 30 %), mode, and windows a
+    micro-batch (1 or 10).
 
     Each micro-batch reads and writes state once.
     """
@@ -43,7 +47,9 @@ def run(*, smoke: bool) -> dict[str, object]:
 
 
 def measured(pipeline: Pipeline, windows: int, at_once: int, *, tuples: int, keys: int) -> dict[str, object]:
-    """Medians over about `windows` windows, `at_once` of them in each micro-batch. All figures are per window."""
+    """Medians over about `windows` windows, `at_once` of them in each micro-batch. All figures are per
+    window.
+    """
     samples = []
     moved, batches = pipeline.moved, max(3, windows // at_once)
     for _ in range(batches):

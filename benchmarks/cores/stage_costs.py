@@ -1,8 +1,10 @@
-"""What a tuple, a partial result and a key of a window cost in the cores of combiner and reducer, in nanoseconds of CPU.
+"""What a tuple, a partial result and a key of a window cost in the cores of combiner and reducer, in
+nanoseconds of CPU.
 
-Each cost is a slope: what a core takes for more of one thing, over how much more that is. So it has no part of what a call
-costs anyhow. docs/reproducing.md prices its counts with such costs. They are kept in docs/reproducing/costs.json, so that
-the page is the same on every machine. This scenario writes a file like it into .evenflow/bench, to be copied from there.
+Each cost is a slope: what a core takes for more of one thing, over how much more that is. So it has no part
+of what a call costs anyhow. docs/reproducing.md prices its counts with such costs. They are kept in
+docs/reproducing/costs.json, so that the page is the same on every machine. This scenario writes a file like
+it into .evenflow/bench, to be copied from there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A closed loop with every policy, and with none, on one shape of stream.
 
-Each run is a whole pipeline on this machine (`workbench.elastic`): live replay, a partitioner, Spark with executor
-processes of its own, and a controller. Two cores cannot show that more executors compute faster, so a tuple costs the
-combiner a wait. At the end of every run all of its windows are compared with a direct aggregation.
+Each run is a whole pipeline on this machine (`workbench.elastic`): live replay, a partitioner, Spark with
+executor processes of its own, and a controller. Two cores cannot show that more executors compute faster, so
+a tuple costs the combiner a wait. At the end of every run all of its windows are compared with a direct
+aggregation.
 """
 
 from __future__ import annotations

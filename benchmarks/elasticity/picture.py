@@ -1,4 +1,6 @@
-"""The picture of all policies on one shape. Each policy has a column: W, then p and executors, then latency."""
+"""The picture of all policies on one shape. Each policy has a column: W, then p and executors, then
+latency.
+"""
 
 from __future__ import annotations
 
@@ -35,17 +37,22 @@ def courses(rows: Rows) -> altair.TopLevelMixin:
     ]
     rows_of_panels.append([_late(row, x, late if at == 0 else late.hidden()) for at, row in enumerate(shown)])
     summaries = [
-        f"{row['policy']}: {row['overloaded']:.0%} of the time overloaded, {row['slot_seconds']:,.0f} core-seconds"
+        f"{row['policy']}: {row['overloaded']:.0%} of the time overloaded, {row['slot_seconds']:,.0f}"
+        " core-seconds"
         for row in shown
     ]
     return page(
         [panel for panels in rows_of_panels for panel in panels],
         title="W and executors, micro-batch by micro-batch",
         subtitle=[
-            f"{shown[0]['profile']}. Above: W of each micro-batch, at most {_MOST_LOAD:g} drawn; green is zone 2 "
-            f"({THRESHOLD - STEP:.1f} to {THRESHOLD}).",
-            "Middle: workers p (blue) and executors (dark); r is 1 in the fused wiring. "
-            f"Below: latency of each window, and the promised {shown[0]['slo_ms'] / 1000:g} s.",
+            (
+                f"{shown[0]['profile']}. Above: W of each micro-batch, at most {_MOST_LOAD:g} drawn; green is"
+                f" zone 2 ({THRESHOLD - STEP:.1f} to {THRESHOLD})."
+            ),
+            (
+                "Middle: workers p (blue) and executors (dark); r is 1 in the fused wiring. "
+                f"Below: latency of each window, and the promised {shown[0]['slo_ms'] / 1000:g} s."
+            ),
             *("; ".join(summaries[first : first + 3]) for first in range(0, len(summaries), 3)),
         ],
         columns=len(shown),

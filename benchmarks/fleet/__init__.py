@@ -1,5 +1,6 @@
-"""Several partitioner instances on one stream, slide by slide, while instances or the law of the stream change.
+"""Several partitioner instances on one stream, slide by slide, while instances or the law of the stream
+change.
 
-`instances` runs the processes and the stream. `course` takes a stream through phases and says how level the loads are.
-`picture` draws that.
+`instances` runs the processes and the stream. `course` takes a stream through phases and says how level the
+loads are. `picture` draws that.
 """

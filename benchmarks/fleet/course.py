@@ -12,8 +12,8 @@ from benchmarks.fleet.instances import PANES, Fleet
 from evenflow.numeric.arrays import Float64s
 
 LEVEL, LEAST = 1.25, 1e-3
-"""Loads are as level as before if the imbalance of windows is on average at most `LEVEL` times that of before. `LEAST` is
-level in any case: a thousandth of the tuples."""
+"""Loads are as level as before if the imbalance of windows is on average at most `LEVEL` times that of
+before. `LEAST` is level in any case: a thousandth of the tuples."""
 KEYS, Z = 20_000, 1.2
 SEED = 1
 
@@ -34,8 +34,8 @@ class Phase(NamedTuple):
 def course(fleet: Fleet, phases: Sequence[Phase], *, smoke: bool) -> dict[str, Any]:
     """All phases, each of `length` slides.
 
-    slides: imbalance of each slide. windows: of the window that ends with it. rounds: of the exchange, after each slide.
-    again: slides after each event until windows were as level as before it.
+    slides: imbalance of each slide. windows: of the window that ends with it. rounds: of the exchange, after
+    each slide. again: slides after each event until windows were as level as before it.
     """
     rng = np.random.default_rng(SEED)
     length, tuples = (2, 1_000) if smoke else (2 * PANES, 8_000)
@@ -63,9 +63,11 @@ def course(fleet: Fleet, phases: Sequence[Phase], *, smoke: bool) -> dict[str, A
 
 
 def recovery(windows: Sequence[float], event: int, length: int) -> int:
-    """Slides from the event on until all windows that follow in its phase are on average as level as before it.
+    """Slides from the event on until all windows that follow in its phase are on average as level as before
+    it.
 
-    windows: imbalance of the window that ends with each slide. What was before is the mean of the last `PANES` of them.
+    windows: imbalance of the window that ends with each slide. What was before is the mean of the last
+    `PANES` of them.
     """
     level = max(LEAST, LEVEL * mean(windows[max(0, event - PANES) : event]))
     after = windows[event : event + length]

@@ -1,7 +1,9 @@
-"""Several partitioner instances on one stream, slide by slide: who gets which tuples while instances come and go.
+"""Several partitioner instances on one stream, slide by slide: who gets which tuples while instances come and
+go.
 
-The stream is live: a slide of event time takes at least as long on the clock. It is written in portions, and each portion is
-waited for. So instances hear each other as they would on a topic that is not behind, however busy this machine is.
+The stream is live: a slide of event time takes at least as long on the clock. It is written in portions, and
+each portion is waited for. So instances hear each other as they would on a topic that is not behind, however
+busy this machine is.
 """
 
 from __future__ import annotations
@@ -112,7 +114,9 @@ class Fleet:
     # ---- the stream
 
     def slide(self, keys: Int64s) -> float:
-        """Write a slide of tuples with these keys, and wait until they are routed. Returns the slide's imbalance."""
+        """Write a slide of tuples with these keys, and wait until they are routed. Returns the slide's
+        imbalance.
+        """
         slide, portion_ms = self._slides, SLIDE_MS // _PORTIONS
         self._slides += 1
         for number, portion in enumerate(np.array_split(keys, _PORTIONS)):
@@ -141,7 +145,9 @@ class Fleet:
             raise ServiceError("the routed topic does not have each tuple once")
 
     def verify(self) -> None:
-        """Aggregate the whole stream with Spark. ServiceError unless results are those of a direct aggregation."""
+        """Aggregate the whole stream with Spark. ServiceError unless results are those of a direct
+        aggregation.
+        """
         for words in (["aggregate", "--until-ended"], ["verify"]):
             child = self._process(words[0], self.settings, *words)
             if child.wait(_LONGEST):

@@ -1,4 +1,6 @@
-"""The picture of courses: the imbalance of slides and windows over time, with what happened, a panel for each row."""
+"""The picture of courses: the imbalance of slides and windows over time, with what happened, a panel for
+each row.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,14 @@ def courses(rows: Rows) -> altair.TopLevelMixin:
         ],
         title="Imbalance, slide by slide",
         subtitle=[
-            f"Blue: imbalance of the window of {PANES} slides that ends with a slide. Grey: of the slide alone.",
-            f"Dots below: rounds of the exchange, one for each slide that had any. {WORKERS} workers, {INPUTS} input "
-            "partitions.",
+            (
+                f"Blue: imbalance of the window of {PANES} slides that ends with a slide. Grey: of the slide"
+                " alone."
+            ),
+            (
+                f"Dots below: rounds of the exchange, one for each slide that had any. {WORKERS} workers,"
+                f" {INPUTS} input partitions."
+            ),
         ],
         columns=columns,
         spacing=10,

@@ -52,7 +52,9 @@ class Kind:
         )
 
     def records(self, count: int, *, bad_every: int | None) -> list[bytes]:
-        """`count` records, 50 per ms of event time. Every `bad_every`-th record is bad. None: all are good."""
+        """`count` records, 50 per ms of event time. Every `bad_every`-th record is bad. None: all are
+        good.
+        """
         return [
             (self.bad if bad_every and number % bad_every == 0 else self.good)
             .format(

@@ -1,8 +1,9 @@
 """CPU time by process while something is measured. It moves far less from machine to machine than wall time.
 
-A meter watches trees of processes. Each tree has a label, and the Java processes in it may have a label of their own.
-CPU time is cumulative: a process that has ended keeps what it used. A child that lived only between two looks is counted
-through its parent, because the kernel adds what a waited-for child used to its parent's figures.
+A meter watches trees of processes. Each tree has a label, and the Java processes in it may have a label of
+their own. CPU time is cumulative: a process that has ended keeps what it used. A child that lived only
+between two looks is counted through its parent, because the kernel adds what a waited-for child used to its
+parent's figures.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from types import TracebackType
 from benchmarks.measuring.processes import Process, ProcessTable, ancestors, machine_seconds
 
 Used = dict[str, float]
-"""CPU seconds by label. `COMPILERS` is a part of the JVM's, and `MACHINE` is of all processes: neither is in `total`."""
+"""CPU seconds by label. `COMPILERS` is a part of the JVM's, and `MACHINE` is of all processes: neither is
+in `total`.
+"""
 COMPILERS = "jvm compilers"
 MACHINE = "machine"
 _NOT_SUMMED = (COMPILERS, MACHINE)
@@ -80,14 +83,16 @@ class Ledger:
     def used(self) -> Used:
         """CPU seconds by label since each process began."""
         reaped_seconds: dict[_Key, float] = {}
-        # What children that have ended had used when they were last seen. The kernel charges that to their parents.
+        # What children that have ended had used when they were last seen. The kernel charges that to their
+        # parents.
         for key in self._processes.keys() - self._alive:
             parent, process = self._parents.get(key), self._processes[key]
             if parent is not None:
                 reaped_seconds[parent] = reaped_seconds.get(parent, 0.0) + process.own + process.reaped
         seconds: Used = {}
         for key, process in self._processes.items():
-            # Children that no look has seen: what the kernel charged to this parent beyond the children seen here.
+            # Children that no look has seen: what the kernel charged to this parent beyond the children seen
+            # here.
             missed = max(0.0, process.reaped - reaped_seconds.get(key, 0.0))
             label = self._labels[key]
             seconds[label] = seconds.get(label, 0.0) + process.own + missed
@@ -98,7 +103,9 @@ class Ledger:
 
 
 class CpuMeter:
-    """Looks at the processes twice a second, in a thread of its own, and says what was used between two moments."""
+    """Looks at the processes twice a second, in a thread of its own, and says what was used between two
+    moments.
+    """
 
     def __init__(
         self,
@@ -133,7 +140,9 @@ class CpuMeter:
         return moment
 
     def between(self, begin: float, end: float) -> Used:
-        """CPU seconds by label between two moments. Between two looks, half a second apart, use is taken as even."""
+        """CPU seconds by label between two moments. Between two looks, half a second apart, use is taken
+        as even.
+        """
         with self._lock:
             before, after = self._at(begin), self._at(end)
         grown = {label: seconds - before.get(label, 0.0) for label, seconds in after.items()}
@@ -175,7 +184,9 @@ def total(used: Used) -> float:
 
 
 def occupancy(used: Used, seconds: float) -> dict[str, float]:
-    """How many cores were busy with what is measured, and how many with anything else on this machine meanwhile."""
+    """How many cores were busy with what is measured, and how many with anything else on this machine
+    meanwhile.
+    """
     ours = total(used)
     cores = {"cores_used": round(ours / seconds, 2)}
     if MACHINE in used:
@@ -184,9 +195,11 @@ def occupancy(used: Used, seconds: float) -> dict[str, float]:
 
 
 def budget(used: Used, *, tuples: int, rows: int | None = None) -> dict[str, object]:
-    """CPU seconds per million tuples and per million result rows by process, and the compilers' share of the JVM.
+    """CPU seconds per million tuples and per million result rows by process, and the compilers' share of the
+    JVM.
 
-    A CPU second per million is a microsecond apiece. All CPU time is divided by `tuples`, and again by `rows`.
+    A CPU second per million is a microsecond apiece. All CPU time is divided by `tuples`, and again by
+    `rows`.
     """
     costs: dict[str, object] = {"cpu_seconds_per_million_tuples": _per_million(used, tuples)}
     if rows:

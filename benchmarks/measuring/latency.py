@@ -1,7 +1,8 @@
 """How late result rows were: append time of the row (LogAppendTime) less the end of its window.
 
-A row could have been known at the end of its window, because the queries here allow no disorder. Only rows of one
-partition of the results topic are looked at. They are a fair sample, because rows are spread by the hash of the key.
+A row could have been known at the end of its window, because the queries here allow no disorder. Only rows of
+one partition of the results topic are looked at. They are a fair sample, because rows are spread by the hash
+of the key.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ def sampled_rows(
 def judged(rows: np.ndarray, rate: int, achieved: int, begun: int) -> dict[str, Any]:
     """Latencies of the windows of a step, and whether they grew no more in its second half.
 
-    rows: as `sampled_rows` gives them. rate, achieved: tuples per second that the replay should send, and that it sent.
-    begun (ms): the begin of the step. Windows that ended before belong to the pause in front of the step. They wait for
-    the next tuple, not for the pipeline, so they are left out. The first quarter of the step is left out, too.
+    rows: as `sampled_rows` gives them. rate, achieved: tuples per second that the replay should send, and
+    that it sent. begun (ms): the begin of the step. Windows that ended before belong to the pause in front of
+    the step. They wait for the next tuple, not for the pipeline, so they are left out. The first quarter of
+    the step is left out, too.
     """
     last = int(rows[:, 1].max()) if len(rows) else 0
     live = rows[rows[:, 1] > begun + 0.25 * (last - begun)]

@@ -1,4 +1,6 @@
-"""The processes of one query on this machine: broker, partitioner, Spark application and replays, watched by a meter."""
+"""The processes of one query on this machine: broker, partitioner, Spark application and replays, watched
+by a meter.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ class Running:
     def start_replay(
         self, producer: str, zipf: float, rate: int, *, limit: int | None = None
     ) -> ChildProcess:
-        """Start a live replay at this rate (tuples/s). A replay without a limit is expected to run until `end`."""
+        """Start a live replay at this rate (tuples/s). A replay without a limit is expected to run until
+        `end`.
+        """
         words = ["replay", f"zipf:{source_words(tuples='endless', zipf=zipf)}", "--value", "amount", "--json"]
         # `--no-end`: the stream must not end, because another replay may follow.
         words += ["--rate", str(rate), "--live", "--no-end", "--producer-id", producer]
@@ -120,7 +124,9 @@ class Running:
     def wait(
         self, done: Callable[[], bool], event: str, *, patience: float = _PATIENCE, every: float = 0.2
     ) -> None:
-        """Wait until `done()`. ServiceError if that takes more than `patience` seconds or a service has ended."""
+        """Wait until `done()`. ServiceError if that takes more than `patience` seconds or a service has
+        ended.
+        """
         deadline = time.monotonic() + patience
         while not done():
             self.check()
@@ -136,7 +142,9 @@ class Running:
 
 
 def run_to_end(running: Running, label: str) -> tuple[float, Used]:
-    """Run partitioner and Spark application over the whole input. Seconds and CPU time until both have ended."""
+    """Run partitioner and Spark application over the whole input. Seconds and CPU time until both have
+    ended.
+    """
     meter = running.meter
     with step(f"evenflow, {label}", running.counts):
         began = meter.now()

@@ -1,4 +1,6 @@
-"""CPU time of processes from Linux's /proc: user and system seconds of a process and of its children that ended."""
+"""CPU time of processes from Linux's /proc: user and system seconds of a process and of its children that
+ended.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from dataclasses import dataclass
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
 _PROC = "/proc"
 _REMEMBERED = 20
-"""Number of looks after which the JVMs' threads are listed anew. On many cores compiler threads come and go."""
+"""Number of looks after which the JVMs' threads are listed anew. On many cores compiler threads come and
+go.
+"""
 # The kernel cuts names of threads to 15 characters.
 _COMPILERS = ("C1 CompilerThre", "C2 CompilerThre")
 
@@ -36,7 +40,9 @@ class Process:
 
 
 class ProcessTable:
-    """Reads all processes. It lists the compiler threads of a JVM only now and then, because a JVM has many threads."""
+    """Reads all processes. It lists the compiler threads of a JVM only now and then, because a JVM has
+    many threads.
+    """
 
     def __init__(self) -> None:
         self._compilers: dict[tuple[int, int], list[str]] = {}

@@ -15,7 +15,9 @@ _HOST = "127.0.0.1"
 
 
 class Scraper:
-    """Asks for the metrics at a port whenever 15 s of work have gone by. Each scrape has a thread of its own."""
+    """Asks for the metrics at a port whenever 15 s of work have gone by. Each scrape has a thread of its
+    own.
+    """
 
     def __init__(self, port: int) -> None:
         self._port = port

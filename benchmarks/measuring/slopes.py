@@ -51,8 +51,8 @@ def highest(
 ) -> int | None:
     """The highest rung that holds, None if none does.
 
-    The search begins at `first` (an index), goes up or down in doubling steps, and then halves the rest. After `most`
-    questions the result is the highest rung that was seen to hold.
+    The search begins at `first` (an index), goes up or down in doubling steps, and then halves the rest.
+    After `most` questions the result is the highest rung that was seen to hold.
     """
     # `low` is the highest rung that is known to hold, `high` the lowest that is known not to.
     low, high, probe, stride = -1, len(ladder), first, 1

@@ -1,4 +1,6 @@
-"""Says on standard error what a benchmark is doing: when each step begins and ends, and every ten seconds in between."""
+"""Says on standard error what a benchmark is doing: when each step begins and ends, and every ten seconds
+in between.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _EVERY = 10.0
 
 @contextmanager
 def step(label: str, look: Callable[[], Counts] | None = None, *, every: float = _EVERY) -> Iterator[None]:
-    """Say that a step begins, every `every` seconds how far it is (by `look`), and that it is done or broken off."""
+    """Say that a step begins, every `every` seconds how far it is (by `look`), and that it is done or
+    broken off.
+    """
     started = time.monotonic()
     over = threading.Event()
     _say(f"{label} ...")
@@ -34,7 +38,9 @@ def step(label: str, look: Callable[[], Counts] | None = None, *, every: float =
 
 
 def tell(label: str, figures: Mapping[str, object]) -> None:
-    """Say what was found so far, while the benchmark goes on. Only figures that are numbers or words are told."""
+    """Say what was found so far, while the benchmark goes on. Only figures that are numbers or words are
+    told.
+    """
     plain = {name: value for name, value in figures.items() if isinstance(value, int | float | str)}
     _say(f"{label}: " + ", ".join(f"{name} {value}" for name, value in plain.items()))
 
@@ -53,7 +59,9 @@ def _tell(label: str, look: Callable[[], Counts] | None, every: float, over: thr
 
 
 def progress(counts: Counts, before: Counts, seconds: float) -> str:
-    """A text like `, 1,200,000 rows (60,000/s)` for each of the counts. `before`: the counts `seconds` seconds ago."""
+    """A text like `, 1,200,000 rows (60,000/s)` for each of the counts. `before`: the counts `seconds`
+    seconds ago.
+    """
     parts = []
     for name, count in counts.items():
         rate = f" ({(count - before[name]) / seconds:,.0f}/s)" if name in before and seconds > 0 else ""

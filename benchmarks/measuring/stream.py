@@ -1,4 +1,6 @@
-"""The seeded stream that the service scenarios read: about 60 bytes of JSON a tuple, Zipf over 100,000 keys."""
+"""The seeded stream that the service scenarios read: about 60 bytes of JSON a tuple, Zipf over 100,000
+keys.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def settings_for(kafka: KafkaSettings, name: str, **parts: Any) -> Settings:
 
 
 def source_words(*, tuples: int | str, zipf: float = 1.0, start: int | None = None) -> str:
-    """The generator's options as `evenflow replay` takes them. The values are so long that a record has about 60 bytes."""
+    """The generator's options as `evenflow replay` takes them. The values are so long that a record has
+    about 60 bytes.
+    """
     words = f"z={zipf},keys={KEYS},tuples={tuples},rate={EVENT_RATE},seed={SEED},values=1000000000000"
     return words if start is None else f"{words},start={start}"
 

@@ -1,7 +1,7 @@
 """What something costs: the same work with it and without it in turns, as ratios of neighbouring pieces.
 
-A ratio is throughput with it over throughput without it, so 0.98 is a cost of 2 %. While other programs use the machine,
-trust the ratio of CPU time.
+A ratio is throughput with it over throughput without it, so 0.98 is a cost of 2 %. While other programs use
+the machine, trust the ratio of CPU time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ class Piece:
 
     @property
     def cpu(self) -> float:
-        """CPU seconds per tuple, without those of the JVM's compilers, which run at any time, whatever is measured."""
+        """CPU seconds per tuple, without those of the JVM's compilers, which run at any time, whatever is
+        measured.
+        """
         return (total(self.used) - self.used.get(COMPILERS, 0.0)) / self.tuples
 
 
@@ -48,7 +50,9 @@ def having(number: int) -> bool:
 
 
 def pairs(pieces: Sequence[Piece], *, warm_up: int = 1) -> list[Pair]:
-    """Pairs of neighbouring pieces, from pieces in the order of `having`. The first `warm_up` pairs do not count."""
+    """Pairs of neighbouring pieces, from pieces in the order of `having`. The first `warm_up` pairs do not
+    count.
+    """
     neighbours = list(zip(pieces[::2], pieces[1::2], strict=False))[warm_up:]
     return [(first, second) if first.having else (second, first) for first, second in neighbours]
 
@@ -74,7 +78,9 @@ def cost(measured: Sequence[Pair]) -> dict[str, object]:
 
 
 def _met(ratio: Mapping[str, float]) -> bool | None:
-    """Whether the goal is met. None if the goal lies within the interval: the machine was too busy to tell."""
+    """Whether the goal is met. None if the goal lies within the interval: the machine was too busy to
+    tell.
+    """
     if ratio["median_from"] < GOAL <= ratio["median_to"]:
         return None
     return ratio["median"] >= GOAL
@@ -97,7 +103,8 @@ def _spread(ratios: Sequence[float]) -> dict[str, float]:
     """
     ordered = sorted(ratios)
     last = len(ordered) - 1
-    # How many values lie below the true median is binomial with p = 1/2: 1.96 standard deviations are 1.96 * sqrt(n) / 2.
+    # How many values lie below the true median is binomial with p = 1/2: 1.96 standard deviations are 1.96 *
+    # sqrt(n) / 2.
     off = 0.98 * sqrt(len(ordered))
     ranks = {
         "median_from": last / 2 - off, "median": last / 2, "median_to": last / 2 + off,

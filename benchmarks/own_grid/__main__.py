@@ -1,13 +1,13 @@
 """The partitioner `evenflow` against its goals: `python -m benchmarks.own_grid [part ...]`, an hour or more.
 
-Streams have 100,000 keys and 180 slides of 10,000 tuples. Windows have 60 slides. Seeds are 1 to 10, or 1 to 3 where only
-options of evenflow change, and where streams change. A figure is the median over the seeds of the mean over slides 60-179.
-The figures are window_imbalance, (max - mean load) / tuples in the window of the last 60 complete slides, and KSR, Gamma /
-distinct keys in that window.
+Streams have 100,000 keys and 180 slides of 10,000 tuples. Windows have 60 slides. Seeds are 1 to 10, or 1 to
+3 where only options of evenflow change, and where streams change. A figure is the median over the seeds of
+the mean over slides 60-179. The figures are window_imbalance, (max - mean load) / tuples in the window of the
+last 60 complete slides, and KSR, Gamma / distinct keys in that window.
 
-The command prints Markdown tables. `--write` puts them into docs/evenflow-partitioner.md, each below its comment
-`<!-- own_grid PART -->`. With `--quick` streams are small and there is one seed: it shows that everything runs, and its
-figures mean nothing.
+The command prints Markdown tables. `--write` puts them into docs/evenflow-partitioner.md, each below its
+comment `<!-- own_grid PART -->`. With `--quick` streams are small and there is one seed: it shows that
+everything runs, and its figures mean nothing.
 """
 
 from __future__ import annotations

@@ -41,14 +41,17 @@ Pair = tuple[float, float]
 
 
 def hard(size: Size) -> Iterator[str]:
-    """Streams that change, several sources, a wrong clock and a silence, n = 64. `told`: the sources hear each other."""
+    """Streams that change, several sources, a wrong clock and a silence, n = 64. `told`: the sources hear
+    each other.
+    """
     size = size.few
     yield "| stream | sources | " + " | ".join((*RIVALS, "evenflow", "evenflow, told")) + " | missed |"
     yield "|---" * (len(RIVALS) + 5) + "|"
     for stream in HARD:
         one_source = (0.0, 0.0)
         for count in (1, 2, 5, 16):
-            # `count` and `stream` are bound as defaults: a closure would see the values of the loop's last turn.
+            # `count` and `stream` are bound as defaults: a closure would see the values of the loop's last
+            # turn.
             def pair_of(name: str, *, told: bool = False, count: int = count, stream: Any = stream) -> Pair:
                 runs = [_of(size, name, stream, seed, count, told) for seed in size.seeds]
                 # `_of` has left out windows that are not full, so every one that is left counts.

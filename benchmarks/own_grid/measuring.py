@@ -20,7 +20,9 @@ from evenflow.simulation.streams import rank_hashes
 
 
 class Size(NamedTuple):
-    """How much is measured. A stream has one tuple per ms. Figures are of the slides from the first full window on."""
+    """How much is measured. A stream has one tuple per ms. Figures are of the slides from the first full
+    window on.
+    """
 
     keys: int
     """Distinct keys of a stream."""
@@ -70,7 +72,9 @@ class Figures(NamedTuple):
 
 @lru_cache(maxsize=12)
 def ranks(size: Size, kind: str, seed: int) -> Int64s:
-    """Key number of each tuple. `kind`: `uniform`, a Zipf exponent, or `shift` (uniform, Zipf 1.5 from `change` on)."""
+    """Key number of each tuple. `kind`: `uniform`, a Zipf exponent, or `shift` (uniform, Zipf 1.5 from
+    `change` on).
+    """
     # The tables of the page are of these draws. `simulation.generated` draws from other sequences.
     rng = np.random.default_rng(seed)
     if kind == "shift":
@@ -137,7 +141,8 @@ def scenario_of(size: Size, seed: int, sources: int, exchange: bool) -> Scenario
 
 
 def full_windows(stream: KeyedStream, name: str, scenario: Scenario, *, blind: bool = False) -> Figures:
-    """Figures of a routing, of the windows that are full alone: not of the first ones, and not after a silence.
+    """Figures of a routing, of the windows that are full alone: not of the first ones, and not after a
+    silence.
 
     They are of costs, if tuples have some. blind: the partitioner is not told what tuples cost.
     """

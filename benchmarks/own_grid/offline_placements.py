@@ -29,10 +29,15 @@ REPLACED = ("replaced", 1.5, 5)
 
 
 def reach(size: Size) -> Iterator[str]:
-    """Windows of the whole stream / without its first window, and what is reachable: imbalance / KSR, with the range."""
+    """Windows of the whole stream / without its first window, and what is reachable: imbalance / KSR, with
+    the range.
+    """
     chosen = seeds_of(size)
     small = size._replace(slide=size.slide // 4)
-    yield "| stream | sources | evenflow | evenflow, later | d-choices:head=window, later | knows its own future |"
+    yield (
+        "| stream | sources | evenflow | evenflow, later | d-choices:head=window, later | knows its own"
+        " future |"
+    )
     yield "|---" * 6 + "|"
     for stream, sources in RUNS:
         rows = [_runs(small, stream, sources, seed) for seed in chosen]
@@ -78,7 +83,8 @@ def _pair(size: Size, made: KeyedStream, out: Int32s) -> tuple[float, float]:
 def whole_runs(codes: Int32s, size: Size, sources: int) -> Int32s:
     """Each source puts each run whole on the worker with the least load of its window. Workers, shape (m,).
 
-    codes: key number of each tuple, shape (m,). Source t mod `sources` sees tuple t, and knows how long a run will be.
+    codes: key number of each tuple, shape (m,). Source t mod `sources` sees tuple t, and knows how long a run
+    will be.
     """
     out = np.empty(len(codes), np.int32)
     for source in range(sources):
@@ -98,10 +104,11 @@ def whole_runs(codes: Int32s, size: Size, sources: int) -> Int32s:
 
 
 def on_rings(stream: KeyedStream, size: Size, sources: int, period: int) -> Int32s:
-    """Each source knows how many of its tuples each key will have in a period of so many slides. Workers, shape (m,).
+    """Each source knows how many of its tuples each key will have in a period of so many slides. Workers,
+    shape (m,).
 
-    In the order of their hashes, which all sources share, hot keys fill one worker after the other, up to what the other
-    keys leave of it. The others stay on the worker of their hash.
+    In the order of their hashes, which all sources share, hot keys fill one worker after the other, up to
+    what the other keys leave of it. The others stay on the worker of their hash.
     """
     codes, out = stream.codes, np.empty(len(stream), np.int32)
     hashes = np.zeros(stream.key_count, np.uint64)

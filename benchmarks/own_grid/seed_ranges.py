@@ -1,4 +1,6 @@
-"""The parts `passing` and `seeds`: keys that come and go, and every claim over twenty seeds with its range."""
+"""The parts `passing` and `seeds`: keys that come and go, and every claim over twenty seeds with its
+range.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ SEVERAL = ("runs:length=200", "runs:length=2000,longest=9000", "disjoint")
 """Those of them that go through five sources too."""
 RIVALS = ("d-choices:head=window", "w-choices:head=window", "cg", "cam")
 RIVAL = "d-choices:head=window"
-"""The form of `d-choices` that forgets. The cumulative one is further from level where hot keys change (the part `hard`)."""
+"""The form of `d-choices` that forgets. The cumulative one is further from level where hot keys change
+(the part `hard`).
+"""
 
 
 class Cell(NamedTuple):
@@ -51,7 +55,9 @@ class Cell(NamedTuple):
 
 
 def passing(size: Size) -> Iterator[str]:
-    """Keys that come and go, n = 64, slides of a quarter: medians over the seeds with the range, imbalance / KSR."""
+    """Keys that come and go, n = 64, slides of a quarter: medians over the seeds with the range, imbalance
+    / KSR.
+    """
     size = size._replace(slide=size.slide // _SMALLER)
     lines = [*((stream, 1.0, 1, 1) for stream in PASSING), *((stream, 1.0, 1, 5) for stream in SEVERAL)]
     found = _pairs(size, lines, (OURS, *RIVALS))
@@ -63,7 +69,9 @@ def passing(size: Size) -> Iterator[str]:
 
 
 def seeds(size: Size) -> Iterator[str]:
-    """The streams that change over all seeds, n = 64, slides of a quarter: imbalance / KSR with their range."""
+    """The streams that change over all seeds, n = 64, slides of a quarter: imbalance / KSR with their
+    range.
+    """
     size = size._replace(slide=size.slide // _SMALLER)
     lines = [(*stream, sources) for stream in HARD for sources in (1, 5)]
     found = _pairs(size, lines, (OURS, RIVAL))
@@ -82,7 +90,9 @@ def seeds_of(size: Size) -> Sequence[int]:
 
 
 def compared(names: Iterable[np.ndarray]) -> str:
-    """The cells of a row: the first of these with its range, medians of the others. names: each of shape (seeds, 2)."""
+    """The cells of a row: the first of these with its range, medians of the others. names: each of shape
+    (seeds, 2).
+    """
     ours, *others = names
     return " | ".join(
         [as_range(ours), *("{:.1e} / {:.3f}".format(*np.median(pairs, axis=0)) for pairs in others)]
@@ -116,7 +126,9 @@ def _pairs(size: Size, lines: Sequence[Line], names: Sequence[str]) -> dict[tupl
 def in_processes(
     measure: Callable[[Any], tuple[float, float]], cells: Sequence[Any], *, at_once: int, size: Size
 ) -> np.ndarray:
-    """What `measure` gives for each cell, shape (cells, 2). at_once: cells in a row that one process measures."""
+    """What `measure` gives for each cell, shape (cells, 2). at_once: cells in a row that one process
+    measures.
+    """
     if len(size.seeds) == 1:
         return np.array([measure(cell) for cell in cells])
     with ProcessPoolExecutor() as pool:

@@ -1,4 +1,6 @@
-"""The part `dealt`: runs through five sources, dealt to them by turns, or all tuples of a key to one of them."""
+"""The part `dealt`: runs through five sources, dealt to them by turns, or all tuples of a key to one of
+them.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class SplitCell(NamedTuple):
 
 
 def dealt(size: Size) -> Iterator[str]:
-    """Runs through five sources, n = 64, slides of a quarter: medians over the seeds with the range, imbalance / KSR."""
+    """Runs through five sources, n = 64, slides of a quarter: medians over the seeds with the range,
+    imbalance / KSR.
+    """
     size = size._replace(slide=size.slide // 4)
     chosen = seeds_of(size)
     names, lines = (OURS, RIVAL), list(product(STREAMS, (TURNS, KEYS)))

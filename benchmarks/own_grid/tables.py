@@ -1,4 +1,6 @@
-"""The parts of own_grid but for those with a file of their own. A part is a function that yields a table line by line."""
+"""The parts of own_grid but for those with a file of their own. A part is a function that yields a table
+line by line.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +127,9 @@ def shift(size: Size) -> Iterator[str]:
 
 
 def sources(size: Size) -> Iterator[str]:
-    """Four independent instances, each with every fourth tuple. `mixed`: three of them uniform, one Zipf 1.5."""
+    """Four independent instances, each with every fourth tuple. `mixed`: three of them uniform, one Zipf
+    1.5.
+    """
     size = size.few
     yield "| streams | one instance | four | four that hear each other every slide | d-choices, four |"
     yield "|---|---|---|---|---|"
@@ -175,7 +179,8 @@ def cost(size: Size) -> Iterator[str]:
 def steady(size: Size) -> Iterator[str]:
     """Tuples by which the fullest worker is above the mean, over all slides of all seeds.
 
-    r is the largest inflow of a worker from keys that are on this worker alone, as a share of the mean inflow (last window).
+    r is the largest inflow of a worker from keys that are on this worker alone, as a share of the mean inflow
+    (last window).
     """
     size = size.few
     yield "| stream | n | r | mean | 99 % of the slides below | worst |"
@@ -199,15 +204,19 @@ def _unsplit(size: Size, kind: str, n: int, seed: int) -> float:
 
 
 SPEEDS = (2.0,) * 4 + (1.0,) * 8 + (0.5,) * 4
-"""Speeds of 16 workers. Half of them have speed 1, a quarter is twice as fast, and a quarter is half as fast."""
+"""Speeds of 16 workers. Half of them have speed 1, a quarter is twice as fast, and a quarter is half as
+fast.
+"""
 
 
 def weights(size: Size) -> Iterator[str]:
-    """Imbalance in time / KSR where workers differ in speed, n = 16 (a quarter at 2, half at 1, a quarter at 0.5).
+    """Imbalance in time / KSR where workers differ in speed, n = 16 (a quarter at 2, half at 1, a quarter at
+    0.5).
 
-    A worker with L tuples of a window and speed v, scaled so that the mean speed is 1, is busy for L / v. With m tuples in
-    the window the best is that all workers are busy for m / n, each with a share of the tuples by its speed. Imbalance in
-    time is (max L / v - m / n) / m. With equal speeds that is the window imbalance.
+    A worker with L tuples of a window and speed v, scaled so that the mean speed is 1, is busy for L / v.
+    With m tuples in the window the best is that all workers are busy for m / n, each with a share of the
+    tuples by its speed. Imbalance in time is (max L / v - m / n) / m. With equal speeds that is the window
+    imbalance.
     """
     size = size.few
     entrants: dict[str, tuple[str, dict[str, Any]]] = {

@@ -19,7 +19,9 @@ _LAWS = {"costly": "a cheap hot key, a dear rare one", **LAWS}
 
 
 def work(size: Size) -> Iterator[str]:
-    """Costs of tuples, n = 64, slides of a quarter: imbalance of costs / KSR, medians over the seeds with the range."""
+    """Costs of tuples, n = 64, slides of a quarter: imbalance of costs / KSR, medians over the seeds with
+    the range.
+    """
     size = size._replace(slide=size.slide // _SMALLER)
     chosen = seeds_of(size)
     names = (_OURS, _BLIND, *_RIVALS)

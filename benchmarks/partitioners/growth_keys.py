@@ -9,11 +9,16 @@ from benchmarks.partitioners.routing import WORKERS, RoutingSize, Warm, labels, 
 from benchmarks.pictures import PLOTS, growth_keys, keep
 
 ID = "partitioners-growth-keys"
-WHAT = "ns per tuple, bytes of state and their bound, every partitioner, n = 64, Zipf 1.0, 1e4 ... 1e7 keys; with a chart"
+WHAT = (
+    "ns per tuple, bytes of state and their bound, every partitioner, n = 64, Zipf 1.0, 1e4 ... 1e7 keys;"
+    " with a chart"
+)
 
 
 def run(*, smoke: bool) -> dict[str, Any]:
-    """A row for each partitioner and number of keys. `state_bound`: the most that its state can take with so many keys."""
+    """A row for each partitioner and number of keys. `state_bound`: the most that its state can take with
+    so many keys.
+    """
     how_much = RoutingSize(10_000, 10_000, 1) if smoke else RoutingSize(2_000_000, 200_000, 3)
     rows = []
     for count in (1_000, 10_000) if smoke else (10_000, 100_000, 1_000_000, 10_000_000):

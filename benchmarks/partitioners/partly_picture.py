@@ -23,7 +23,9 @@ Rows = Sequence[dict[str, Any]]
 
 
 def quality(rows: Rows) -> altair.TopLevelMixin:
-    """BSI, BCI and split keys over the exponent, for batches of 2,000 keys (001, fig. 4.7 and the split keys)."""
+    """BSI, BCI and split keys over the exponent, for batches of 2,000 keys (001, fig. 4.7 and the split
+    keys).
+    """
     rows = [row for row in rows if row["keys"] == 2_000]
     x = linear("exponent of Zipf's law", [row["zipf"] for row in rows])
     share = "share of a data block's mean"
@@ -36,7 +38,10 @@ def quality(rows: Rows) -> altair.TopLevelMixin:
         panel("BCI / mean keys", "bci_share", _LEAST, share),
         panel("split keys", "split_keys", _SPLIT_LEAST, "keys of a batch"),
     ]
-    subtitle = "24 data blocks, 100,000 tuples of at most 2,000 keys; means over batches that no policy was trained on"
+    subtitle = (
+        "24 data blocks, 100,000 tuples of at most 2,000 keys; means over batches that no policy was"
+        " trained on"
+    )
     return page(panels, title="BSI, BCI and split keys, by skew", subtitle=[subtitle], columns=3, spacing=60)
 
 

@@ -15,7 +15,10 @@ from evenflow.simulation.streams import rank_hashes
 from evenflow.text.options import parse_choice
 
 ID = "partitioners-partly-quality"
-WHAT = "BSI, BCI, KSR and split keys of PartLy's data blocks beside Prompt's and others', Zipf 0.2 ... 2.0; with a chart"
+WHAT = (
+    "BSI, BCI, KSR and split keys of PartLy's data blocks beside Prompt's and others', Zipf 0.2 ... 2.0; with"
+    " a chart"
+)
 DATA_BLOCKS = 24
 RULES = {
     "partly": "partly:fallback=false",

@@ -1,7 +1,8 @@
 """Prompt's batch partitioner (Alg. 2) against one sort of the key counts, and what planning a batch costs.
 
-docs/reproducing.md prices the planning of a batch with such costs. They are kept in docs/reproducing/planning.json, so that
-the page is the same on every machine. This scenario writes a file like it into .evenflow/bench, to be copied from there.
+docs/reproducing.md prices the planning of a batch with such costs. They are kept in
+docs/reproducing/planning.json, so that the page is the same on every machine. This scenario writes a file
+like it into .evenflow/bench, to be copied from there.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ from evenflow.partitioners.prompt.data_blocks import plan_data_blocks
 from evenflow.simulation.streams import rank_hashes
 
 ID = "partitioners-prompt-plan"
-WHAT = "Alg. 2 of Prompt for a batch of 1e6 tuples and 1e5 keys (Zipf 1.0, n = 64) against one sort of the key counts"
+WHAT = (
+    "Alg. 2 of Prompt for a batch of 1e6 tuples and 1e5 keys (Zipf 1.0, n = 64) against one sort of the key"
+    " counts"
+)
 GOAL = 3.0
 COSTS = {
     "buffer": "a tuple is counted while the batch fills",
@@ -37,7 +41,9 @@ COSTS = {
 
 
 def run(*, smoke: bool) -> dict[str, Any]:
-    """Milliseconds of the plan and of the sort, their ratio, and the costs. The costs are also written as a file to keep."""
+    """Milliseconds of the plan and of the sort, their ratio, and the costs. The costs are also written as
+    a file to keep.
+    """
     tuples, keys = (20_000, 2_000) if smoke else (1_000_000, 100_000)
     ranks = Zipf(keys, 1.0).ranks(np.random.default_rng([SEED, RANKS]).random(tuples), 0)
     # Counts in the order in which keys happen to come: sorting sorted counts would be cheaper.
@@ -80,7 +86,9 @@ def run(*, smoke: bool) -> dict[str, Any]:
 
 
 def planning_costs(hashes: UInt64s, *, repetitions: int) -> dict[str, float]:
-    """Nanoseconds of buffering a batch with these key hashes, and of listing its keys, by the names of `COSTS`."""
+    """Nanoseconds of buffering a batch with these key hashes, and of listing its keys, by the names of
+    `COSTS`.
+    """
     keys = len(np.unique(hashes))
     # One batch interval, through which the tuples are spread.
     times = np.arange(len(hashes), dtype=np.int64) * 1_000 // len(hashes)
@@ -92,7 +100,8 @@ def planning_costs(hashes: UInt64s, *, repetitions: int) -> dict[str, float]:
     for order, adding, listing in orders:
         buffer = Accumulator(order=order)
         added, listed = [], []
-        # The first batches compile the kernels, make room and learn the usual size. The least time is theirs in no case.
+        # The first batches compile the kernels, make room and learn the usual size. The least time is theirs
+        # in no case.
         for _ in range(2 + repetitions):
             began = time.thread_time()
             buffer.add(hashes, times, end_ms=1_000)

@@ -1,8 +1,8 @@
 """What the partitioner scenarios share: a warm partitioner that is timed block by block, on one core.
 
-Time is processor time of the thread, so that other programs on the machine show as little as possible. Names are
-measured in turns. Event time goes on at 10,000 tuples a slide of 1 s, as in the windowed suite of 000. Options are the
-defaults. `NAME:cardinality=hll` is added for every rule that has this option.
+Time is processor time of the thread, so that other programs on the machine show as little as possible. Names
+are measured in turns. Event time goes on at 10,000 tuples a slide of 1 s, as in the windowed suite of 000.
+Options are the defaults. `NAME:cardinality=hll` is added for every rule that has this option.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def labels() -> list[str]:
 def zipf_keys(tuples: int, *, keys: int = KEYS) -> UInt64s:
     """Seeded key hashes of a Zipf 1.0, shape (tuples,).
 
-    They are real hashes. Keys made as rank x an odd constant would meet the same constant in the hash tables of the
-    sketches and fall into few places, so that d-choices seems to cost 31 ns instead of 22.
+    They are real hashes. Keys made as rank x an odd constant would meet the same constant in the hash tables
+    of the sketches and fall into few places, so that d-choices seems to cost 31 ns instead of 22.
     """
     ranks = Zipf(keys, EXPONENT).ranks(np.random.default_rng([SEED, RANKS]).random(tuples), 0)
     return rank_hashes(keys)[ranks]

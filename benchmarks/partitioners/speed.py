@@ -19,11 +19,15 @@ GOALS = {
     "cam:cardinality=hll": ("hashing", 8.0),
     "evenflow": ("d-choices", 1.5),
 }
-"""Name -> (other name, factor): the cost is to be at most so many times that of the other (best of the repetitions)."""
+"""Name -> (other name, factor): the cost is to be at most so many times that of the other (best of the
+repetitions).
+"""
 
 
 def run(*, smoke: bool) -> dict[str, Any]:
-    """A row for each partitioner: best, median and worst, the ratio of its best to hashing's, and its goal."""
+    """A row for each partitioner: best, median and worst, the ratio of its best to hashing's, and its
+    goal.
+    """
     how_much = size(smoke=smoke)
     figures = costs(labels(), zipf_keys(how_much.warm), how_much)
     rows = []

@@ -14,7 +14,10 @@ from evenflow.numeric.arrays import UInt64s
 from evenflow.simulation.streams import rank_hashes
 
 ID = "partitioners-statistics"
-WHAT = "ns per tuple of dalton by heavy_hitters and statistics window, n = 64, a million keys, uniform and Zipf 1.5"
+WHAT = (
+    "ns per tuple of dalton by heavy_hitters and statistics window, n = 64, a million keys, uniform and"
+    " Zipf 1.5"
+)
 _WAYS = ("exact", "sketch", "hybrid")
 _LAWS = {"uniform": 0.0, "Zipf 1.5": 1.5}
 

@@ -1,4 +1,6 @@
-"""A bare loop that reads the input topic with the client alone. It is the yardstick of a machine and an hour."""
+"""A bare loop that reads the input topic with the client alone. It is the yardstick of a machine and an
+hour.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from topics.reader import read_range
 
 
 def bare_read(settings: Settings, meter: CpuMeter, *, most: int) -> dict[str, object]:
-    """Reads and counts at most `most` records of the input topic. Records per second, and CPU seconds per million."""
+    """Reads and counts at most `most` records of the input topic. Records per second, and CPU seconds per
+    million.
+    """
     topic = settings.topic("input")
     state = describe(settings.kafka, [topic])[topic]
     end = {p: min(last, state.begin[p] + most // len(state.end)) for p, last in state.end.items()}

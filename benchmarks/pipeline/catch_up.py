@@ -1,4 +1,6 @@
-"""Catching up with a topic that is full before the services start: start-up, and how long until the last row."""
+"""Catching up with a topic that is full before the services start: start-up, and how long until the last
+row.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ _Ends = dict[int, int]
 def catch_up(running: Running, *, tuples: int, zipf: float) -> tuple[Length, dict[str, float]]:
     """Fill the input topic, start both services, and wait for the rows of the last complete window.
 
-    The first result is the time from the start of the services to that window's rows. The second has the seconds from the
-    start to the first frame and the first row, and the CPU seconds until the first row. Both services go on running.
+    The first result is the time from the start of the services to that window's rows. The second has the
+    seconds from the start to the first frame and the first row, and the CPU seconds until the first row. Both
+    services go on running.
     """
     # So that the newest tuple is of now, and live replay can follow.
     start = int(time.time() * 1000) - tuples * 1000 // EVENT_RATE
@@ -43,13 +46,17 @@ def catch_up(running: Running, *, tuples: int, zipf: float) -> tuple[Length, dic
 
 
 def last_window(start: int, tuples: int) -> int:
-    """End (ms) of the last window that closes without an end of the stream: the last end before the newest tuple."""
+    """End (ms) of the last window that closes without an end of the stream: the last end before the newest
+    tuple.
+    """
     newest = start + (tuples - 1) * 1000 // EVENT_RATE
     return (newest - 1) // _SLIDE_MS * _SLIDE_MS
 
 
 def _startup(running: Running, spark: ChildProcess, began: float) -> dict[str, float]:
-    """Seconds from the start of both services to the first frame and row, and CPU seconds up to the first row."""
+    """Seconds from the start of both services to the first frame and row, and CPU seconds up to the first
+    row.
+    """
     figures: dict[str, float] = {}
 
     def first_row() -> bool:

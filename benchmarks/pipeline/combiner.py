@@ -1,4 +1,6 @@
-"""The combiner stage, compared with Spark's bare Kafka scan of the same frames, and with Python that drops the frames."""
+"""The combiner stage, compared with Spark's bare Kafka scan of the same frames, and with Python that drops
+the frames.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ from spark_consumers.sources import records
 from topics.admin import describe
 
 ID = "service-combiner"
-WHAT = "tuples/s of the combiner (frames to blobs) against Spark's bare scan of the same frames, both to a noop sink"
+WHAT = (
+    "tuples/s of the combiner (frames to blobs) against Spark's bare scan of the same frames, both to a noop"
+    " sink"
+)
 
 
 def run(*, smoke: bool) -> dict[str, object]:

@@ -1,22 +1,23 @@
-"""The whole pipeline on this machine: broker, replay, one partitioner and one Spark application, a process each.
+"""The whole pipeline on this machine: broker, replay, one partitioner and one Spark application, a process
+each.
 
 For each exponent:
 
 * bare read: the bare client reads the input topic. This is the yardstick of the machine and the hour.
-* catch-up: the topic is full before the services start. The speed is the slope between a long and a short topic, each
-  with new processes. Start-up (seconds to the first frame and row) has figures of its own. The processes of the short
-  topic go on running for what follows.
-* warm-up: one step whose figures do not count. The JVM's compilers need a minute of work. Their share of the JVM's CPU
-  time stands beside every figure.
-* sustained: the highest rate of live replay (event time = clock at sending) of a ladder at which nothing piles up.
-  Nothing piles up if the replay kept the rate up, and if results came no later in the second half of the step than in
-  the first, give or take `latency.SLACK_MS`. At most `_MOST_STEPS` rates are tried. W stands beside the rate. It is the
-  median duration of a micro-batch over the batch interval. With W above 1, micro-batches follow each other without a
-  pause and are larger.
+* catch-up: the topic is full before the services start. The speed is the slope between a long and a short
+  topic, each with new processes. Start-up (seconds to the first frame and row) has figures of its own. The
+  processes of the short topic go on running for what follows.
+* warm-up: one step whose figures do not count. The JVM's compilers need a minute of work. Their share of the
+  JVM's CPU time stands beside every figure.
+* sustained: the highest rate of live replay (event time = clock at sending) of a ladder at which nothing
+  piles up. Nothing piles up if the replay kept the rate up, and if results came no later in the second half
+  of the step than in the first, give or take `latency.SLACK_MS`. At most `_MOST_STEPS` rates are tried. W
+  stands beside the rate. It is the median duration of a micro-batch over the batch interval. With W above 1,
+  micro-batches follow each other without a pause and are larger.
 * half load: latency (see `latency`) at half of the sustained rate, as p50 and p99.
 
-Between the steps a trickle of `_TRICKLE` tuples per second goes on. Without it, the windows of a pause would all close at
-once when the next step begins, and their rows would stand in its way.
+Between the steps a trickle of `_TRICKLE` tuples per second goes on. Without it, the windows of a pause would
+all close at once when the next step begins, and their rows would stand in its way.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ _MOST_STEPS = 4
 """Most rates that the search for the sustained rate tries, because a scenario is bounded in time."""
 _TRICKLE = 1_000
 _FIRST = 0.5
-"""The first rate that is tried, as a share of the catch-up rate. In live replay the replay shares the cores."""
+"""The first rate that is tried, as a share of the catch-up rate. In live replay the replay shares the
+cores.
+"""
 _GOAL_P99_MS = 2_000
 
 
@@ -129,7 +132,9 @@ def _searched(live: _Live, *, first: float) -> dict[str, object]:
 
 
 def goal_met(full: dict[str, Any] | None, half: dict[str, Any]) -> bool | None:
-    """Whether p99 at half load is below the goal. None if W at full load is 1 or more, where there is no goal."""
+    """Whether p99 at half load is below the goal. None if W at full load is 1 or more, where there is no
+    goal.
+    """
     if full is None or full["W"] >= 1:
         return None
     return half["latency_p99_ms"] is not None and half["latency_p99_ms"] < _GOAL_P99_MS
@@ -150,7 +155,8 @@ class _Live:
         self._numbers = count()
 
     def hold(self, rate: int, label: str) -> dict[str, Any]:
-        """Replay live at this rate for the length of a step. Then wait until the results are up to date again.
+        """Replay live at this rate for the length of a step. Then wait until the results are up to date
+        again.
 
         ServiceError if the replay fails.
         """

@@ -6,7 +6,10 @@ from benchmarks.measuring.stream import SEED as SEED
 from benchmarks.pipeline.end_to_end import measure
 
 ID = "service-end-to-end-fused"
-WHAT = "everything on this machine (fused): catch-up rate, sustained rate, latency at half of it; Zipf 1.0 and 1.4"
+WHAT = (
+    "everything on this machine (fused): catch-up rate, sustained rate, latency at half of it; Zipf 1.0"
+    " and 1.4"
+)
 
 
 def run(*, smoke: bool) -> dict[str, object]:

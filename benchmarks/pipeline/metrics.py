@@ -1,7 +1,7 @@
 """What metrics and the live page's figures cost, compared with the work that they measure.
 
-These figures are for information. `service-metrics-partitioner` and `service-metrics-spark` judge what metrics cost the
-whole service.
+These figures are for information. `service-metrics-partitioner` and `service-metrics-spark` judge what
+metrics cost the whole service.
 """
 
 from __future__ import annotations
@@ -93,8 +93,10 @@ def _scrape(partitions: int, workers: int, repetitions: int) -> dict[str, Any]:
 def _status(partitions: int, workers: int) -> dict[str, Any]:
     partition = {"lag": 10, "watermark": 1_700_000_000_000, "ended": False, "idle": False}
     return {
-        "state": "running", "seconds_since_progress": 0.1, "assignment": {str(p): partition for p in range(partitions)},
-        "tuples": 10**9, "read": 10**9 + 5, "filtered": 0, "rejected_by_reason": {"late": 5}, "busy_seconds": 1e4,
+        "state": "running", "seconds_since_progress": 0.1,
+        "assignment": {str(p): partition for p in range(partitions)},
+        "tuples": 10**9, "read": 10**9 + 5, "filtered": 0, "rejected_by_reason": {"late": 5},
+        "busy_seconds": 1e4,
         "rebalances": 3, "reading": "queues", "workers": workers, "worker_tuples": [10**7] * workers,
         "plan_epoch": 1, "plans_ignored": 0,
         "learned_at": 1.7e9, "worker_costs": [10**7] * workers, "costs_below": 0, "costs_above": 0,
@@ -103,8 +105,10 @@ def _status(partitions: int, workers: int) -> dict[str, Any]:
 
 def _report(settings: Settings, workers: int) -> PartitionerRecord:
     return PartitionerRecord(
-        query=settings.query.name, fingerprint=settings.fingerprint, time=1, instance="0", started=1, owned=1, inputs=1,
-        epoch=1, workers=workers, tuples=1, rejected=0, read=1, filtered=0, period_ms=1_000, rate=1.0, keys=1.0, busy=0.5,
+        query=settings.query.name, fingerprint=settings.fingerprint, time=1, instance="0", started=1, owned=1,
+        inputs=1,
+        epoch=1, workers=workers, tuples=1, rejected=0, read=1, filtered=0, period_ms=1_000, rate=1.0,
+        keys=1.0, busy=0.5,
         imbalance=0.1,
     )  # fmt: skip
 

@@ -1,9 +1,10 @@
-"""What metrics cost a partitioner instance: its data plane on a real broker, with metrics and without, in turns.
+"""What metrics cost a partitioner instance: its data plane on a real broker, with metrics and without, in
+turns.
 
-One data plane reads, parses, routes, frames, produces and commits. After each commit it goes on with or without what
-monitoring needs: reports (rate, keys, hottest keys, the telemetry record), histograms, and a scrape over HTTP every 15 s
-of the time with metrics. CPU time is that of this process. It includes the client's threads and the asking side of the
-scrape.
+One data plane reads, parses, routes, frames, produces and commits. After each commit it goes on with or
+without what monitoring needs: reports (rate, keys, hottest keys, the telemetry record), histograms, and a
+scrape over HTTP every 15 s of the time with metrics. CPU time is that of this process. It includes the
+client's threads and the asking side of the scrape.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ _LABEL = "data_plane"
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """Ratios for the default partitioner, and for the cheapest one, where metrics are a larger share of the work."""
+    """Ratios for the default partitioner, and for the cheapest one, where metrics are a larger share of
+    the work.
+    """
     tuples, passes = (1_500_000, 1) if smoke else (10_000_000, 3)
     numbers = count()
     with EmbeddedBroker() as broker:
@@ -134,7 +137,9 @@ class _Turns:
         return self.telling.spent / sum(piece.used[_LABEL] for piece in self.pieces if piece.having)
 
     def turn(self, tuples: int, *, had: bool) -> bool:
-        """End a piece. `tuples`: routed so far. `had`: whether the piece had metrics. Returns whether the next one has."""
+        """End a piece. `tuples`: routed so far. `had`: whether the piece had metrics. Returns whether the
+        next one has.
+        """
         # A commit without a tuple, such as that of a stint's first frames, ends no piece.
         if tuples == (0 if self._begun is None else self._begun[0]):
             return had

@@ -1,10 +1,11 @@
-"""What metrics cost the Spark application: its streams from Kafka to Kafka with metrics and without, in turns.
+"""What metrics cost the Spark application: its streams from Kafka to Kafka with metrics and without, in
+turns.
 
-One session works off the same topic again and again, each time with a checkpoint of its own. With metrics the tasks tell
-what they did (latencies, keys, repeated and replicated work, stands), Spark's listener makes telemetry and metrics of it,
-and there is a scrape over HTTP every 15 s. Without metrics the tasks tell nothing and there is no listener. Seconds are
-those of the micro-batches as Spark reports them. CPU time is that of all processes but for the JVM's compilers. It
-includes the start and the stop of the stream.
+One session works off the same topic again and again, each time with a checkpoint of its own. With metrics the
+tasks tell what they did (latencies, keys, repeated and replicated work, stands), Spark's listener makes
+telemetry and metrics of it, and there is a scrape over HTTP every 15 s. Without metrics the tasks tell
+nothing and there is no listener. Seconds are those of the micro-batches as Spark reports them. CPU time is
+that of all processes but for the JVM's compilers. It includes the start and the stop of the stream.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ _LOOK_SECONDS = 0.25
 _FRAMES = 80
 """Most frames of a micro-batch. They hold half a million tuples, about a second of work."""
 _SPARE = "bench.partials"
-"""The topic that measured combiners write to. The partials that reducers read are written only once, before."""
+"""The topic that measured combiners write to. The partials that reducers read are written only once,
+before.
+"""
 
 
 def run(*, smoke: bool) -> dict[str, object]:
@@ -186,11 +189,14 @@ class _Streams:
             else:
                 write = sink_of(settings).writer(settings, Start(spark=spark, run="bench", epoch=1))
             writer = writer.foreachBatch(checked(write, lambda: None))
-            # The checkpoint must outlive the stream, so the caller waits for its end within the block of `with`.
+            # The checkpoint must outlive the stream, so the caller waits for its end within the block of
+            # `with`.
             yield writer.start()
 
 
 def _seconds(query: StreamingQuery) -> float:
-    """Seconds of the stream's micro-batches with rows. So few micro-batches run that Spark remembers all of them."""
+    """Seconds of the stream's micro-batches with rows. So few micro-batches run that Spark remembers all
+    of them.
+    """
     batches = [batch for batch in query.recentProgress if batch["numInputRows"]]
     return sum(batch["durationMs"]["triggerExecution"] for batch in batches) / 1000

@@ -1,9 +1,9 @@
 """evenflow beside Flink SQL and Spark's own windows: the same topic, broker, cores and hour, in turns.
 
-Every system runs over a short and a long topic, each time in new processes. The speed is the slope between the two.
-evenflow writes its results to Kafka, and the others drop theirs. Spark's own windows are so much slower that their topics
-are shorter. In a smoke run every system runs once on one short topic. Flink is left out then, because it would have to be
-downloaded.
+Every system runs over a short and a long topic, each time in new processes. The speed is the slope between
+the two. evenflow writes its results to Kafka, and the others drop theirs. Spark's own windows are so much
+slower that their topics are shorter. In a smoke run every system runs once on one short topic. Flink is left
+out then, because it would have to be downloaded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The reducer stage alone, from blobs in the partials topic to JSON rows in the results topic. For information."""
+"""The reducer stage alone, from blobs in the partials topic to JSON rows in the results topic. For
+information.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,17 @@ from topics.admin import describe
 from topics.reader import read_range
 
 ID = "service-reducer"
-WHAT = "tuples/s and result rows/s of the reducer (blobs to JSON rows, 60 s windows by 1 s), by its micro-batches"
+WHAT = (
+    "tuples/s and result rows/s of the reducer (blobs to JSON rows, 60 s windows by 1 s), by its"
+    " micro-batches"
+)
 
 
 def run(*, smoke: bool) -> dict[str, object]:
     """Rates and CPU time.
 
-    Rates are over the time of the micro-batches that had rows. CPU time is that of the whole stage, including its start.
+    Rates are over the time of the micro-batches that had rows. CPU time is that of the whole stage, including
+    its start.
     """
     tuples = 5_000 if smoke else 2_000_000
     with routed_stream("bench-reducer", tuples=tuples, wiring="split") as (settings, _, meter):

@@ -1,8 +1,8 @@
 """What a result row costs: the same tuples in a short and in a long window, so that only result rows differ.
 
-Every key has one tuple, in the first slide. A few tuples of one key move event time on. Windows of w slides are then
-emitted w times with all keys, so rows are many and tuples few. The slope between the two windows is CPU time per row. It
-includes emitting the row, shaping it, the way to the producer, and the broker.
+Every key has one tuple, in the first slide. A few tuples of one key move event time on. Windows of w slides
+are then emitted w times with all keys, so rows are many and tuples few. The slope between the two windows is
+CPU time per row. It includes emitting the row, shaping it, the way to the producer, and the broker.
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ def _length(kafka: KafkaSettings, meter: CpuMeter, sink: str, slides: int, keys:
 
 
 def _write(settings: Settings, keys: int, slides: int) -> None:
-    """Write one tuple per key in the first slide, then one tuple per slide and partition, and the end of the stream."""
+    """Write one tuple per key in the first slide, then one tuple per slide and partition, and the end of
+    the stream.
+    """
     # Each input partition needs a tuple in every slide, or its mark would not move on.
     ticks = np.repeat(np.arange(1, slides + 1), _PARTITIONS)
     table = pa.table(

@@ -1,11 +1,13 @@
-"""`python -m benchmarks.refute --minutes 30`: search for streams on which evenflow is worst against the best of the others.
+"""`python -m benchmarks.refute --minutes 30`: search for streams on which evenflow is worst against the best
+of the others.
 
-Half of the cases are drawn from anywhere, the others are near the worst ones so far. A case's badness is 1 where a goal is
-just met: an imbalance of 3 times the best of the others (counted from 1e-3 on), or 1.3 times the replicas of `d-choices` (of
-its two forms the one with more). The best is that of the others with at most 1.3 times our replicas, because whoever
-splits every key is level on any stream. The table has the most level of all beside it.
-Prints the worst cases as a Markdown table, each of another law, and a table of where goals are missed. `--write` puts both
-into docs/evenflow-partitioner.md.
+Half of the cases are drawn from anywhere, the others are near the worst ones so far. A case's badness is 1
+where a goal is just met: an imbalance of 3 times the best of the others (counted from 1e-3 on), or 1.3 times
+the replicas of `d-choices` (of its two forms the one with more). The best is that of the others with at most
+1.3 times our replicas, because whoever splits every key is level on any stream. The table has the most level
+of all beside it.
+Prints the worst cases as a Markdown table, each of another law, and a table of where goals are missed.
+`--write` puts both into docs/evenflow-partitioner.md.
 """
 
 from __future__ import annotations
@@ -91,7 +93,9 @@ def _next(best: list[Verdict], rng: np.random.Generator, tuples: int) -> Case:
 
 
 def worst(verdicts: list[Verdict], count: int) -> list[Verdict]:
-    """The worst of them, at most one of a kind: a law, a mixture or not, one source or several, and which goal is missed."""
+    """The worst of them, at most one of a kind: a law, a mixture or not, one source or several, and which
+    goal is missed.
+    """
     worst_of_kind: dict[tuple[str, bool, bool, bool], Verdict] = {}
     for verdict in sorted(verdicts, key=lambda verdict: -verdict.badness):
         case = verdict.case
@@ -102,7 +106,9 @@ def worst(verdicts: list[Verdict], count: int) -> list[Verdict]:
 
 
 def classes(verdicts: list[Verdict]) -> Iterator[str]:
-    """The lines of a Markdown table: where goals are missed, by sources and by tuples of a worker in a window."""
+    """The lines of a Markdown table: where goals are missed, by sources and by tuples of a worker in a
+    window.
+    """
     titles = ("sources", "tuples a worker and window", "missed")
     yield (
         "| "

@@ -16,7 +16,9 @@ from evenflow.simulation import KeyedStream, Scenario, generated
 _OTHER_KEYS = np.uint64(0x9E3779B97F4A7C15)
 """The second law of a mixture has keys of its own: their hashes differ by these bits."""
 WARMUP = 0.4
-"""Share of the tuples that the longest window takes. The figures are of the windows behind the first full one."""
+"""Share of the tuples that the longest window takes. The figures are of the windows behind the first full
+one.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)

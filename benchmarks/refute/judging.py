@@ -17,8 +17,8 @@ OTHERS = (*CHOICES, "w-choices:head=window", "pkg", "cam", "dagreedy", "cg")
 MOST_IMBALANCE = 1e-3
 """Below this imbalance nobody is called worse."""
 MOST_TIMES, MOST_REPLICAS = 3.0, 1.3
-"""Goals: the imbalance against the best of the others with about as many replicas, and the replicas (KSR) against those of
-`d-choices`. About as many are at most 1.3 times ours."""
+"""Goals: the imbalance against the best of the others with about as many replicas, and the replicas (KSR)
+against those of `d-choices`. About as many are at most 1.3 times ours."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,9 @@ class Verdict:
 
     @property
     def level(self) -> float:
-        """Our imbalance in times the best of the others with about as many replicas, or of 1e-3 if that is more."""
+        """Our imbalance in times the best of the others with about as many replicas, or of 1e-3 if that is
+        more.
+        """
         best, replicas = self.pairs[self.nearest(MOST_REPLICAS)]
         if replicas > MOST_REPLICAS * self.pairs[OURS][1]:
             return 0.0

@@ -1,9 +1,11 @@
-"""A thousand workers, a hundred input partitions and ten million tuples a second, on paper: what breaks first, and where.
+"""A thousand workers, a hundred input partitions and ten million tuples a second, on paper: what breaks
+first, and where.
 
 Unit costs are measured here, on one machine (`frames`, `control`, `broker`, `spark`), or taken from
-docs/measurements.md (`documented_costs`). `load` simulates the routing of keys at 1,000 workers. The model that multiplies
-counts and unit costs is `evenflow.scale`, which `evenflow size` uses, too. `docs/scale.md` shows what came out. `python -m
-benchmarks.scale` makes its tables and pictures again from the measurements that come with the library.
+docs/measurements.md (`documented_costs`). `load` simulates the routing of keys at 1,000 workers. The model
+that multiplies counts and unit costs is `evenflow.scale`, which `evenflow size` uses, too. `docs/scale.md`
+shows what came out. `python -m benchmarks.scale` makes its tables and pictures again from the measurements
+that come with the library.
 """
 
 from __future__ import annotations
@@ -70,7 +72,9 @@ def _routed(smoke: bool) -> list[dict[str, Any]]:
 
 
 def figures(measurements: Measurements) -> dict[str, object]:
-    """Figures for the runner: unit costs, the broker's rows, and each setup's bill by place with what is over budget."""
+    """Figures for the runner: unit costs, the broker's rows, and each setup's bill by place with what is
+    over budget.
+    """
     load = loads_of(measurements)["words"]
     bills: list[dict[str, Any]] = []
     for name, setup in SETUPS.items():

@@ -1,4 +1,6 @@
-"""`python -m benchmarks.scale [MEASURED.json]`: makes the tables and pictures of docs/scale.md from the kept figures."""
+"""`python -m benchmarks.scale [MEASURED.json]`: makes the tables and pictures of docs/scale.md from the
+kept figures.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Unit costs of a broker and of its client: transactions, the partitions that they write to, and frames.
 
-The costs are CPU time of the broker's process and of this process, the client. One broker without replicas runs on the
-machine of the bench.
+The costs are CPU time of the broker's process and of this process, the client. One broker without replicas
+runs on the machine of the bench.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class Spent:
 def broker_costs(*, smoke: bool, turns: int = 3) -> tuple[dict[str, float], list[dict[str, float]]]:
     """Unit costs of broker and client, and the rows that they are fitted to.
 
-    Of the broker: transaction_broker, marker, frame_appended. Of the client: transaction_client, enlisted, frame_produced.
+    Of the broker: transaction_broker, marker, frame_appended. Of the client: transaction_client, enlisted,
+    frame_produced.
     """
     shapes = SMOKE if smoke else FULL
     with measured_broker("client") as (broker, meter):

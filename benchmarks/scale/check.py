@@ -1,4 +1,6 @@
-"""Checks the model: micro-batches without tuples, as `growth-lanes` measures them, beside the sum of their unit costs."""
+"""Checks the model: micro-batches without tuples, as `growth-lanes` measures them, beside the sum of their
+unit costs.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ _BATCHES = 6
 
 
 def checked(units: Units, *, smoke: bool) -> list[dict[str, float]]:
-    """A row for each shape of `growth-lanes`: CPU seconds of combine plus reduce, measured and by the model."""
+    """A row for each shape of `growth-lanes`: CPU seconds of combine plus reduce, measured and by the
+    model.
+    """
     return [
         {
             "routed": routed,

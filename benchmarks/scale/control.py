@@ -1,4 +1,6 @@
-"""Unit costs of telemetry, decisions, plans, tables of cooperating partitioners, snapshots and the progress of peers."""
+"""Unit costs of telemetry, decisions, plans, tables of cooperating partitioners, snapshots and the
+progress of peers.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +139,9 @@ def sync_costs(*, smoke: bool) -> dict[str, float]:
 
 
 def warm_partitioner(name: str, *, tuples: int, sources: int = 100) -> Partitioner:
-    """Source 0 of `sources` at 1,000 workers, after `tuples` tuples in ten slides of a window of 60 slides."""
+    """Source 0 of `sources` at 1,000 workers, after `tuples` tuples in ten slides of a window of 60
+    slides.
+    """
     stream = generated("zipf", tuples=tuples, keys=1_000_000, zipf=0.95, seed=1, rate=tuples / 10)
     # Hashing has no options of windows.
     windowed = {"window_ms": 60_000, "slide_ms": 1_000} if name != "hashing" else {}
@@ -147,7 +151,9 @@ def warm_partitioner(name: str, *, tuples: int, sources: int = 100) -> Partition
 
 
 def partitioner_costs(*, smoke: bool) -> dict[str, float]:
-    """The units snapshot and snapshot_bytes of the default partitioner. `rescaled` and `state_bytes` are for information."""
+    """The units snapshot and snapshot_bytes of the default partitioner. `rescaled` and `state_bytes` are
+    for information.
+    """
     partitioner = warm_partitioner("evenflow", tuples=20_000 if smoke else 1_000_000)
     data = partitioner.snapshot()
 

@@ -31,7 +31,9 @@ _FEW, _MANY = 5, 50
 
 
 def frame_costs(*, smoke: bool) -> dict[str, float]:
-    """The units header_packed, frame_packed, frame_bytes, frame_decoded, header_decoded and tuple_combined."""
+    """The units header_packed, frame_packed, frame_bytes, frame_decoded, header_decoded and
+    tuple_combined.
+    """
     pipeline = Pipeline(routed=1_000, inputs=100, buckets=8)
     repetitions = 3 if smoke else 9
     few, many = (_rows(pipeline, rows) for rows in (_FEW, _MANY))
@@ -57,8 +59,8 @@ def row_bytes() -> int:
 def _combining(pipeline: Pipeline, frames: int, repetitions: int) -> dict[str, float]:
     """Units of the combiner, as differences.
 
-    The same rows come in many frames and in a tenth as many, which gives the cost of a frame. They come with one header
-    and with more headers than are remembered, which gives the cost of a header.
+    The same rows come in many frames and in a tenth as many, which gives the cost of a frame. They come with
+    one header and with more headers than are remembered, which gives the cost of a header.
     """
 
     def seconds(count: int, headers: int) -> float:
@@ -89,7 +91,9 @@ def _frames(pipeline: Pipeline, count: int, headers: int, *, rows: int) -> Itera
 
 
 def _packer(pipeline: Pipeline, block: int, *, same: bool = False) -> FramePacker:
-    """Packs the frames of block number `block` of input partition 0. `same`: the header only tells, and never changes."""
+    """Packs the frames of block number `block` of input partition 0. `same`: the header only tells, and
+    never changes.
+    """
     offsets = records_of([(0, 1_000 * block, 1_000 * block + 999)], OFFSETS)
     marks = records(0, TOLD)
     if same:
@@ -129,11 +133,15 @@ _PIPELINES = (
     (400, 100, 32),
     (800, 50, 16),
 )
-"""The micro-batches that the other costs are fitted to: routed partitions, input partitions and buckets of each."""
+"""The micro-batches that the other costs are fitted to: routed partitions, input partitions and buckets of
+each.
+"""
 
 
 def blob_costs(*, smoke: bool) -> dict[str, float]:
-    """The units blob, range, segment, lane, bucket, lane_state and mark, from micro-batches without tuples."""
+    """The units blob, range, segment, lane, bucket, lane_state and mark, from micro-batches without
+    tuples.
+    """
     repetitions = 3 if smoke else 9
     packed, read = _small_blobs(16 if smoke else 500, repetitions)
     counts, combining, reducing = [], [], []
@@ -157,7 +165,9 @@ def blob_costs(*, smoke: bool) -> dict[str, float]:
 
 
 def _small_blobs(tasks: int, repetitions: int) -> tuple[float, float]:
-    """CPU seconds to pack a blob of one segment, and to read and merge such a blob. `tasks` blobs are merged at once."""
+    """CPU seconds to pack a blob of one segment, and to read and merge such a blob. `tasks` blobs are
+    merged at once.
+    """
     pipeline = Pipeline(routed=tasks, inputs=100, buckets=64)
 
     def packed(frames: list[tuple[int, bytes]], routed: int) -> list[bytes]:

@@ -2,9 +2,10 @@
 
     python -m benchmarks.scale.load --data FOLDER     fits the exponents again (papers/data.py has the files)
 
-A fitted law is Zipf over as many keys as the data set has. Its exponent is the one at which two tuples have the same key as
-often as in the data (`evenflow.advice.sample.zipf_exponent`). A stream of ten million tuples a second has more keys than a
-sample of a million tuples. So the law keeps the exponent and gets a million keys.
+A fitted law is Zipf over as many keys as the data set has. Its exponent is the one at which two tuples have
+the same key as often as in the data (`evenflow.advice.sample.zipf_exponent`). A stream of ten million tuples
+a second has more keys than a sample of a million tuples. So the law keeps the exponent and gets a million
+keys.
 """
 
 from __future__ import annotations

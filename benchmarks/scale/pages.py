@@ -106,7 +106,8 @@ def routing_table(measurements: Measurements) -> str:
     for law in LAWS:
         for instances in (1, 100):
             cells = [
-                f"{1 + routes[law.name, name, instances]['imbalance']:.2f} / {routes[law.name, name, instances]['ksr']:.3f}"
+                f"{1 + routes[law.name, name, instances]['imbalance']:.2f} /"
+                f" {routes[law.name, name, instances]['ksr']:.3f}"
                 for name in names
             ]
             rows.append((law.name, instances, *cells))
@@ -143,7 +144,9 @@ def loads_table(measurements: Measurements) -> str:
 
 
 def bill_table(measurements: Measurements, law: str) -> str:
-    """Cores of each term in each setup. Below them the cores that each place needs, beside the cores that it has."""
+    """Cores of each term in each setup. Below them the cores that each place needs, beside the cores that
+    it has.
+    """
     load = loads_of(measurements)[law]
     bills = {name: bill_of(setup, load, measurements.units) for name, setup in SETUPS.items()}
     keys = [(term.topic, term.place) for term in bills["as set"]]
@@ -319,7 +322,9 @@ def limits_table(measurements: Measurements, law: str) -> str:
 
 
 WORDS = {
-    "tuple_partitioned": "a tuple through the partitioner's process, parsing and client included (`growth-service`, 8 x 4)",
+    "tuple_partitioned": (
+        "a tuple through the partitioner's process, parsing and client included (`growth-service`, 8 x 4)"
+    ),
     "tuple_brokered": "a tuple in and out of a broker, one replica (`growth-service`, 8 x 4)",
     "tuple_combined": "a tuple in the combiner's core",
     "partial_merged": "a partial in the reducer's core",

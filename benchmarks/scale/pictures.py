@@ -30,7 +30,9 @@ _TOPICS = {
 
 
 def by_workers(load: StreamLoad, units: Units) -> altair.TopLevelMixin:
-    """Cores of all places by what they are spent on: a panel for the rhythm of a small pipeline, one for longer blocks."""
+    """Cores of all places by what they are spent on: a panel for the rhythm of a small pipeline, one for
+    longer blocks.
+    """
     drawn = {name: grown(SETUPS[name], load, units) for name in SHOWN}
     everything = [value for panel in drawn.values() for line in panel.values() for value in line.y]
     x = ratios("workers", WORKERS, powers=True)
@@ -41,7 +43,8 @@ def by_workers(load: StreamLoad, units: Units) -> altair.TopLevelMixin:
         for name, panel in drawn.items()
     ]
     subtitle = [
-        "10 M tuples/s, 100 input partitions, words (Zipf 0.95). Cores of all places, three replicas of each partition."
+        "10 M tuples/s, 100 input partitions, words (Zipf 0.95). Cores of all places, three replicas of each"
+        " partition."
     ]
     return page(panels, title="Cores, by number of workers", subtitle=subtitle)
 

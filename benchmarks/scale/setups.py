@@ -49,7 +49,9 @@ SETUPS = {
         "as many as count and sum need",
     ),
 }
-"""The setups that bills are made for. All have 10 M tuples/s, and 1,000 workers unless the name says otherwise."""
+"""The setups that bills are made for. All have 10 M tuples/s, and 1,000 workers unless the name says
+otherwise.
+"""
 
 
 def bill_of(setup: Setup, load: StreamLoad, units: Units, *, cooperative: bool = False) -> list[Term]:

@@ -1,4 +1,6 @@
-"""Unit cost of a task of a micro-batch: what Spark's JVM takes to plan, hand out and end a task that does nothing."""
+"""Unit cost of a task of a micro-batch: what Spark's JVM takes to plan, hand out and end a task that does
+nothing.
+"""
 
 from __future__ import annotations
 

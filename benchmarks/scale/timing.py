@@ -10,7 +10,9 @@ import numpy as np
 
 
 def cpu(work: Callable[[], object], *, calls: int = 1, repetitions: int = 7) -> float:
-    """CPU seconds of one call: the median over repetitions of `calls` calls each. One call before is not counted."""
+    """CPU seconds of one call: the median over repetitions of `calls` calls each. One call before is not
+    counted.
+    """
     work()
     seconds = []
     for _ in range(repetitions):
@@ -24,8 +26,8 @@ def cpu(work: Callable[[], object], *, calls: int = 1, repetitions: int = 7) -> 
 def fitted(counts: Sequence[Sequence[float]], seconds: Sequence[float]) -> list[float]:
     """Unit costs, one for each column of `counts`, whose sums come nearest to the times. No cost is negative.
 
-    `counts` has one row per time. Distance is relative to the time, so that small times count as much as large ones. A
-    column whose cost would be negative gets 0, and the others are fitted again without it.
+    `counts` has one row per time. Distance is relative to the time, so that small times count as much as
+    large ones. A column whose cost would be negative gets 0, and the others are fitted again without it.
     """
     rows, times = np.asarray(counts, np.float64), np.asarray(seconds, np.float64)
     columns = list(range(rows.shape[1]))

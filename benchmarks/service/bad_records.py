@@ -1,4 +1,6 @@
-"""What bad records cost compared with good ones: in the router for each kind and share, and in the service on a broker."""
+"""What bad records cost compared with good ones: in the router for each kind and share, and in the service
+on a broker.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ from topics import clients
 from topics.admin import delete_topics, ensure_topics, pipeline_topics
 
 ID = "service-bad-records"
-WHAT = "records/s with bad records of each kind and share, against good ones: the router alone, and the service on a broker"
+WHAT = (
+    "records/s with bad records of each kind and share, against good ones: the router alone, and the service"
+    " on a broker"
+)
 GOAL = 3.0
 """The most that a record may cost where some are bad, as a multiple of its cost where all are good."""
 
@@ -53,7 +58,9 @@ def _row(name: str, ns: dict[str, float]) -> dict[str, Any]:
 
 
 def _service(*, smoke: bool) -> dict[str, Any]:
-    """Records read per second by share, from the first commit to the last, and the cost of a record relative to all good."""
+    """Records read per second by share, from the first commit to the last, and the cost of a record
+    relative to all good.
+    """
     count, repetitions = (300_000, 1) if smoke else (2_000_000, 3)
     with measured_broker("bad_records") as (broker, meter):
         shares = {"good": None, **SHARES}
@@ -93,7 +100,9 @@ def _settings(kafka: KafkaSettings, number: int, turn: int, *, smoke: bool = Fal
 
 
 def _write(settings: Settings, count: int, bad_every: int | None) -> None:
-    """Write the records, 64 at a time to each partition in turn, and the end of the stream to every partition."""
+    """Write the records, 64 at a time to each partition in turn, and the end of the stream to every
+    partition.
+    """
     ensure_topics(settings.kafka, pipeline_topics(settings).values())
     client = clients.producer(settings.kafka, **{"linger.ms": 20, "queue.buffering.max.messages": 2_000_000})
     partitions = settings.input_partitions

@@ -1,4 +1,6 @@
-"""Built-in queries in micro-batches: two instances, both wirings of Spark, and every window compared with DuckDB's."""
+"""Built-in queries in micro-batches: two instances, both wirings of Spark, and every window compared with
+DuckDB's.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ from workbench.demo.options import DemoOptions
 SEED = 1
 """Of generated sources, unless a query names another."""
 ID = "service-batch-queries"
-WHAT = "built-in queries through the pipeline in micro-batches: two instances, both wirings, differences from DuckDB"
+WHAT = (
+    "built-in queries through the pipeline in micro-batches: two instances, both wirings, differences from"
+    " DuckDB"
+)
 
 QUERIES = ("flights", "top-words", "debs-q1-routes", "tpch-q3")
 """Flights, words whose law is Zipf's, and a query of each kind that the papers have."""

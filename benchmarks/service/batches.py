@@ -1,12 +1,13 @@
 """How late the frames of Prompt's batches are, in percent of the interval, with and without early release.
 
-One partitioner instance reads a backlog at full speed and cuts batches of processing time (001's heartbeat). That is the
-hardest case: no core is idle when a batch is planned. Late is the time from the end of a batch's interval until its last
-frame was handed to Kafka's client. Telemetry says it of each batch (`late`, `took_ms`, `release_ms`). The first two
-batches do not count, because nothing is known of earlier ones yet, and kernels are loaded.
+One partitioner instance reads a backlog at full speed and cuts batches of processing time (001's heartbeat).
+That is the hardest case: no core is idle when a batch is planned. Late is the time from the end of a batch's
+interval until its last frame was handed to Kafka's client. Telemetry says it of each batch (`late`,
+`took_ms`, `release_ms`). The first two batches do not count, because nothing is known of earlier ones yet,
+and kernels are loaded.
 
-Each setting has a query of its own over the same input: uniform keys, so that nearly every tuple is of another key where
-there are a million. Settings are measured in turns.
+Each setting has a query of its own over the same input: uniform keys, so that nearly every tuple is of
+another key where there are a million. Settings are measured in turns.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ from topics.admin import delete_topics, ensure_topics, pipeline_topics
 from workbench.local.broker import EmbeddedBroker
 
 ID = "service-batches"
-WHAT = "time from the end of a batch's interval to its last frame, in % of the interval: exact and quasi, 1e4 to 1e6 keys"
+WHAT = (
+    "time from the end of a batch's interval to its last frame, in % of the interval: exact and quasi, 1e4 to"
+    " 1e6 keys"
+)
 
 _SKIPPED = 2
 _LOOK_SECONDS = 0.02
@@ -98,7 +102,8 @@ class _BatchWay:
         thread.start()
         try:
             while thread.is_alive() and len(states) < self._batches + _SKIPPED:
-                # The newest record of telemetry. A batch between two looks is missed, so they are closer than batches.
+                # The newest record of telemetry. A batch between two looks is missed, so they are closer than
+                # batches.
                 report = plane.newest_telemetry
                 if report is not None and report.batches is not None and report.batches.last is not None:
                     states[report.batches.count] = report.batches.last

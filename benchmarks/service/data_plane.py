@@ -1,10 +1,11 @@
 """The data plane of the partitioner service against a bare confluent-kafka loop on the same broker and data.
 
 Both are measured from their first to their last commit. Start-up, the claim, joining the group and the first
-transaction are outside. The bare loop reads blocks of the same size from the same topic with the same client settings,
-and looks at every record's error and value. It writes the very frames that the data plane wrote for as many tuples,
-which were recorded in a run that does not count. Its transactions with offsets have the same interval. It parses
-nothing and routes nothing. Garbage collection is set for both as the data plane sets it for itself.
+transaction are outside. The bare loop reads blocks of the same size from the same topic with the same client
+settings, and looks at every record's error and value. It writes the very frames that the data plane wrote for
+as many tuples, which were recorded in a run that does not count. Its transactions with offsets have the same
+interval. It parses nothing and routes nothing. Garbage collection is set for both as the data plane sets it
+for itself.
 """
 
 from __future__ import annotations
@@ -143,7 +144,8 @@ def recorded(settings: Settings) -> Frames:
         for message in messages:
             value = message.value() or b""
             frame = decode_frame(value, fingerprint=settings.fingerprint)
-            # Frames of one block carry the same offsets. A block without tuples only tells: then partition and offset told.
+            # Frames of one block carry the same offsets. A block without tuples only tells: then partition
+            # and offset told.
             offsets, marks = frame.header.offsets, frame.header.told
             starts = offsets[["partition", "first"]] if len(offsets) else marks[["partition", "reached"]]
             block = tuple(sorted(starts.tolist()))

@@ -1,4 +1,6 @@
-"""Records a second that the parser reads, by format. The same tuples are written as JSON, CSV, Avro and Protobuf."""
+"""Records a second that the parser reads, by format. The same tuples are written as JSON, CSV, Avro and
+Protobuf.
+"""
 
 from __future__ import annotations
 

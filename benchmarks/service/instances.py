@@ -1,8 +1,9 @@
 """Balance of loads while instances are killed, added and taken away, slide by slide on a real broker.
 
-Instances 0 and 1 run at first. Then 1 is killed (SIGKILL), started again, 2 and 3 are added and taken away. The stream
-keeps its law all the time: Zipf over many keys, with the clock of a live stream. Each tuple must be in the routed topic
-once. What is measured is how many slides pass until windows are as level again as before each event.
+Instances 0 and 1 run at first. Then 1 is killed (SIGKILL), started again, 2 and 3 are added and taken away.
+The stream keeps its law all the time: Zipf over many keys, with the clock of a live stream. Each tuple must
+be in the routed topic once. What is measured is how many slides pass until windows are as level again as
+before each event.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ PHASES = (
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """A row for each partitioner: for each event how many slides it took until windows were as level again."""
+    """A row for each partitioner: for each event how many slides it took until windows were as level
+    again.
+    """
     rows = []
     with EmbeddedBroker() as broker:
         for name in PARTITIONERS[:1] if smoke else PARTITIONERS:

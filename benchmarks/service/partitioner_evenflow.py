@@ -6,7 +6,10 @@ from benchmarks.measuring.stream import SEED as SEED
 from benchmarks.service.data_plane import compare
 
 ID = "service-partitioner-evenflow"
-WHAT = "tuples/s of the data plane (evenflow) against a bare consume-produce loop with the same frames and transactions"
+WHAT = (
+    "tuples/s of the data plane (evenflow) against a bare consume-produce loop with the same frames and"
+    " transactions"
+)
 
 
 def run(*, smoke: bool) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """A shift of the distribution in mid-stream, through the real pipeline with 1, 2 and 4 instances.
 
-The frequent keys of one half of the stream are other keys than those of the other half. At the end Spark aggregates the
-whole stream, and `evenflow verify` must find no difference.
+The frequent keys of one half of the stream are other keys than those of the other half. At the end Spark
+aggregates the whole stream, and `evenflow verify` must find no difference.
 """
 
 from __future__ import annotations
@@ -15,13 +15,18 @@ from benchmarks.pictures import PLOTS, keep
 from workbench.local.broker import EmbeddedBroker
 
 ID = "service-shift"
-WHAT = "slides until loads are level again after other keys became frequent, with 1, 2 and 4 instances; results exact"
+WHAT = (
+    "slides until loads are level again after other keys became frequent, with 1, 2 and 4 instances; results"
+    " exact"
+)
 
 PARTITIONERS, INSTANCES = ("evenflow", "dalton-cooperative"), (1, 2, 4)
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """A row for each partitioner and number of instances. ServiceError if a result is not that of a direct aggregation."""
+    """A row for each partitioner and number of instances. ServiceError if a result is not that of a direct
+    aggregation.
+    """
     rows = []
     with EmbeddedBroker() as broker:
         for number in (2,) if smoke else INSTANCES:

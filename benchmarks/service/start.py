@@ -3,11 +3,11 @@
 * partition: until the first committed frame of the partitioner can be read.
 * aggregate: until the first result row of the Spark application can be read. Frames wait for the application.
 * end: from the commit of the last micro-batch to the end of the process (`--until-ended`).
-* restart: SIGKILL in mid-stream and a start right after. The time is until the first row of a window that was not
-  emitted before.
+* restart: SIGKILL in mid-stream and a start right after. The time is until the first row of a window that was
+  not emitted before.
 
-The client that reads all this sees committed records only. Each repetition is a query of its own on one broker. The query
-has 60 s windows by 1 s over 1,000 keys, so few that rows are no part of the figures.
+The client that reads all this sees committed records only. Each repetition is a query of its own on one
+broker. The query has 60 s windows by 1 s over 1,000 keys, so few that rows are no part of the figures.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ class _Start:
         settings = settings_for(
             broker.settings(),
             f"bench-start-{folder.name}",
-            # One partition. With several, a window closes only once blocks of each have come, however fast a start is.
+            # One partition. With several, a window closes only once blocks of each have come, however fast a
+            # start is.
             input={"topic": f"bench-start-{folder.name}.input", "partitions": 1},
             partitioner={"block_tuples": 5_000, "workers": 8},
             spark={"checkpoint": str(folder / "checkpoint"), "max_frames_per_batch": 8},
@@ -101,7 +102,8 @@ class _Start:
             with self._service("aggregate") as first:
                 aggregate = self._seconds(lambda: results.newest_window() > 0, first)
                 first.kill()
-            # What the killed application has emitted, so that the restart is measured up to a row that is new.
+            # What the killed application has emitted, so that the restart is measured up to a row that is
+            # new.
             reached = results.drained()
             with self._service("aggregate", "--until-ended") as again:
                 restart = self._seconds(lambda: results.newest_window() > reached, again)
@@ -117,7 +119,9 @@ class _Start:
             yield child
 
     def _seconds(self, done: Callable[[], bool], service: ChildProcess) -> float:
-        """Seconds until `done()`. ServiceError if the service fails before, or if that takes more than `_PATIENCE`."""
+        """Seconds until `done()`. ServiceError if the service fails before, or if that takes more than
+        `_PATIENCE`.
+        """
         began = time.monotonic()
         while not done():
             if service.returncode:
@@ -128,7 +132,9 @@ class _Start:
         return time.monotonic() - began
 
     def _last_commit(self) -> float:
-        """The moment at which Spark committed its last micro-batch (s since 1970, by the clock of the file system)."""
+        """The moment at which Spark committed its last micro-batch (s since 1970, by the clock of the file
+        system).
+        """
         stage = self.folder / "checkpoint" / self.settings.query.name / "fused"
         commits = newest_local_run(stage) / "commits"
         return max(file.stat().st_mtime for file in commits.glob("[0-9]*"))

@@ -1,7 +1,8 @@
 """Triggers of Spark that take one or several batches of some partitioners (001, fig. 3.7a).
 
-From what a trigger costs whatever its data (as a share of an interval of one second) follows 001's factor: the data that ten
-batches a trigger sustain, over the data that one sustains. `benchmarks/spark/triggers.py` measures the cost.
+From what a trigger costs whatever its data (as a share of an interval of one second) follows 001's factor:
+the data that ten batches a trigger sustain, over the data that one sustains. `benchmarks/spark/triggers.py`
+measures the cost.
 """
 
 from __future__ import annotations

@@ -18,7 +18,10 @@ from benchmarks.spark.triggers import measured_triggers, routed_batches
 from evenflow.settings import Settings
 
 ID = "spark-reduce-prompt"
-WHAT = "seconds of a Spark trigger with spark.reduce = hash and prompt: what the additional shuffle costs, by skew"
+WHAT = (
+    "seconds of a Spark trigger with spark.reduce = hash and prompt: what the additional shuffle costs, by"
+    " skew"
+)
 
 REDUCE = ("hash", "prompt")
 _SKEWS = (0.5, 1.0, 1.5)

@@ -1,8 +1,9 @@
-"""What the Spark scenarios share: a routed topic that the partitioner service has filled, and the timing of a stream.
+"""What the Spark scenarios share: a routed topic that the partitioner service has filled, and the timing of a
+stream.
 
-Time is the sum of the micro-batches' own durations as Spark reports them. The start of the session and of the query is
-outside, and so is the Python workers' first import, because one stream that does not count runs first. CPU time is that
-of the whole stream, including its start and stop.
+Time is the sum of the micro-batches' own durations as Spark reports them. The start of the session and of the
+query is outside, and so is the Python workers' first import, because one stream that does not count runs
+first. CPU time is that of the whole stream, including its start and stop.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ FOLDER = "evenflow-bench-"
 def routed_stream(
     name: str, *, tuples: int, zipf: float = 1.0, window: str = "60s", **spark: Any
 ) -> Iterator[tuple[Settings, Path, CpuMeter]]:
-    """Settings, a folder and a meter. The routed topic holds the stream as the partitioner writes it (d-choices)."""
+    """Settings, a folder and a meter. The routed topic holds the stream as the partitioner writes it
+    (d-choices).
+    """
     with measured_broker("driver") as (broker, meter), tempfile.TemporaryDirectory(prefix=FOLDER) as folder:
         settings = routed(
             broker.settings(), name, Path(folder), tuples=tuples, zipf=zipf, window=window, **spark
@@ -82,7 +85,9 @@ def frames_and_tuples(settings: Settings) -> tuple[int, int]:
 
 
 def stream_speed(frame: DataFrame, folder: Path, meter: CpuMeter, *, rows: int, tuples: int) -> Speed:
-    """Speed of a stream that reads the whole topic (`rows` records with `tuples` tuples) into a sink that drops all."""
+    """Speed of a stream that reads the whole topic (`rows` records with `tuples` tuples) into a sink that
+    drops all.
+    """
     began = meter.now()
     with tempfile.TemporaryDirectory(dir=folder) as checkpoint:
         query = (

@@ -1,11 +1,13 @@
-"""How long the map and reduce tasks of Spark take with the micro-batches of several partitioners (001, fig. 2.8 and 4.8b).
+"""How long the map and reduce tasks of Spark take with the micro-batches of several partitioners (001, fig.
+2.8 and 4.8b).
 
-A routed topic holds batches of a second of event time (50,000 tuples, windows of 1 s). The fused application takes one batch
-a micro-batch, and says in its telemetry how long its tasks took. The spread is the time of the longest task over the mean
-time of a task: 1 is even. The first micro-batches do not count, because code is loaded then.
+A routed topic holds batches of a second of event time (50,000 tuples, windows of 1 s). The fused application
+takes one batch a micro-batch, and says in its telemetry how long its tasks took. The spread is the time of
+the longest task over the mean time of a task: 1 is even. The first micro-batches do not count, because code
+is loaded then.
 
-The records of micro-batches whose reduce tasks get clusters by Algorithm 3 are kept in `.evenflow/bench`, as lines that
-`evenflow train partly --task-times` reads.
+The records of micro-batches whose reduce tasks get clusters by Algorithm 3 are kept in `.evenflow/bench`, as
+lines that `evenflow train partly --task-times` reads.
 """
 
 from __future__ import annotations
@@ -29,7 +31,10 @@ from evenflow.telemetry import BatchRecord, Part, parse
 from topics.reader import read_all
 
 ID = "spark-task-times"
-WHAT = "spread of the times of map and reduce tasks, by partitioner and by the way that reduce tasks get their keys"
+WHAT = (
+    "spread of the times of map and reduce tasks, by partitioner and by the way that reduce tasks get their"
+    " keys"
+)
 
 WAYS = (
     ("hashing", "hash"),
@@ -45,8 +50,8 @@ _TASKS = {"combine_tasks": WORKERS, "buckets": WORKERS}
 """As many tasks of both kinds as there are workers, so that a task works off one data block."""
 _SKEWS = (1.0, 1.5)
 _LARGE = (1.0, "partly", "prompt", 5)
-"""(exponent, partitioner, spark.reduce, batches a micro-batch). If all micro-batches are of one size, no fit says what a key
-costs."""
+"""(exponent, partitioner, spark.reduce, batches a micro-batch). If all micro-batches are of one size, no fit
+says what a key costs."""
 _SKIPPED = 3
 
 
@@ -76,7 +81,9 @@ def run(*, smoke: bool) -> dict[str, object]:
 
 
 def _micro_batches(settings: Settings, folder: Path, meter: CpuMeter) -> list[bytes]:
-    """The records of finished micro-batches that had rows, after the first ones, as the application wrote them."""
+    """The records of finished micro-batches that had rows, after the first ones, as the application wrote
+    them.
+    """
     save_settings(settings, folder / "settings.json")
     running = Running(settings, folder, meter)
     try:
@@ -94,7 +101,9 @@ def _has_work(line: bytes) -> bool:
 
 
 def figures(records: Sequence[BatchRecord]) -> dict[str, Any]:
-    """Spread over the micro-batches of both kinds of tasks, the number of tasks, and seconds of a micro-batch."""
+    """Spread over the micro-batches of both kinds of tasks, the number of tasks, and seconds of a
+    micro-batch.
+    """
     report: dict[str, Any] = {"micro_batches": len(records)}
     parts: tuple[Part, ...] = ("combine", "reduce")
     for part in parts:

@@ -1,12 +1,12 @@
 """What Spark takes for a trigger, by how many of the partitioner's batches the trigger takes at once.
 
-A routed topic holds batches of a second of event time (50,000 tuples). The fused application works off that topic, from
-frames to rows in the results topic, again and again. A limit on the offsets of a trigger makes it take one batch or several.
-There is one session, and all ways are measured in turns.
+A routed topic holds batches of a second of event time (50,000 tuples). The fused application works off that
+topic, from frames to rows in the results topic, again and again. A limit on the offsets of a trigger makes it
+take one batch or several. There is one session, and all ways are measured in turns.
 
-Seconds are those of the triggers as Spark reports them. The seconds of a turn, over its triggers, lie on a line. Its slope
-is what a trigger costs whatever its data. The rest is what the data costs. CPU time has a slope as well. It is of all
-processes, and hardly depends on what else the machine does.
+Seconds are those of the triggers as Spark reports them. The seconds of a turn, over its triggers, lie on a
+line. Its slope is what a trigger costs whatever its data. The rest is what the data costs. CPU time has a
+slope as well. It is of all processes, and hardly depends on what else the machine does.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ from topics.state import TopicState
 
 _WINDOW = "1s"
 _ROOM = 1.02
-"""Offsets that a trigger may take, over those of its batches. Then markers and rounding need no trigger of their own."""
+"""Offsets that a trigger may take, over those of its batches. Then markers and rounding need no trigger of
+their own.
+"""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,8 @@ def measured_triggers(
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     """`figures` of each stream by its name, and what the machine did meanwhile.
 
-    batches_a_trigger: how many batches a trigger takes, each number in turn. batches: how many each stream has.
+    batches_a_trigger: how many batches a trigger takes, each number in turn. batches: how many each stream
+    has.
     """
     spark = make_session(next(iter(streams.values())))
     try:
@@ -121,8 +124,9 @@ def measured_triggers(
 def figures(turns: Mapping[str, Sequence[Turn]], batches: int) -> dict[str, Any]:
     """Figures of a stream, by its turns for each number of batches a trigger. All turns have so many batches.
 
-    seconds_a_trigger: spread over the turns. speed: batches per second, relative to the first number of batches a trigger.
-    fixed_s, batch_s: seconds that a trigger and that a batch of data costs. fixed_cpu_s, batch_cpu_s: CPU seconds likewise.
+    seconds_a_trigger: spread over the turns. speed: batches per second, relative to the first number of
+    batches a trigger. fixed_s, batch_s: seconds that a trigger and that a batch of data costs. fixed_cpu_s,
+    batch_cpu_s: CPU seconds likewise.
     """
     each = [turn for several in turns.values() for turn in several]
     triggers = [turn.triggers for turn in each]

@@ -1,4 +1,6 @@
-"""From a sample to a recommendation: describe the sample, count workers, simulate the candidates, choose one."""
+"""From a sample to a recommendation: describe the sample, count workers, simulate the candidates, choose
+one.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,9 @@ def advise(
 ) -> Advice:
     """The recommendation for the stream of this sample.
 
-    processes: simulations that run at a time. With more than one, processes are spawned (see `simulation.simulate`).
-    ConfigError for a sample without tuples, and for wishes that contradict each other or the sample.
+    processes: simulations that run at a time. With more than one, processes are spawned (see
+    `simulation.simulate`). ConfigError for a sample without tuples, and for wishes that contradict each other
+    or the sample.
     """
     stream = sample.stream(wishes.rate)
     timed = sample.times is not None and sample.timed

@@ -1,4 +1,6 @@
-"""The partitioners that are tried, in the order of preference: of candidates that cost the same, the simpler first."""
+"""The partitioners that are tried, in the order of preference: of candidates that cost the same, the
+simpler first.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ class Candidate:
     text: str
     """The partitioner as NAME[:option=value,...]."""
     few_groups_only: bool = False
-    """Whether it splits every key, so that it is recommended only if the selection rule of 004 asks for that."""
+    """Whether it splits every key, so that it is recommended only if the selection rule of 004 asks for
+    that.
+    """
 
     @property
     def entrant(self) -> Entrant:

@@ -22,13 +22,15 @@ FEWEST = 20
 def hot_turnover(stream: KeyedStream, *, least: float) -> float | None:
     """The share of the tuples of hot keys that these keys have gained since an earlier part of the sample.
 
-    The sample is cut into ten consecutive parts with equally many tuples, or into fewer if the parts would be too small.
-    A key is hot in a part if it has at least the share `least` of the part's tuples. It has gained the tuples that it
-    has beyond its number in an earlier part, unless three standard deviations of chance explain the difference.
+    The sample is cut into ten consecutive parts with equally many tuples, or into fewer if the parts would be
+    too small. A key is hot in a part if it has at least the share `least` of the part's tuples. It has gained
+    the tuples that it has beyond its number in an earlier part, unless three standard deviations of chance
+    explain the difference.
 
-    The figure is a mean over the parts. Each part is compared with the part before it, and with the first part. The
-    larger of the two means counts, because hot keys may be replaced at once or change slowly. None if the sample is too
-    small, or if no key is hot. If tuples have costs, all shares are of work, and not of tuples.
+    The figure is a mean over the parts. Each part is compared with the part before it, and with the first
+    part. The larger of the two means counts, because hot keys may be replaced at once or change slowly. None
+    if the sample is too small, or if no key is hot. If tuples have costs, all shares are of work, and not of
+    tuples.
     """
     # Then a key at the threshold has at least FEWEST tuples in each part.
     parts = min(PARTS, int(len(stream) * least / FEWEST))

@@ -24,7 +24,8 @@ CHANGING = 0.1
 class Advice:
     """The recommendation for a stream, and the figures behind it.
 
-    Shares are of all tuples of the sample. If tuples have costs, shares and skew are of the work, which is the sum of costs.
+    Shares are of all tuples of the sample. If tuples have costs, shares and skew are of the work, which is
+    the sum of costs.
     """
 
     source: str
@@ -52,7 +53,9 @@ class Advice:
     hot_share: float
     """Share of the tuples of all hot keys together."""
     hot_turnover: float | None
-    """Share of the tuples of hot keys that these keys have gained (`drift.hot_turnover`). None if it is not known."""
+    """Share of the tuples of hot keys that these keys have gained (`drift.hot_turnover`). None if it is
+    not known.
+    """
     hot_keys: tuple[SampledKey, ...]
     """The most frequent hot keys."""
     window_ms: int | None
@@ -101,12 +104,16 @@ class Advice:
 
     @property
     def agrees(self) -> bool:
-        """Whether the simulation confirms the rule of 004. Hashing counts as affinity, because it keeps keys whole."""
+        """Whether the simulation confirms the rule of 004. Hashing counts as affinity, because it keeps
+        keys whole.
+        """
         return (self.paper_rule.says == "splitting") == (self.chosen.family == "splitting")
 
     @property
     def fullest_worker_rate(self) -> float | None:
-        """Tuples per second of the fullest worker, or of tuples of mean cost. None if the rate is not known."""
+        """Tuples per second of the fullest worker, or of tuples of mean cost. None if the rate is not
+        known.
+        """
         return None if self.rate is None else self.rate * self.chosen.slowest_worker / self.workers
 
     @property
@@ -127,8 +134,8 @@ class Advice:
         """What makes the recommendation doubtful, each as a sentence."""
         read = self.tuples + sum(stray.tuples for stray in self.strays)
         sentences = [
-            f"{stray.tuples:,} of {read:,} tuples ({share(stray.tuples, read)}) {stray.cause}, e.g. {stray.example}: they "
-            "are set aside, no figure counts them"
+            f"{stray.tuples:,} of {read:,} tuples ({share(stray.tuples, read)}) {stray.cause}, e.g."
+            f" {stray.example}: they are set aside, no figure counts them"
             for stray in self.strays
         ]
         sentences += self.cost_remarks
@@ -138,31 +145,32 @@ class Advice:
             sentences.append("no key occurs twice: is it the right key? Nothing is aggregated by it")
         if self.window_tuples < ENOUGH_A_WORKER * self.workers:
             sentences.append(
-                f"{self.window_tuples:,.0f} tuples in a window are few for {self.workers:,} workers: figures of "
-                "balance are mostly chance"
+                f"{self.window_tuples:,.0f} tuples in a window are few for {self.workers:,} workers: figures"
+                " of balance are mostly chance"
             )
         if self.hot_turnover is None and self.hot_key_count:
             sentences.append(
-                "whether the hot keys change cannot be seen in so few tuples: where they do, a rule that forgets "
-                "(evenflow, head=window) is the safe choice"
+                "whether the hot keys change cannot be seen in so few tuples: where they do, a rule that"
+                " forgets (evenflow, head=window) is the safe choice"
             )
         if self.seconds == 0 and self.tuples > 1:
             sentences.append(
-                f"all {self.tuples:,} tuples have the same event time: is it the right time column? Nothing that needs "
-                "a window, a slide or a rate can be seen"
+                f"all {self.tuples:,} tuples have the same event time: is it the right time column? Nothing"
+                " that needs a window, a slide or a rate can be seen"
             )
         if self.window_ms is None:
             sentences.append("no window was given: the whole sample counts as one, so its length matters")
         elif self.seconds and self.seconds * 1000 < self.window_ms:
             sentences.append(
-                f"the sample spans {self.seconds:,.3g} s, less than a window of {self.window_ms / 1000:,.3g} s: "
-                "figures are of a window that is still filling; take a larger sample"
+                f"the sample spans {self.seconds:,.3g} s, less than a window of {self.window_ms / 1000:,.3g}"
+                " s: figures are of a window that is still filling; take a larger sample"
             )
         fullest = self.fullest_worker_rate
         mean = "" if self.cost is None else " of mean cost"
         if self.capacity is not None and fullest is not None and fullest > self.capacity:
             sentences.append(
-                f"the fullest worker gets {fullest:,.0f} tuples/s{mean}, more than the {self.capacity:,.0f} it can take"
+                f"the fullest worker gets {fullest:,.0f} tuples/s{mean}, more than the {self.capacity:,.0f}"
+                " it can take"
             )
         elif (
             self.capacity is not None and fullest is not None and fullest > UTILISATION * self.capacity * 1.01
@@ -188,7 +196,9 @@ class Advice:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Every field, and the figures and sentences that follow from them, as plain JSON. The names are stable."""
+        """Every field, and the figures and sentences that follow from them, as plain JSON. The names are
+        stable.
+        """
         fields = asdict(self)
         for inner in ("chosen", "candidates", "cost_remarks", "provenance"):
             del fields[inner]
@@ -221,16 +231,16 @@ class Advice:
         if self.mean_cost is None:
             return []
         sentences = [
-            f"tuples are weighed by {self.cost}, {self.mean_cost:,.3g} on average: shares are of work, and only "
-            "partitioners that weigh tuples are recommended"
+            f"tuples are weighed by {self.cost}, {self.mean_cost:,.3g} on average: shares are of work, and"
+            " only partitioners that weigh tuples are recommended"
         ]
         shares = {
             candidate.partitioner: candidate.slowest_worker / self.workers for candidate in self.candidates
         }
         if {"hashing", "evenflow"} <= shares.keys():
             sentences.append(
-                f"the fullest worker has {shares['hashing']:.1%} of the work with hashing and {shares['evenflow']:.1%} with "
-                f"evenflow; a fair share is {1 / self.workers:.1%}"
+                f"the fullest worker has {shares['hashing']:.1%} of the work with hashing and"
+                f" {shares['evenflow']:.1%} with evenflow; a fair share is {1 / self.workers:.1%}"
             )
         return sentences
 
@@ -244,21 +254,22 @@ class Advice:
             else "keep each key on one worker as far as balance allows (affinity)"
         )
         return (
-            f"the selection rule of 004: {rule.groups:,.0f} keys in a window, {rule.tuples_per_worker:,.0f} tuples "
-            f"a worker: {few} (at most {FEW_GROUPS:.0%} of them is few); {rule.new_share:.1%} of the keys are new "
-            f"in the second half: {constant}; so {remedy}"
+            f"the selection rule of 004: {rule.groups:,.0f} keys in a window, {rule.tuples_per_worker:,.0f}"
+            f" tuples a worker: {few} (at most {FEW_GROUPS:.0%} of them is few); {rule.new_share:.1%} of the"
+            f" keys are new in the second half: {constant}; so {remedy}"
         )
 
     def _hottest(self) -> str:
         times = self.top_share * self.workers
         if times > 1:
             return (
-                f"the hottest key has {self.top_share:.2%} of the {self.work}, {times:,.3g} times a worker's fair share: "
-                f"while it stays on one worker, that one gets {self.top_share:.2%} of everything, however many there are"
+                f"the hottest key has {self.top_share:.2%} of the {self.work}, {times:,.3g} times a worker's"
+                f" fair share: while it stays on one worker, that one gets {self.top_share:.2%} of"
+                " everything, however many there are"
             )
         return (
-            f"the hottest key has {self.top_share:.2%} of the {self.work}, {times:.0%} of a worker's fair share: it need "
-            "not be split"
+            f"the hottest key has {self.top_share:.2%} of the {self.work}, {times:.0%} of a worker's fair"
+            " share: it need not be split"
         )
 
     def _drift(self) -> list[str]:
@@ -269,8 +280,8 @@ class Advice:
         if self.hot_turnover < CHANGING:
             return [f"the hot keys stay: {share} have come to them since an earlier part of the sample"]
         return [
-            f"the hot keys change: {share} have come to them since an earlier part of the sample; a head of all tuples "
-            "so far (d-choices, w-choices without head=window) is late for them"
+            f"the hot keys change: {share} have come to them since an earlier part of the sample; a head of"
+            " all tuples so far (d-choices, w-choices without head=window) is late for them"
         ]
 
     def _figures(self) -> list[str]:
@@ -285,9 +296,10 @@ class Advice:
             if group:
                 best = min(group, key=lambda candidate: candidate.cost)
                 sentences.append(
-                    f"{'' if family == 'hashing' else f'best of {family}: '}{best.partitioner}: the fullest worker "
-                    f"gets {best.slowest_worker:,.3f} times the mean, {best.gamma - best.distinct:,.0f} partial "
-                    f"results more than keys; cost {best.cost:,.3f}"
+                    f"{'' if family == 'hashing' else f'best of {family}: '}{best.partitioner}: the fullest"
+                    f" worker gets {best.slowest_worker:,.3f} times the mean,"
+                    f" {best.gamma - best.distinct:,.0f} partial results more than keys; cost"
+                    f" {best.cost:,.3f}"
                 )
         return sentences
 
@@ -299,8 +311,8 @@ class Advice:
             why = f"{self.chosen.partitioner} costs least"
         else:
             why = (
-                f"{self.chosen.partitioner} costs at most {self.tolerance:.0%} more than {best.partitioner}, the "
-                "least, and comes before it in the order of preference"
+                f"{self.chosen.partitioner} costs at most {self.tolerance:.0%} more than {best.partitioner},"
+                " the least, and comes before it in the order of preference"
             )
         return f"{why}: the simulation {verdict} the rule"
 

@@ -1,23 +1,25 @@
-"""How a partitioner is chosen: the selection rule of 004, and the cost model of 004 applied to simulated figures.
+"""How a partitioner is chosen: the selection rule of 004, and the cost model of 004 applied to simulated
+figures.
 
-004 minimises the load of the fullest worker under the constraint that the aggregation cost Gamma stays below this load
-(its equation 3). It sums up its experiments in a rule: shuffle for few and constant groups, affinity otherwise. Here one
-figure joins both sides of equation 3, so that candidates can be ranked even if none meets the constraint. (With more
-groups than a worker has tuples, not even hashing meets it.)
+004 minimises the load of the fullest worker under the constraint that the aggregation cost Gamma stays below
+this load (its equation 3). It sums up its experiments in a rule: shuffle for few and constant groups,
+affinity otherwise. Here one figure joins both sides of equation 3, so that candidates can be ranked even if
+none meets the constraint. (With more groups than a worker has tuples, not even hashing meets it.)
 
     cost = (tuples of the fullest worker + merge_cost x (Gamma - keys)) / (tuples / workers)
 
-A cost of 1 is perfect: every worker has the fair share, and no key is split. Gamma - keys is the number of partials that
-exist only because keys are split. The first partial of each key is left out, because every partitioner needs it. The
-rule of 004 follows from this cost: with g groups, shuffling costs at most 1 + g (n - 1) / (tuples / n), which is close to
-1 only for few groups.
+A cost of 1 is perfect: every worker has the fair share, and no key is split. Gamma - keys is the number of
+partials that exist only because keys are split. The first partial of each key is left out, because every
+partitioner needs it. The rule of 004 follows from this cost: with g groups, shuffling costs at most 1 + g (n
+- 1) / (tuples / n), which is close to 1 only for few groups.
 
-If tuples have costs, the first term is the work of the fullest worker over the mean work, and merging one partial is
-`merge_cost` times the work of a tuple of mean cost. Only candidates that weigh tuples are considered then.
+If tuples have costs, the first term is the work of the fullest worker over the mean work, and merging one
+partial is `merge_cost` times the work of a tuple of mean cost. Only candidates that weigh tuples are
+considered then.
 
-The cost of a candidate is the cost with its worst hash seed, because luck with one placement ends with the next change
-of workers. The candidates are ordered, simpler ones first. The choice is the first candidate that costs at most
-(1 + tolerance) x the least cost.
+The cost of a candidate is the cost with its worst hash seed, because luck with one placement ends with the
+next change of workers. The candidates are ordered, simpler ones first. The choice is the first candidate that
+costs at most (1 + tolerance) x the least cost.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from evenflow.partitioners.base import KeyPolicy
 from evenflow.simulation.results import Figures
 
 FEW_GROUPS = 0.1
-"""Groups are few if they are at most this share of a worker's tuples in a window (004: "significantly less")."""
+"""Groups are few if they are at most this share of a worker's tuples in a window (004: "significantly
+less").
+"""
 NEW_GROUPS = 0.05
 """Groups are constant if at most this share of them appears in the second half of the sample only."""
 
@@ -75,7 +79,8 @@ def paper_rule(*, groups: float, tuples_per_worker: float, new_share: float) -> 
 class Tried:
     """A candidate and its figures on the sample.
 
-    cost and slowest_worker are those of the worst hash seed. The other figures are those of the pipeline's own seed.
+    cost and slowest_worker are those of the worst hash seed. The other figures are those of the pipeline's
+    own seed.
     """
 
     partitioner: str
@@ -83,14 +88,16 @@ class Tried:
     family: KeyPolicy
     """Whether the candidate hashes, keeps keys together or splits them."""
     considered: bool
-    """Whether it may be chosen. A candidate that splits every key may be only if the rule of 004 asks for that. If tuples
-    have costs, one that does not weigh them may not."""
+    """Whether it may be chosen. A candidate that splits every key may be only if the rule of 004 asks for
+    that. If tuples have costs, one that does not weigh them may not."""
     cost: float
     """See the module."""
     slowest_worker: float
     """Load of the fullest worker over the mean load, as a mean over windows."""
     window_imbalance: float
-    """(max load - mean load) / all loads, as a mean over windows. Without a window, the sample is one window."""
+    """(max load - mean load) / all loads, as a mean over windows. Without a window, the sample is one
+    window.
+    """
     gamma: float
     """Distinct (key, worker) pairs of a window."""
     distinct: float

@@ -1,4 +1,6 @@
-"""What a sample tells about its stream: its keys, how skewed they are, which are hot, and how fast tuples come."""
+"""What a sample tells about its stream: its keys, how skewed they are, which are hot, and how fast tuples
+come.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +57,8 @@ class Sample:
     costs: Int64s | None = None
     """What each tuple costs, 1 to `partitioners.costs.MAX_COST`. None: tuples are only counted."""
     cost: str | None = None
-    """The column of the costs, as the setting `partitioner.cost` takes it. It may be named although `costs` is None, if all
-    costs are equal."""
+    """The column of the costs, as the setting `partitioner.cost` takes it. It may be named although `costs`
+    is None, if all costs are equal."""
     cost_remarks: tuple[str, ...] = ()
     """What the user should know of that column, each as a sentence."""
 
@@ -135,7 +137,9 @@ def keys_of(stream: KeyedStream, *, complete: bool) -> Keys:
 
 
 def work_by_key(stream: KeyedStream, piece: slice = slice(None)) -> Int64s:
-    """Sum of the costs of each key's tuples in this piece of the stream, or their number without costs. Shape (keys,)."""
+    """Sum of the costs of each key's tuples in this piece of the stream, or their number without costs.
+    Shape (keys,).
+    """
     costs = None if stream.costs is None else stream.costs[piece]
     return np.bincount(stream.codes[piece], costs, minlength=stream.key_count).astype(np.int64)
 
@@ -147,7 +151,8 @@ def squares_by_key(stream: KeyedStream, piece: slice = slice(None)) -> Float64s:
 
 
 def unseen_too(counts: Int64s) -> int:
-    """The estimate Chao1 of the number of keys: keys seen + f1 (f1 - 1) / (2 (f2 + 1)), with f_i keys seen i times.
+    """The estimate Chao1 of the number of keys: keys seen + f1 (f1 - 1) / (2 (f2 + 1)), with f_i keys seen i
+    times.
 
     It is a lower bound in expectation. counts: tuples of each key.
     """
@@ -156,14 +161,16 @@ def unseen_too(counts: Int64s) -> int:
 
 
 def zipf_exponent(counts: Int64s, keys: int, *, squares: Float64s | None = None) -> float | None:
-    """The exponent z for which two tuples from Zipf(z) over `keys` keys have the same key as often as in the sample.
+    """The exponent z for which two tuples from Zipf(z) over `keys` keys have the same key as often as in the
+    sample.
 
-    The sum of f(f-1) / m(m-1) over the keys, with f of m tuples each, estimates the probability of the same key without
-    bias, however few tuples a key has. So a uniform stream gives about 0. A fit of the ranked counts would take their
-    noise for skew. None for fewer than two keys or tuples.
+    The sum of f(f-1) / m(m-1) over the keys, with f of m tuples each, estimates the probability of the same
+    key without bias, however few tuples a key has. So a uniform stream gives about 0. A fit of the ranked
+    counts would take their noise for skew. None for fewer than two keys or tuples.
 
-    With costs, `counts` is the work of each key, and `squares` the sum of the squares of its tuples' costs. A tuple then
-    meets another one as often as the product of their costs says. With costs of 1 this is the same.
+    With costs, `counts` is the work of each key, and `squares` the sum of the squares of its tuples' costs. A
+    tuple then meets another one as often as the product of their costs says. With costs of 1 this is the
+    same.
     """
     tuples = int(counts.sum())
     wide = counts.astype(np.float64)
@@ -196,7 +203,9 @@ def _harmonic(keys: int, exponent: float) -> float:
 
 
 def hot_keys(sample: Sample, stream: KeyedStream, keys: Keys, *, least: float, most: int) -> list[SampledKey]:
-    """The keys with at least the share `least` of the work, those with most of it first, at most `most` of them."""
+    """The keys with at least the share `least` of the work, those with most of it first, at most `most` of
+    them.
+    """
     hottest = []
     for code, tuples, share in zip(keys.codes[:most], keys.counts[:most], keys.shares[:most], strict=True):
         if share < least:
@@ -222,7 +231,8 @@ def span_seconds(times: Int64s) -> float:
 def busiest_rate(times: Int64s, slide_ms: int) -> float | None:
     """Tuples per second in the slide that has most tuples. times, slide_ms: ms.
 
-    If the sample lies within one slide, it is the rate over the sample's span. None if all tuples have the same time.
+    If the sample lies within one slide, it is the rate over the sample's span. None if all tuples have the
+    same time.
     """
     panes, counts = np.unique(pane_of(times, slide_ms), return_counts=True)
     if len(panes) > 1:

@@ -1,9 +1,9 @@
 """How many workers, partitioner instances and partitions a stream needs.
 
-The number of workers is the one that the user asks for. If the user gives a worker's capacity instead, the workers are so
-many that even the fullest one stays at `UTILISATION` of its capacity. Its load may exceed the mean by the tolerance with
-which a partitioner is chosen. Otherwise the present settings count. Partitions are fixed for the life of a query, so
-there are more of them than needed now.
+The number of workers is the one that the user asks for. If the user gives a worker's capacity instead, the
+workers are so many that even the fullest one stays at `UTILISATION` of its capacity. Its load may exceed the
+mean by the tolerance with which a partitioner is chosen. Otherwise the present settings count. Partitions are
+fixed for the life of a query, so there are more of them than needed now.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ MOST_INPUT_PARTITIONS = 256
 UTILISATION = 0.8
 """Share of a worker's capacity that is planned for. The rest is room to catch up."""
 INSTANCE_RATE = 200_000.0
-"""Tuples per second planned for one partitioner instance: less than half of the measured rate (docs/measurements.md)."""
+"""Tuples per second planned for one partitioner instance: less than half of the measured rate
+(docs/measurements.md).
+"""
 HEADROOM = 2
 """Partitions for each worker or instance in use, so that the number of workers or instances can double."""
 
@@ -107,8 +109,8 @@ class PipelineSize:
 def size(wishes: Wishes, *, rate: float | None) -> PipelineSize:
     """The workers, instances and partitions for a rate.
 
-    rate: tuples per second to plan for, None if it is not known. ConfigError if a capacity is given without a rate, or
-    if more workers are needed than a routed topic can have.
+    rate: tuples per second to plan for, None if it is not known. ConfigError if a capacity is given without a
+    rate, or if more workers are needed than a routed topic can have.
     """
     workers, why_workers = _workers(wishes, rate)
     instances = wishes.instances or (1 if rate is None else math.ceil(rate / INSTANCE_RATE))

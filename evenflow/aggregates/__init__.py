@@ -6,9 +6,10 @@ beside it hold those of sketches and lists. Null rules are SQL's: `count` counts
 ignore nulls, and are null if a key's window has no value at all (counts are 0). docs/aggregates.md (made by
 page.py) says what each aggregate computes.
 
-The law (tests/unit/aggregates): finish(merge(combine(parts))) = finish(combine(whole)), for any cut of the rows into
-parts. `merge` is associative. Sums and variances of float64 are equal up to rounding only, and counters of `top_k` up to
-their error. If the cut and the order of the rows are the same, everything is exactly equal.
+The law (tests/unit/aggregates): finish(merge(combine(parts))) = finish(combine(whole)), for any cut of the
+rows into parts. `merge` is associative. Sums and variances of float64 are equal up to rounding only, and
+counters of `top_k` up to their error. If the cut and the order of the rows are the same, everything is
+exactly equal.
 """
 
 from evenflow.aggregates.aggregate import Aggregate, PartialColumn

@@ -1,4 +1,6 @@
-"""Makes docs/aggregates.md of what each aggregate says of itself (`Documentation`): `evenflow aggregates --markdown`."""
+"""Makes docs/aggregates.md of what each aggregate says of itself (`Documentation`):
+`evenflow aggregates --markdown`.
+"""
 
 from __future__ import annotations
 

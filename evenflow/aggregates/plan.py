@@ -35,7 +35,9 @@ from evenflow.text.spelling import did_you_mean
 _PANE = pa.field("pane", pa.int64())
 _KEY = pa.field("key", pa.binary())
 _WIDE_KEY = pa.field("key", pa.large_binary())
-"""Key column of partial tables. The keys of one window may have more than the 2 GiB that a binary column holds."""
+"""Key column of partial tables. The keys of one window may have more than the 2 GiB that a binary column
+holds.
+"""
 _TIME = pa.field("time", pa.int64())
 _VALUE = "v:"
 """Prefix of value columns in frames, so that a value column may be called "pane", "key" or "time"."""
@@ -47,7 +49,9 @@ Rule "a gap is noticed".
 
 
 class QueryShape(Protocol):
-    """What a plan is made of: the settings of a query (`evenflow.settings.Query` says what each of them means)."""
+    """What a plan is made of: the settings of a query (`evenflow.settings.Query` says what each of them
+    means).
+    """
 
     @property
     def aggregates(self) -> Mapping[str, AggregateSpec]: ...
@@ -156,7 +160,9 @@ class AggregatePlan:
 
     @property
     def frame_schema(self) -> pa.Schema:
-        """Columns of a frame: pane, key, the time (ms) if the plan is `timed`, and value columns with prefixed names."""
+        """Columns of a frame: pane, key, the time (ms) if the plan is `timed`, and value columns with
+        prefixed names.
+        """
         timed = [_TIME] if self.timed else []
         return pa.schema(
             [_PANE, _KEY, *timed, *(pa.field(_VALUE + name, type_) for name, type_ in self.values)]
@@ -193,9 +199,9 @@ class AggregatePlan:
     def tuples_schema(self) -> pa.Schema:
         """Columns that count tuples for `verify`.
 
-        `_tuples`: of the row's key in its window. It is left out where a `count` is among the aggregates, which
-        is the same number. `_tuples_of_all`: of all keys of the window. A row has it where not every key has a
-        row. With `changes` it counts only the keys that the reducer keeps with the row's key.
+        `_tuples`: of the row's key in its window. It is left out where a `count` is among the aggregates,
+        which is the same number. `_tuples_of_all`: of all keys of the window. A row has it where not every
+        key has a row. With `changes` it counts only the keys that the reducer keeps with the row's key.
         """
         counted = any(function is COUNT and not call.column for _, function, call in self.outputs)
         names = [*(() if counted else (TUPLES,)), *(() if self.emission.mode == "all" else (TUPLES_OF_ALL,))]
@@ -209,8 +215,8 @@ class AggregatePlan:
     def combine(self, rows: pa.Table) -> pa.Table:
         """Partials per (pane, key) of these tuples (columns: frame_schema), in order of first appearance.
 
-        Tuples have the panes and keys of frames. Partials have this plan's own panes (see `slides_per_pane`) and keys: a
-        tuple without its `own_key` is in no partial.
+        Tuples have the panes and keys of frames. Partials have this plan's own panes (see `slides_per_pane`)
+        and keys: a tuple without its `own_key` is in no partial.
         """
         if self.own_key is not None:
             rows = _regrouped(rows, _VALUE + self.own_key)
@@ -281,7 +287,9 @@ class AggregatePlan:
         return columns
 
     def unfit(self, table: pa.Table) -> int:
-        """How many values of `finish(table)` are null because they do not fit (a sum in int64, a list in its room)."""
+        """How many values of `finish(table)` are null because they do not fit (a sum in int64, a list in
+        its room).
+        """
         return sum(function.unfit(table, call) for _, function, call in self.outputs)
 
     def _grouped(
@@ -300,7 +308,9 @@ class AggregatePlan:
 
 
 def _regrouped(rows: pa.Table, column: str) -> pa.Table:
-    """The tuples that have a value in this column, with the value as their key: text in UTF-8, as keys of one column are."""
+    """The tuples that have a value in this column, with the value as their key: text in UTF-8, as keys of
+    one column are.
+    """
     rows = rows.filter(pc.is_valid(rows[column]))
     keys = rows[column].cast(pa.string()).cast(pa.binary())
     return rows.set_column(rows.schema.get_field_index("key"), _KEY, keys)
@@ -318,8 +328,10 @@ def _check_order(emission: Emission, outputs: Sequence[Output]) -> None:
     description = f"a {types[column]}" if column in types else "no result column"
     raise ConfigError(
         f"emit = '{emission}': {column!r} is {description}",
-        hint=f"order by an aggregate that gives numbers, decimals, dates or text: {', '.join(ordered) or 'there is none'}"
-        f"{did_you_mean(column, ordered)}",
+        hint=(
+            "order by an aggregate that gives numbers, decimals, dates or text:"
+            f" {', '.join(ordered) or 'there is none'}{did_you_mean(column, ordered)}"
+        ),
     )
 
 

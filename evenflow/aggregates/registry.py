@@ -71,19 +71,23 @@ _OTHER_NAMES = {
 
 
 def known_aggregates() -> list[str]:
-    """Names of the aggregates that may be written in [query.aggregates], sorted: ours and those of installed packages."""
+    """Names of the aggregates that may be written in [query.aggregates], sorted: ours and those of
+    installed packages.
+    """
     return sorted((*AGGREGATES, *plugins.AGGREGATES.names(own=AGGREGATES)))
 
 
 def catalogue() -> list[plugins.Entry[Aggregate]]:
     """All aggregates by name, and behind evenflow's those that installed packages offer."""
     return plugins.AGGREGATES.entries(
-        AGGREGATES, aggregate, lambda known: known.documentation.computes.partition("\n")[0]
+        AGGREGATES, aggregate, lambda known: plugins.first_paragraph(known.documentation.computes)
     )
 
 
 def every_form(*columns: str) -> dict[str, str]:
-    """[query.aggregates] with every form of every aggregate that takes numbers, over each of these columns."""
+    """[query.aggregates] with every form of every aggregate that takes numbers, over each of these
+    columns.
+    """
     forms = [
         form for aggregate in AGGREGATES.values() if NUMBERS[0] in aggregate.over for form in aggregate.forms
     ]
@@ -95,9 +99,11 @@ def every_form(*columns: str) -> dict[str, str]:
 
 
 def aggregate(name: str) -> Aggregate:
-    """The aggregate of this name: one of ours, one that an installed package offers, or a class as `module:Class`.
+    """The aggregate of this name: one of ours, one that an installed package offers, or a class as
+    `module:Class`.
 
-    Raises ConfigError, which lists the known names, if there is none, and if a class of one's own cannot be used.
+    Raises ConfigError, which lists the known names, if there is none, and if a class of one's own cannot be
+    used.
     """
     if name in AGGREGATES:
         return AGGREGATES[name]
@@ -108,6 +114,8 @@ def aggregate(name: str) -> Aggregate:
     likely = did_you_mean(name, known) if meant is None else f"; did you mean {meant!r}?"
     raise ConfigError(
         f"there is no aggregate {name!r}{likely}",
-        hint=f"known aggregates: {plugins.AGGREGATES.listed(sorted(AGGREGATES))}. One of your own is written as "
-        "'module:Class(column)'",
+        hint=(
+            f"known aggregates: {plugins.AGGREGATES.listed(sorted(AGGREGATES))}. One of your own is written"
+            " as 'module:Class(column)'"
+        ),
     )

@@ -1,7 +1,7 @@
 """Result columns that are expressions over other result columns: `ratio = "= total / n"`.
 
-Such a column has no partials: it is computed of the results of its row, when these come out. So it is right for any routing
-if they are. The language is that of derived columns (`evenflow.expressions`).
+Such a column has no partials: it is computed of the results of its row, when these come out. So it is right
+for any routing if they are. The language is that of derived columns (`evenflow.expressions`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from evenflow.expressions.parser import Typed
 
 _NAME = "evenflow result"
-"""The name of the derived column that an expression is for its engine. No result column that is read has it."""
+"""The name of the derived column that an expression is for its engine. No result column that is read has
+it.
+"""
 
 
 class Output(NamedTuple):
@@ -64,7 +66,9 @@ class ResultExpression:
         return Engine(self.columns)
 
     def values(self, partials: pa.Table) -> tuple[pa.Array, Bools]:
-        """The value of each row of partials, null where it does not fit its type, and where that is so. Shape (rows,)."""
+        """The value of each row of partials, null where it does not fit its type, and where that is so.
+        Shape (rows,).
+        """
         rows = partials.num_rows
         if not rows:
             return pa.nulls(0, arrow_type(self.typed.type)), np.zeros(0, np.bool_)
@@ -76,7 +80,8 @@ class ResultExpression:
 
 
 def expressed(label: str, text: str, others: Mapping[str, Output]) -> Output:
-    """The result column `label = "= text"`. others: the aggregates of the query by label, which the text may read.
+    """The result column `label = "= text"`. others: the aggregates of the query by label, which the text may
+    read.
 
     Raises ConfigError for a text that is no expression over these, or gives a text.
     """
@@ -85,7 +90,9 @@ def expressed(label: str, text: str, others: Mapping[str, Output]) -> Output:
 
 
 def condition(text: str, outputs: Sequence[Output]) -> ResultExpression:
-    """The condition `having = text` over these result columns. Raises ConfigError for a text that is no such condition."""
+    """The condition `having = text` over these result columns. Raises ConfigError for a text that is no
+    such condition.
+    """
     expression = _expression("having", text, {output.label: output for output in outputs})
     if expression.typed.kind.name != "truth":
         raise ConfigError(
@@ -101,7 +108,9 @@ def expression_of(output: Output) -> ResultExpression | None:
 
 
 def column_type(type_: pa.DataType) -> ColumnType | None:
-    """The type of `[query.types]` whose values have this Arrow type. None if there is none: a list, or 38 digits."""
+    """The type of `[query.types]` whose values have this Arrow type. None if there is none: a list, or 38
+    digits.
+    """
     plain = next((name for name, arrow in ARROW_TYPES.items() if arrow == type_), None)
     if plain is None and pa.types.is_decimal(type_) and 1 <= type_.scale <= MOST_SCALE:
         declared = f"decimal({type_.scale})"
@@ -119,7 +128,8 @@ def _expression(label: str, text: str, others: Mapping[str, Output]) -> ResultEx
         if name not in others:
             known = ", ".join(others) or "there is none"
             raise ConfigError(
-                f"{subject} = '= {text}' reads {name!r}, which is no aggregate beside it{did_you_mean(name, others)}",
+                f"{subject} = '= {text}' reads {name!r}, which is no aggregate beside"
+                f" it{did_you_mean(name, others)}",
                 hint=f"an expression over results reads aggregates of the same query or view: {known}",
             )
         _, function, call = others[name]
@@ -128,9 +138,11 @@ def _expression(label: str, text: str, others: Mapping[str, Output]) -> ResultEx
         if type_ is None:
             raise ConfigError(
                 f"{subject} = '= {text}' reads {name!r}, a {result}, which no expression can read",
-                hint="declare the column of a sum as float64 or int64 in [query.types]"
-                if pa.types.is_decimal(result)
-                else "take an aggregate that gives one value",
+                hint=(
+                    "declare the column of a sum as float64 or int64 in [query.types]"
+                    if pa.types.is_decimal(result)
+                    else "take an aggregate that gives one value"
+                ),
             )
         types[name] = type_
     try:
@@ -145,8 +157,10 @@ def _expression(label: str, text: str, others: Mapping[str, Output]) -> ResultEx
     if typed.type == "string" or typed.kind.scale > MOST_SCALE:
         raise ConfigError(
             f"{subject} = '= {text}' gives {typed.kind.words}",
-            hint=f"an expression over results gives a number with up to {MOST_SCALE} digits behind the point, a date, or "
-            "true or false",
+            hint=(
+                f"an expression over results gives a number with up to {MOST_SCALE} digits behind the point,"
+                " a date, or true or false"
+            ),
         )
     return ResultExpression(reads=tuple(others[name] for name in names), columns=columns)
 

@@ -1,14 +1,15 @@
 """How much the partials and results of one key may take, and what becomes of values that take more.
 
-A value that does not fit is null, and counts as unfit. Whether a value fits depends on the tuples of its window
-alone, not on how they were cut into partials or in which order these were merged:
+A value that does not fit is null, and counts as unfit. Whether a value fits depends on the tuples of its
+window alone, not on how they were cut into partials or in which order these were merged:
 
-    a text        is cut to a little more than its room. The order of texts stays as it is, but for texts that do
-                  not fit. So the least of cut texts is the cut least text, and does not fit if that did not
-    a list        keeps its entries up to and with the first that does not fit. What an entry has before it in a
-                  part of the tuples is no more than in all of them, so no entry is missed
-    a set         is null once it is too large, and null merged with anything is null. A set of fewer tuples is
-                  never larger
+    a text        is cut to a little more than its room. The order of texts stays as it is, but for texts that
+                  do not fit. So the least of cut texts is the cut least text, and does not fit if that did
+                  not
+    a list        keeps its entries up to and with the first that does not fit. What an entry has before it in
+                  a part of the tuples is no more than in all of them, so no entry is missed
+    a set         is null once it is too large, and null merged with anything is null. A set of fewer tuples
+                  is never larger
     counters      are fewer if their texts are long (frequent.py)
 """
 
@@ -59,7 +60,9 @@ def entry_bytes(values: pa.Array) -> Int64s:
 
 
 def cut_texts(values: pa.Array, room: int) -> pa.Array:
-    """The values, with texts of more than `room` bytes cut to whole characters, which are still too long for it."""
+    """The values, with texts of more than `room` bytes cut to whole characters, which are still too long
+    for it.
+    """
     long = np.flatnonzero(text_bytes(values) > room + _CHARACTER)
     if not len(long):
         return values

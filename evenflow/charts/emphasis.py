@@ -15,8 +15,8 @@ FEW = 6
 def looks(names: Iterable[str], *, hero: str = OURS, named: Sequence[str] = ()) -> dict[str, Look]:
     """The look of each name: one for the hero, others for the names in `named`, and grey for the rest.
 
-    The hero is the name `hero`, or else the first name that is `hero` with options. If there are few series, all are
-    named. A name in `named` that does not occur takes no colour.
+    The hero is the name `hero`, or else the first name that is `hero` with options. If there are few series,
+    all are named. A name in `named` that does not occur takes no colour.
     """
     distinct = list(dict.fromkeys(names))
     strong = hero if hero in distinct else next((name for name in distinct if name_of(name) == hero), None)
@@ -28,12 +28,15 @@ def looks(names: Iterable[str], *, hero: str = OURS, named: Sequence[str] = ()) 
 
 
 def equal(names: Iterable[str]) -> dict[str, Look]:
-    """The looks of names of which none is stressed, in the order of the names. Colours recur after the eighth name."""
+    """The looks of names of which none is stressed, in the order of the names. Colours recur after the
+    eighth name.
+    """
     return {name: EQUAL[at % len(EQUAL)] for at, name in enumerate(dict.fromkeys(names))}
 
 
 def best(points: dict[str, tuple[float, float]]) -> list[str]:
-    """The Pareto front of these points, where less is better in both figures. Of equal points, the first name.
+    """The Pareto front of these points, where less is better in both figures. Of equal points, the first
+    name.
 
     No other name is at least as good in both figures and better in one.
     """
@@ -47,7 +50,9 @@ def best(points: dict[str, tuple[float, float]]) -> list[str]:
 
 
 def grey_first(look_of: dict[str, Look]) -> list[str]:
-    """The names in the order of drawing, from below to above: grey ones, named ones (the first on top), the hero."""
+    """The names in the order of drawing, from below to above: grey ones, named ones (the first on top),
+    the hero.
+    """
     # The sort is stable, and False comes before True: of equal looks the first name ends on top.
     upwards = list(reversed(look_of))
     return sorted(upwards, key=lambda name: (look_of[name].labelled, look_of[name].bold))

@@ -14,7 +14,9 @@ from evenflow.charts.looks import Look, width_of
 _TOGETHER = 5.0
 """Marks that are nearer to each other than this (pixels) share one label."""
 _DETOUR = 9.0
-"""A label on a grey mark, or close to a strong mark or label, is as bad as one that is this much (pixels) further away."""
+"""A label on a grey mark, or close to a strong mark or label, is as bad as one that is this much (pixels)
+further away.
+"""
 _LINE = 1.2
 """Height of a line of letters, as a multiple of their size."""
 
@@ -122,8 +124,8 @@ def spread(targets: Sequence[float], *, gap: float, low: float, high: float) -> 
 
     The places lie within low .. high if there is room. They are returned in the order of `targets`.
     """
-    # Without the gaps, places must not decrease. Neighbours that would are merged to their mean, which gives the least
-    # squares (pool adjacent violators). The gaps are added again at the end.
+    # Without the gaps, places must not decrease. Neighbours that would are merged to their mean, which gives
+    # the least squares (pool adjacent violators). The gaps are added again at the end.
     order = sorted(range(len(targets)), key=lambda at: targets[at])
     groups: list[list[float]] = []
     for rank, at in enumerate(order):
@@ -164,8 +166,8 @@ def _fitting(dot: Dot, width: float) -> Dot:
 def _free(dot: Dot, obstacles: Sequence[Box], grey: Sequence[Box], panel: Box) -> Box:
     """The best place for a mark's label. If no place is free, the first one.
 
-    A place is free if it meets no label and no strong mark. Of the free places, the nearest is best, where grey marks
-    and nearby labels count as additional distance (`_DETOUR`).
+    A place is free if it meets no label and no strong mark. Of the free places, the nearest is best, where
+    grey marks and nearby labels count as additional distance (`_DETOUR`).
     """
     others = [box.grown(4) for box in obstacles if box != dot.box]
     places = list(_places(dot, panel))

@@ -40,7 +40,9 @@ EQUAL = tuple(
         "#0072b2", "#d55e00", "#009e73", "#9c4f7d", "#8a6d00", "#3a3f44", "#3d8fc4", "#8c3b1f",
     )
 )  # fmt: skip
-"""The looks of series of which none is stressed. Okabe and Ito's colours, darkened so that words can be read in them."""
+"""The looks of series of which none is stressed. Okabe and Ito's colours, darkened so that words can be
+read in them.
+"""
 REST = Look("#ced4da", point=28, line=1.0)
 """The look of all other series, which are context."""
 
@@ -67,5 +69,6 @@ CONFIG: dict[str, Any] = {
 
 def width_of(text: str, look: Look) -> float:
     """An upper estimate of the width of a label in pixels."""
-    # A letter of a sans-serif font is about 0.6 times as wide as high. No font is measured, as the browser chooses it.
+    # A letter of a sans-serif font is about 0.6 times as wide as high. No font is measured, as the browser
+    # chooses it.
     return len(text) * look.font * (0.62 if look.bold else 0.57)

@@ -50,8 +50,8 @@ def page(
 ) -> altair.TopLevelMixin:
     """The panels side by side, `columns` in a row, below a title that says in words what can be seen.
 
-    letters: most letters in a line of the subtitle. A longer line is wrapped, because a picture cuts in some fonts what is
-    wider than its panels. None: lines are as they are.
+    letters: most letters in a line of the subtitle. A longer line is wrapped, because a picture cuts in some
+    fonts what is wider than its panels. None: lines are as they are.
     """
     wrapped = list(subtitle)
     if letters is not None:
@@ -62,7 +62,9 @@ def page(
 
 
 def save(chart: altair.TopLevelMixin, path: Path) -> None:
-    """Write the chart in the format of the path's ending (.png, .svg, .pdf, .html). An HTML page needs no other files."""
+    """Write the chart in the format of the path's ending (.png, .svg, .pdf, .html). An HTML page needs no
+    other files.
+    """
     ending: Any = path.suffix.lower().removeprefix(".")
     options: dict[str, Any] = _OPTIONS.get(ending, {})
     chart.save(str(path), format=ending, **options)

@@ -56,8 +56,11 @@ def advise(
     cost: Annotated[
         str | None,
         typer.Option(
-            help="Column that says how much work a tuple is, a number from 1 to 1,000,000. Shares and loads are then "
-            "of work. Default: partitioner.cost for a topic, none (each tuple counts 1) for a file."
+            help=(
+                "Column that says how much work a tuple is, a number from 1 to 1,000,000. Shares and loads"
+                " are then "
+                "of work. Default: partitioner.cost for a topic, none (each tuple counts 1) for a file."
+            )
         ),
     ] = None,
     format: Format = None,
@@ -67,7 +70,8 @@ def advise(
     sample: Annotated[
         int,
         counted(
-            "Tuples: the first of a file (by event time: with --time all of it is read), the newest of a topic (1,000,000)."
+            "Tuples: the first of a file (by event time: with --time all of it is read), the newest of a"
+            " topic (1,000,000)."
         ),
     ] = _SAMPLE,
     oldest: Annotated[bool, typer.Option("--oldest", help="The first records of a topic instead.")] = False,
@@ -86,7 +90,10 @@ def advise(
     window: Annotated[
         str | None,
         typer.Option(
-            help="Sliding window, e.g. 60s. Default: the query's for a topic; for a file none, the sample is one."
+            help=(
+                "Sliding window, e.g. 60s. Default: the query's for a topic; for a file none, the sample is"
+                " one."
+            )
         ),
     ] = None,
     slide: Annotated[
@@ -199,8 +206,8 @@ def _settings_for_topic(
 ) -> Settings:
     """The settings, overridden by what the command line says about the topic.
 
-    If another key is given, the types of the former key columns are dropped, because a query may declare types only of
-    columns that it reads. ConfigError if the key does not fit the query.
+    If another key is given, the types of the former key columns are dropped, because a query may declare
+    types only of columns that it reads. ConfigError if the key does not fit the query.
     """
     from pydantic import ValidationError
 
@@ -306,8 +313,8 @@ def _hot_title(advice: Advice) -> str:
     shown = len(advice.hot_keys)
     more = f", {shown} shown" if shown < advice.hot_key_count else ""
     return (
-        f"{advice.hot_key_count:,} hot key{'s' if advice.hot_key_count > 1 else ''}, each with at least a fifth of a "
-        f"worker's fair share, {advice.hot_share:.1%} of the {advice.work} together{more}"
+        f"{advice.hot_key_count:,} hot key{'s' if advice.hot_key_count > 1 else ''}, each with at least a"
+        f" fifth of a worker's fair share, {advice.hot_share:.1%} of the {advice.work} together{more}"
     )
 
 

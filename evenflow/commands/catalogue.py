@@ -1,4 +1,6 @@
-"""`evenflow partitioners`, `policies`, `queries`, `sources` and `aggregates` list evenflow's and those of packages."""
+"""`evenflow partitioners`, `policies`, `queries`, `sources` and `aggregates` list evenflow's and those of
+packages.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ def policies(
 def queries(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per query.")] = False,
 ) -> None:
-    """List the queries that are ready to run: key, window, source, size of the data and where it comes from."""
+    """List the queries that are ready to run: key, window, source, size of the data and where it comes
+    from.
+    """
     from evenflow.queries import catalogue
     from evenflow.settings.durations import format_duration
     from evenflow.settings.sections.query import Query
@@ -106,7 +110,9 @@ def queries(
 def sources(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per source.")] = False,
 ) -> None:
-    """List what `replay`, `simulate`, `sweep` and `advise` can read: generators, data sets and formats of files."""
+    """List what `replay`, `simulate`, `sweep` and `advise` can read: generators, data sets and formats of
+    files.
+    """
     from evenflow.sources.datasets import catalogue
 
     for entry in catalogue():

@@ -39,7 +39,9 @@ def check(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Compare a downloaded file with its data set. Exit status 1 if it does not fit, or has a wrong checksum."""
+    """Compare a downloaded file with its data set. Exit status 1 if it does not fit, or has a wrong
+    checksum.
+    """
     from evenflow.sources.downloads import check_download
 
     download = check_download(name, path)
@@ -62,5 +64,11 @@ def _in_words(download: Download) -> str:
     fits = f"{download.rows:,} rows fit" if download.problem is None else f"does not fit: {download.problem}"
     if download.same_time is not None:
         time = data_set(download.data_set).time
-        fits += f"\nwarning: all of them have the same time in {time!r}, {moment(download.same_time)}: no slide ever ends"
-    return f"{download.data_set}: {fits}\ncolumns {', '.join(download.columns)}\nsha256 {download.sha256} ({checksum})"
+        fits += (
+            f"\nwarning: all of them have the same time in {time!r}, {moment(download.same_time)}: no slide"
+            " ever ends"
+        )
+    return (
+        f"{download.data_set}: {fits}\ncolumns {', '.join(download.columns)}\nsha256 {download.sha256}"
+        f" ({checksum})"
+    )

@@ -80,8 +80,8 @@ def _options(
 def run_command(app: Callable[[], object]) -> None:
     """Run `app`, and turn its errors into messages and exit codes.
 
-    An EvenflowError becomes a red message and its own exit code, or else 2. A package that is not installed becomes such
-    a message too if an extra installs it. Ctrl-C becomes 130.
+    An EvenflowError becomes a red message and its own exit code, or else 2. A package that is not installed
+    becomes such a message too if an extra installs it. Ctrl-C becomes 130.
     """
     try:
         app()

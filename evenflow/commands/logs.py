@@ -13,7 +13,9 @@ from evenflow.reporting.lines import JsonLines, with_fields
 _SERVICES = ("partitioner_service", "evenflow.spark", "controller", "evenflow.look", "evenflow.start")
 """Loggers with which our services report their work."""
 _CLIENTS = ("evenflow.kafka", "faust", "mode", "aiokafka", "py4j")
-"""Loggers of client libraries. Their messages are hidden by default, because what matters becomes an error of ours."""
+"""Loggers of client libraries. Their messages are hidden by default, because what matters becomes an error
+of ours.
+"""
 _SHORT = "%(asctime)s %(levelname)s %(message)s"
 _LONG = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -35,7 +37,8 @@ def configure(*, quiet: bool, verbose: bool, as_json: bool) -> None:
 
 
 def _of_a_named_logger(record: logging.LogRecord) -> bool:
-    # Py4J tells the root logger, not one of its own, of a command during which Java ended: with two tracebacks.
+    # Py4J tells the root logger, not one of its own, of a command during which Java ended: with two
+    # tracebacks.
     return not (record.name == "root" and record.module == "java_gateway")
 
 

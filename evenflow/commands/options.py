@@ -14,8 +14,8 @@ PANEL = "Options of every command"
 class EverywhereGroup(TyperGroup):
     """A typer group whose own options each of its commands takes too.
 
-    An option behind the command's name calls the group's callback again, with the option's value in place of the value
-    before the command's name.
+    An option behind the command's name calls the group's callback again, with the option's value in place of
+    the value before the command's name.
     """
 
     def __init__(self, **attributes: Any) -> None:
@@ -40,7 +40,8 @@ def _twin(option: Any) -> Any:
 
 
 def _given_behind(context: Any, option: Any, value: Any) -> Any:
-    # click calls this for an option that is left out as well. Its default must not override the group's value.
+    # click calls this for an option that is left out as well. Its default must not override the group's
+    # value.
     if context.get_parameter_source(option.name).name == "COMMANDLINE":
         group = context.find_root()
         group.params[option.name] = value

@@ -26,8 +26,10 @@ Format = Annotated[
     Literal["csv", "json", "words", "parquet"] | None,
     typer.Option(
         "--format",
-        help="What the file is: csv, json (one object a line), words (running text), parquet. Default: as its name says, "
-        "else as its first lines do; a .txt file of which columns are named is csv.",
+        help=(
+            "What the file is: csv, json (one object a line), words (running text), parquet. Default: as its"
+            " name says, else as its first lines do; a .txt file of which columns are named is csv."
+        ),
     ),
 ]
 TimeUnit = Annotated[
@@ -58,8 +60,10 @@ Cost = Annotated[
     str | None,
     typer.Option(
         "--cost",
-        help="Column of --input: how much work a tuple is, a number from 1 to 1,000,000. Loads are then sums of costs. "
-        "Default: each tuple counts 1.",
+        help=(
+            "Column of --input: how much work a tuple is, a number from 1 to 1,000,000. Loads are then sums"
+            " of costs. Default: each tuple counts 1."
+        ),
     ),
 ]
 MaxDisorder = Annotated[
@@ -71,10 +75,11 @@ MaxDisorder = Annotated[
 def options_of_file(
     *, key: str | None, time: str | None, cost: str | None = None, **words: Any
 ) -> SourceOptions:
-    """Source options for a command that needs only the keys, the event times and perhaps the costs of a source.
+    """Source options for a command that needs only the keys, the event times and perhaps the costs of a
+    source.
 
-    Without a time column the rows are numbered, at `event_rate` tuples per second (default 1,000). words: further fields
-    of SourceOptions. ConfigError for a time unit without a time column.
+    Without a time column the rows are numbered, at `event_rate` tuples per second (default 1,000). words:
+    further fields of SourceOptions. ConfigError for a time unit without a time column.
     """
     from evenflow.errors import ConfigError
     from evenflow.sources.source import SourceOptions
@@ -98,8 +103,8 @@ def options_of_file(
 def opened(text: str, options: SourceOptions, *, timed: bool = True) -> Source:
     """The source that the user named. How it is read is printed to standard error first.
 
-    timed: whether its event times are used. Then a warning says if a column has the same time in all tuples of a source
-    that lies in memory.
+    timed: whether its event times are used. Then a warning says if a column has the same time in all tuples
+    of a source that lies in memory.
     """
     from evenflow.sources.datasets import reading_of
     from evenflow.sources.source import TableSource
@@ -115,11 +120,13 @@ def opened(text: str, options: SourceOptions, *, timed: bool = True) -> Source:
 
 
 def warn_of_one_time(column: str, time: int, tuples: int, *, otherwise: str = "") -> None:
-    """Print that all tuples have this event time (ms). otherwise: what else the user may do, as a sentence."""
+    """Print that all tuples have this event time (ms). otherwise: what else the user may do, as a
+    sentence.
+    """
     from evenflow.reporting.words import moment
 
     typer.echo(
-        f"warning: all {tuples:,} tuples have the same time in {column!r}, {moment(time)}: no slide ever ends. Is it the "
-        f"right --time, and the right --time-unit?{otherwise}",
+        f"warning: all {tuples:,} tuples have the same time in {column!r}, {moment(time)}: no slide ever"
+        f" ends. Is it the right --time, and the right --time-unit?{otherwise}",
         err=True,
     )

@@ -66,15 +66,25 @@ def simulate(
         str | None,
         typer.Option(
             metavar="NAME[:setting=value,...]",
-            help="Generated stream (zipf): shift is uniform and Zipf from half of the tuples on; alternating changes "
-            "between the two each --period; drift moves the hot keys on by 10 each --period; replaced gives the 200 "
-            "hottest ranks new keys each --period; random-exponent draws one of 0.5-1.5 each --period; "
-            "wandering-exponent and wandering-load take a step each --period; giant gives one key 90 % from half of "
-            "the tuples on; wrong-clock has one tuple an hour ahead, silence an hour without tuples, in the middle; "
-            "runs:length=200,longest=200 has so many tuples of one key in a row; flash:share=0.3,every=10 gives a cold "
-            "key 30 % in one --period of ten; sessions:alive=1000,life=6 has keys that live for six periods and come back "
-            "after all others; disjoint:sources=5 gives each source keys of its own; few has a thousandth of the rate; "
-            "costly:share=0.3,rare=0.01,dearer=100 has costs: a hot key is cheap, and a rare one has most of the work.",
+            help=(
+                "Generated stream (zipf): shift is uniform and Zipf from half of the tuples on; alternating"
+                " changes "
+                "between the two each --period; drift moves the hot keys on by 10 each --period; replaced"
+                " gives the 200 "
+                "hottest ranks new keys each --period; random-exponent draws one of 0.5-1.5 each --period; "
+                "wandering-exponent and wandering-load take a step each --period; giant gives one key 90 %"
+                " from half of "
+                "the tuples on; wrong-clock has one tuple an hour ahead, silence an hour without tuples, in"
+                " the middle; "
+                "runs:length=200,longest=200 has so many tuples of one key in a row; flash:share=0.3,every=10"
+                " gives a cold "
+                "key 30 % in one --period of ten; sessions:alive=1000,life=6 has keys that live for six"
+                " periods and come back "
+                "after all others; disjoint:sources=5 gives each source keys of its own; few has a thousandth"
+                " of the rate; "
+                "costly:share=0.3,rare=0.01,dearer=100 has costs: a hot key is cheap, and a rare one has most"
+                " of the work."
+            ),
         ),
     ] = None,
     keys: Annotated[int | None, counted("Keys of the generated stream (100,000).")] = None,
@@ -118,8 +128,11 @@ def simulate(
     window: Annotated[
         str | None,
         typer.Option(
-            help="Sliding window, e.g. 60s, for every rule that knows windows and for the figures. Default: state is "
-            "cumulative, figures are of the whole stream."
+            help=(
+                "Sliding window, e.g. 60s, for every rule that knows windows and for the figures. Default:"
+                " state is "
+                "cumulative, figures are of the whole stream."
+            )
         ),
     ] = None,
     slide: Slide = "1s",
@@ -248,7 +261,9 @@ def _migration(state_bytes: int | None, rate: float | None, pause: str | None) -
 
 @contextmanager
 def _progress_bars(entrants: Sequence[Entrant], tuples: int) -> Iterator[Callable[[Sequence[int]], None]]:
-    """A progress bar for each partitioner on standard error. Nothing is shown if standard error is no terminal."""
+    """A progress bar for each partitioner on standard error. Nothing is shown if standard error is no
+    terminal.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -355,7 +370,10 @@ def _table(results: Sequence[SimulationResult], shown: Sequence[str], scenario: 
         caption += "; loads and imbalance are of costs"
     less = len(shown) < len(_columns(scenario))
     table = Table(
-        title=f"{first.tuples:,} tuples, {first.keys:,} keys, {first.workers:,} workers: imbalance and its price",
+        title=(
+            f"{first.tuples:,} tuples, {first.keys:,} keys, {first.workers:,} workers: imbalance and its"
+            " price"
+        ),
         caption=caption + ("; more of them in a wider terminal, or with --json" if less else ""),
     )
     table.add_column("partitioner", overflow="fold")

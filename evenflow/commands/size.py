@@ -42,7 +42,9 @@ def size(
     network: Annotated[float, typer.Option(help="Gbit/s that a machine's card carries each way.")] = 10.0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
-    """Say how many instances, brokers and executors a stream needs, with which settings, and what breaks first."""
+    """Say how many instances, brokers and executors a stream needs, with which settings, and what breaks
+    first.
+    """
     from evenflow.scale import Demand, measured, sizes
 
     demand = Demand(
@@ -112,8 +114,10 @@ def _show(planned: Sizes) -> None:
     demand, shape, memory = planned.demand, planned.shape, planned.memory
     shares = planned.busy()
     table = Table(
-        title=f"{demand.rate:,.0f} tuples/s, {demand.workers:,} workers, {demand.keys:,} keys (Zipf {demand.zipf:g}), "
-        f"a delay of {demand.delay:g} s"
+        title=(
+            f"{demand.rate:,.0f} tuples/s, {demand.workers:,} workers, {demand.keys:,} keys (Zipf"
+            f" {demand.zipf:g}), a delay of {demand.delay:g} s"
+        )
     )
     for column in ("part", "number", "memory of each", "busy"):
         table.add_column(column)
@@ -133,10 +137,11 @@ def _show(planned: Sizes) -> None:
         table.add_row(part, number, f"{size_of / 2**30:.2g} GiB" if size_of else "-", f"{shares[place]:.1%}")
     console.print(table)
     typer.echo(
-        f"A tuple waits up to {shape.linger:g} s in a block, {shape.commit:g} s in a transaction and {shape.batch:g} s for "
-        f"its micro-batch, which takes {planned.batch_seconds:.2g} s. A frame has {shape.rate / shape.frames:,.0f} tuples.\n"
-        f"Open panes hold up to {memory.state / 1e9:.2g} GB in {shape.buckets} buckets. Brokers need "
-        f"{memory.page_cache / 2**30:.1g} GiB of page cache each for what is not yet read."
+        f"A tuple waits up to {shape.linger:g} s in a block, {shape.commit:g} s in a transaction and"
+        f" {shape.batch:g} s for its micro-batch, which takes {planned.batch_seconds:.2g} s. A frame has"
+        f" {shape.rate / shape.frames:,.0f} tuples.\nOpen panes hold up to {memory.state / 1e9:.2g} GB in"
+        f" {shape.buckets} buckets. Brokers need {memory.page_cache / 2**30:.1g} GiB of page cache each for"
+        " what is not yet read."
     )
     for misfit in planned.misfits:
         typer.echo(f"DOES NOT FIT: {misfit}")
@@ -158,7 +163,7 @@ def _show(planned: Sizes) -> None:
         typer.echo(f"Dear: {term}")
     middle, largest = factor([run for run in runs(measurements) if not run.fitted])
     typer.echo(
-        f"Figures come from a model. Beside measured runs it is off by a factor of {middle:.1f} in the middle, and of "
-        f"{largest:.1f} at most (docs/scale.md).\n"
+        f"Figures come from a model. Beside measured runs it is off by a factor of {middle:.1f} in the"
+        f" middle, and of {largest:.1f} at most (docs/scale.md).\n"
     )
     typer.echo("# evenflow.toml\n" + settings_lines(planned) + "\n\n# Kubernetes\n" + overlay_lines(planned))

@@ -42,7 +42,8 @@ def stream_of_file(
 ) -> KeyedStream:
     """The tuples of a file. Without a time column they are numbered at `rate`.
 
-    words: options that describe the file, with the names of their parameters. first: take the first so many, None for all.
+    words: options that describe the file, with the names of their parameters. first: take the first so many,
+    None for all.
     """
     from evenflow.errors import ConfigError
     from evenflow.sources.sample import stream_of

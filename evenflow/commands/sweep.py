@@ -92,7 +92,10 @@ def sweep(
         str,
         typer.Option(
             metavar=_NUMBERS,
-            help="Seeds of the stream and of the hash family, e.g. 1:20. With --input, of the hash family only.",
+            help=(
+                "Seeds of the stream and of the hash family, e.g. 1:20. With --input, of the hash family"
+                " only."
+            ),
         ),
     ] = "1:5",
     tuples: Annotated[

@@ -32,7 +32,10 @@ def partly(
         str,
         typer.Option(
             metavar="N[-M]",
-            help="Numbers of data blocks to train on. A policy of a range serves any number, others their own only.",
+            help=(
+                "Numbers of data blocks to train on. A policy of a range serves any number, others their own"
+                " only."
+            ),
         ),
     ] = "2-32",
     keys: Annotated[str, typer.Option(metavar="N-M", help="Numbers of keys of a batch.")] = "40-4000",
@@ -52,8 +55,11 @@ def partly(
     task_times: Annotated[
         Path | None,
         typer.Option(
-            help="Costs of tasks, or telemetry of a query: from 60 % of the steps on, rewards are by task times "
-            "(001, section 4.6)."
+            help=(
+                "Costs of tasks, or telemetry of a query: from 60 % of the steps on, rewards are by task"
+                " times "
+                "(001, section 4.6)."
+            )
         ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False,
@@ -81,7 +87,8 @@ def partly(
     training = Training(law=law, steps=steps, seed=seed, partial=bootstrap, grow=grow, task_times=prices)
     learner = Learner(training, folder, resume=resume)
     typer.echo(
-        f"Prompt on the held-out batches: cost {learner.prompt_cost:.4f}, {learner.prompt_splits:.1f} split keys"
+        f"Prompt on the held-out batches: cost {learner.prompt_cost:.4f}, {learner.prompt_splits:.1f} split"
+        " keys"
     )
     learner.run(minutes=minutes, tell=lambda point: typer.echo(_line(point, steps)))
     best = learner.curve.best
@@ -96,8 +103,9 @@ def partly(
 
 def _line(point: Point, steps: int) -> str:
     return (
-        f"{point.steps / steps:4.0%}  {point.steps:>12,} steps  {point.episodes:>9,} batches  {point.cpu_s:>7.0f} CPU s  "
-        f"stage {point.stage}  {_judged(point)}  split {point.splits:.1f}  better than Prompt on {point.better:.0%}"
+        f"{point.steps / steps:4.0%}  {point.steps:>12,} steps  {point.episodes:>9,} batches "
+        f" {point.cpu_s:>7.0f} CPU s  stage {point.stage}  {_judged(point)}  split {point.splits:.1f}  better"
+        f" than Prompt on {point.better:.0%}"
     )
 
 

@@ -1,8 +1,8 @@
 """Elasticity: how many workers and reducers a pipeline should have, decided from its own measurements.
 
 Admission rule: pure policies (observation in, decision out), the queue models that they compute with, and the
-environments in which policies are tried and trained. Nothing here uses Kafka or reads a clock. So the same policy
-object runs in the simulator, in the controller and in tests.
+environments in which policies are tried and trained. Nothing here uses Kafka or reads a clock. So the same
+policy object runs in the simulator, in the controller and in tests.
 
 >>> from evenflow import elasticity
 >>> policy = elasticity.create("fixed", bounds=elasticity.Bounds(p_max=8, r_max=4))

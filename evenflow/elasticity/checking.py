@@ -20,6 +20,7 @@ from evenflow.elasticity.observation import PARTS, Observation, StageObservation
 from evenflow.elasticity.policy import CAUSES, Bounds, Decision, Policy
 from evenflow.elasticity.registry import create, describe, restore
 from evenflow.errors import IncompatibleStateError
+from evenflow.plugins import first_paragraph
 
 BOUNDS = Bounds(p_min=1, p_max=12, r_min=1, r_max=8)
 _INTERVAL_MS = 5_000
@@ -215,7 +216,7 @@ def decisions(name: str, options: Mapping[str, Any]) -> list[list[Any]]:
 def _says_what_it_is(case: PolicyCase) -> None:
     shown = describe(case.name)
     text = (case.new_policy().__doc__ or "").strip()
-    demand(text.partition("\n")[0].endswith("."), "its docstring", expected="a sentence", got=text or "none")
+    demand(first_paragraph(text).endswith("."), "its docstring", expected="a sentence", got=text or "none")
     for option, meaning in shown.options.items():
         words = meaning.partition(") ")[2].strip()
         demand(
@@ -237,9 +238,9 @@ LAWS: tuple[Law[PolicyCase], ...] = (
 def check_policy(policy: str | type[Policy], **options: Any) -> None:
     """Hold a policy to every law of the contract, with these options.
 
-    policy: a registered name, `"module:Class"`, or the class. It takes some seconds, and starts two processes that import
-    the class. Raises BrokenLawError with the law, an example, what was expected and what came instead. ConfigError if no
-    policy can be made.
+    policy: a registered name, `"module:Class"`, or the class. It takes some seconds, and starts two processes
+    that import the class. Raises BrokenLawError with the law, an example, what was expected and what came
+    instead. ConfigError if no policy can be made.
     """
     name = create(policy, bounds=BOUNDS, **options).name
     for law in LAWS:

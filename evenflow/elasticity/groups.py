@@ -1,20 +1,23 @@
-"""Group-ahead planning (001, chapter 3.4): from which micro-batch a decision holds, and whether it needs a plan.
+"""Group-ahead planning (001, chapter 3.4): from which micro-batch a decision holds, and whether it needs a
+plan.
 
-Micro-batches are numbered from 1 and planned in groups of `group`: 1 to 10, 11 to 20, and so on. A plan holds until the
-next plan takes effect. So a group that needs the same p and r as the group before it needs no plan. Leaving such a plan
-out also has a benefit beyond its cost: panes around a change of the epoch forward no keys.
+Micro-batches are numbered from 1 and planned in groups of `group`: 1 to 10, 11 to 20, and so on. A plan holds
+until the next plan takes effect. So a group that needs the same p and r as the group before it needs no plan.
+Leaving such a plan out also has a benefit beyond its cost: panes around a change of the epoch forward no
+keys.
 
-* `amend` on (Prompt+): a decision changes the rest of the running group. When micro-batch n has finished, n + 1 is
-  already under way. The plan takes effect `lead` micro-batches after n + 1 begins (the paper's adjustment window), by
-  default from n + 2 on.
-* `amend` off (plain group scheduling): a decision waits for the start of the next group. Its plan is published
-  `ahead` micro-batches before that (the scheduling window).
+* `amend` on (Prompt+): a decision changes the rest of the running group. When micro-batch n has finished, n +
+  1 is already under way. The plan takes effect `lead` micro-batches after n + 1 begins (the paper's
+  adjustment window), by default from n + 2 on.
+* `amend` off (plain group scheduling): a decision waits for the start of the next group. Its plan is
+  published `ahead` micro-batches before that (the scheduling window).
 
-In the paper's experiment (figure 3.6) the load doubles at micro-batch 15 of the group 11 to 20. With `amend` the change
-shows from micro-batch 17 on, without `amend` from 21 on.
+In the paper's experiment (figure 3.6) the load doubles at micro-batch 15 of the group 11 to 20. With `amend`
+the change shows from micro-batch 17 on, without `amend` from 21 on.
 
 >>> planner = GroupPlanner(slide_ms=1_000)
->>> plan = planner.step(batch=15, target=(4, 2), in_force=(2, 2), reason="zone 3", reached=15_000, batch_ms=1_000)
+>>> now = {"in_force": (2, 2), "batch_ms": 1_000}
+>>> plan = planner.step(batch=15, target=(4, 2), reason="zone 3", reached=15_000, **now)
 >>> plan.epoch, plan.p, plan.effective_from, plan.group
 (1, 4, 16000, 2)
 >>> planner.learn(plan)
@@ -52,7 +55,8 @@ class _Wish:
 class GroupPlanner:
     """Turns decisions into plans. It reads no clock and publishes nothing itself.
 
-    slide_ms: the query's slide in ms. group: micro-batches in a group. lead, ahead: in micro-batches, see the module.
+    slide_ms: the query's slide in ms. group: micro-batches in a group. lead, ahead: in micro-batches, see the
+    module.
     """
 
     def __init__(
@@ -62,7 +66,8 @@ class GroupPlanner:
         self._group = group
         self._amend = amend
         self._lead = lead
-        # No plan takes effect earlier than `lead` micro-batches ahead. In a smaller window none would be published.
+        # No plan takes effect earlier than `lead` micro-batches ahead. In a smaller window none would be
+        # published.
         self._ahead = max(ahead, lead + 1)
         self._newest: Plan | None = None
         self._wish: _Wish | None = None
@@ -97,13 +102,13 @@ class GroupPlanner:
     ) -> Plan | None:
         """The plan to publish after this micro-batch, or None. Each plan is returned once.
 
-        The caller passes the plan to `learn` once it is published. A decision for the p and r in force, or for those
-        already planned, needs no plan. It does not take back a pending decision either.
+        The caller passes the plan to `learn` once it is published. A decision for the p and r in force, or
+        for those already planned, needs no plan. It does not take back a pending decision either.
 
-        batch: number of the finished micro-batch, counted from 1. target: (p, r) of the decision, None when the
-        decision is held. in_force: the (p, r) in force. reason: why, in words. reached: the largest event time (ms)
-        that the partitioners have worked on, None when it is not known. batch_ms: event time that passes in a
-        micro-batch.
+        batch: number of the finished micro-batch, counted from 1. target: (p, r) of the decision, None when
+        the decision is held. in_force: the (p, r) in force. reason: why, in words. reached: the largest event
+        time (ms) that the partitioners have worked on, None when it is not known. batch_ms: event time that
+        passes in a micro-batch.
         """
         if target is not None and target != in_force:
             whole = self._with_what_is_planned(target, in_force)
@@ -155,7 +160,8 @@ class GroupPlanner:
     def _boundary(self, reached: int | None, further_ms: float) -> int:
         """The first slide boundary that lies at least `further_ms` after `reached`, in event time (ms).
 
-        NO_MARK ("at the next slide") when `reached` is not known, or when the boundary is no valid event time.
+        NO_MARK ("at the next slide") when `reached` is not known, or when the boundary is no valid event
+        time.
         """
         if reached is None or not math.isfinite(further_ms):
             return NO_MARK
@@ -177,7 +183,9 @@ class GroupPlanner:
         return json.dumps({"v": PLANNER_VERSION, "wish": wish, "newest": newest}).encode()
 
     def resume(self, snapshot: bytes) -> None:
-        """Continue from this snapshot. Raises IncompatibleStateError for bytes that are no snapshot of a planner."""
+        """Continue from this snapshot. Raises IncompatibleStateError for bytes that are no snapshot of a
+        planner.
+        """
         try:
             fields = read_object(snapshot, most_bytes=_MOST_BYTES)
             fields.whole("v", PLANNER_VERSION, PLANNER_VERSION)

@@ -1,6 +1,7 @@
 """The papers that evenflow's policies come from. A policy of one's own names its papers in `Policy.papers`.
 
-Only the catalogue imports this module: `Paper` lies in the room of the partitioners, which a controller never loads.
+Only the catalogue imports this module: `Paper` lies in the room of the partitioners, which a controller never
+loads.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ THREE_STEPS = Paper(
     key="kalavri2018three",
     kind="inproceedings",
     fields={
-        "author": "Kalavri, Vasiliki and Liagouris, John and Hoffmann, Moritz and Dimitrova, Desislava and "
-        "Forshaw, Matthew and Roscoe, Timothy",
-        "title": "Three Steps is All You Need: Fast, Accurate, Automatic Scaling Decisions for Distributed Streaming "
-        "Dataflows",
+        "author": (
+            "Kalavri, Vasiliki and Liagouris, John and Hoffmann, Moritz and Dimitrova, Desislava and "
+            "Forshaw, Matthew and Roscoe, Timothy"
+        ),
+        "title": (
+            "Three Steps is All You Need: Fast, Accurate, Automatic Scaling Decisions for Distributed"
+            " Streaming Dataflows"
+        ),
         "booktitle": "13th USENIX Symposium on Operating Systems Design and Implementation (OSDI)",
         "pages": "783--798",
         "year": "2018",
@@ -26,7 +31,9 @@ DHALION = Paper(
     key="floratou2017dhalion",
     kind="article",
     fields={
-        "author": "Floratou, Avrilia and Agrawal, Ashvin and Graham, Bill and Rao, Sriram and Ramasamy, Karthik",
+        "author": (
+            "Floratou, Avrilia and Agrawal, Ashvin and Graham, Bill and Rao, Sriram and Ramasamy, Karthik"
+        ),
         "title": "{Dhalion}: Self-Regulating Stream Processing in {Heron}",
         "journal": "Proceedings of the VLDB Endowment",
         "volume": "10",
@@ -40,10 +47,14 @@ CONTTUNE = Paper(
     key="lian2023conttune",
     kind="article",
     fields={
-        "author": "Lian, Jinqing and Zhang, Xinyi and Shao, Yingxia and Pu, Zenglin and Xiang, Qingfeng and Li, Yawen "
-        "and Cui, Bin",
-        "title": "{ContTune}: Continuous Tuning by Conservative {Bayesian} Optimization for Distributed Stream Data "
-        "Processing Systems",
+        "author": (
+            "Lian, Jinqing and Zhang, Xinyi and Shao, Yingxia and Pu, Zenglin and Xiang, Qingfeng and Li,"
+            " Yawen and Cui, Bin"
+        ),
+        "title": (
+            "{ContTune}: Continuous Tuning by Conservative {Bayesian} Optimization for Distributed Stream"
+            " Data Processing Systems"
+        ),
         "journal": "Proceedings of the VLDB Endowment",
         "volume": "16",
         "number": "13",
@@ -56,7 +67,9 @@ EDGE = Paper(
     fields={
         "author": "Xu, Jinlai and Palanisamy, Balaji",
         "title": "Model-based Reinforcement Learning for Elastic Stream Processing in Edge Computing",
-        "booktitle": "28th IEEE International Conference on High Performance Computing, Data, and Analytics (HiPC)",
+        "booktitle": (
+            "28th IEEE International Conference on High Performance Computing, Data, and Analytics (HiPC)"
+        ),
         "year": "2021",
     },
 )

@@ -2,15 +2,16 @@
 
 Laws (tests/unit/elasticity/test_contract.py holds every registered name to them):
 
-* On stale or missing data, and while a plan is being realised or a part begins, there is no action. The decision is
-  `held`, it has the p and r in force, and its reason says why.
+* On stale or missing data, and while a plan is being realised or a part begins, there is no action. The
+  decision is `held`, it has the p and r in force, and its reason says why.
 * The p and r of every other decision lie within the bounds, whatever the observation.
 * The same seed, options and observations give the same decisions in every process.
 * A policy that is restored from a snapshot continues exactly as the original would have.
 * A policy reads no clock. Time is the `step` and `interval_ms` of the observations.
 
-A new policy is one file in `policies` with a subclass and its `Options`, and one line in `registry.py`. It implements
-`_decide` for a complete observation, and `_state` and `_load_state` (plain JSON) if it remembers anything.
+A new policy is one file in `policies` with a subclass and its `Options`, and one line in `registry.py`. It
+implements `_decide` for a complete observation, and `_state` and `_load_state` (plain JSON) if it remembers
+anything.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ _Memory = TypeVar("_Memory", bound=BaseModel)
 def restored(memory: type[_Memory], state: dict[str, Any]) -> _Memory:
     """What a policy remembers, from the state that it was saved as.
 
-    ValueError unless the state has every field, also within its parts. A default is no replacement for a field that is
-    missing: the state is then of something else, or damaged.
+    ValueError unless the state has every field, also within its parts. A default is no replacement for a
+    field that is missing: the state is then of something else, or damaged.
     """
     policy_memory = memory.model_validate(state)
     if policy_memory.model_dump(mode="json") != state:
@@ -132,7 +133,9 @@ CAUSES: dict[Cause, str] = {
     "unrealised": "the last plan was not realised in time",
     "no-epoch-left": "the plan topic can hold no further plan",
 }
-"""The causes of decisions, each with its meaning. They are few, so that a metric can count decisions by cause."""
+"""The causes of decisions, each with its meaning. They are few, so that a metric can count decisions by
+cause.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +163,9 @@ class Policy(ABC):
     needs: ClassVar[tuple[str, ...]] = ("load",)
     """Fields of an observation that a decision needs. If one is not known, the decision is held."""
     papers: ClassVar[tuple[Paper, ...]] = ()
-    """What to cite for a policy of one's own (`evenflow.partitioners.papers.Paper`). Those of evenflow are in `papers`."""
+    """What to cite for a policy of one's own (`evenflow.partitioners.papers.Paper`). Those of evenflow are
+    in `papers`.
+    """
 
     def __init__(self, *, name: str, bounds: Bounds, seed: int, options: Options) -> None:
         self.name = name
@@ -169,7 +174,9 @@ class Policy(ABC):
         self.options = options
 
     def decide(self, observation: Observation) -> Decision:
-        """What p and r should be after this observation. Call it once for each observation, in their order."""
+        """What p and r should be after this observation. Call it once for each observation, in their
+        order.
+        """
         missing = [
             *observation.stale,
             *(f"{name} is not known" for name in self._needed() if not known(getattr(observation, name))),
@@ -190,7 +197,10 @@ class Policy(ABC):
         p, r = self.bounds.clamped(decision.p, decision.r)
         if decision.held or (p, r) == (decision.p, decision.r):
             return decision
-        bounded = f"{decision.reason} (asked for p {decision.p} and r {decision.r}; the bounds allow p {p} and r {r})"
+        bounded = (
+            f"{decision.reason} (asked for p {decision.p} and r {decision.r}; the bounds allow p {p} and r"
+            f" {r})"
+        )
         # The bounds are the cause if they prevent every change, or if only they make one.
         forced = (observation.p, observation.r) in ((p, r), (decision.p, decision.r))
         cause = "bounds" if forced else decision.cause
@@ -198,14 +208,20 @@ class Policy(ABC):
 
     @abstractmethod
     def _decide(self, seen: Observation) -> Decision:
-        """The decision for an observation that has every field that the policy needs. `decide` applies the bounds."""
+        """The decision for an observation that has every field that the policy needs. `decide` applies the
+        bounds.
+        """
 
     def _needed(self) -> tuple[str, ...]:
-        """The fields that a decision needs. A policy overrides this method where that depends on its options."""
+        """The fields that a decision needs. A policy overrides this method where that depends on its
+        options.
+        """
         return self.needs
 
     def _missed(self, seen: Observation) -> None:  # noqa: B027 - most remember nothing
-        """Take in an observation on which nothing is decided. Counts of consecutive observations begin anew."""
+        """Take in an observation on which nothing is decided. Counts of consecutive observations begin
+        anew.
+        """
 
     def _held(self, seen: Observation, reason: str, *, cause: Cause = "missing-data") -> Decision:
         return Decision(p=seen.p, r=seen.r, reason=reason, cause=cause, held=True)
@@ -220,8 +236,8 @@ class Policy(ABC):
     def resume(self, snapshot: bytes) -> None:
         """Continue from this snapshot.
 
-        Raises IncompatibleStateError for a snapshot of another policy, seed or options, or for bytes that are no
-        snapshot. The bounds are not compared: the present bounds apply to each decision.
+        Raises IncompatibleStateError for a snapshot of another policy, seed or options, or for bytes that are
+        no snapshot. The bounds are not compared: the present bounds apply to each decision.
         """
         try:
             fields = read_object(snapshot, most_bytes=_MOST_BYTES, depth=_DEEPEST)

@@ -1,4 +1,5 @@
-"""Scale-in goes to the highest recommendation of a recent time. An HPA and the Flink autoscaler scale in this way.
+"""Scale-in goes to the highest recommendation of a recent time. An HPA and the Flink autoscaler scale in this
+way.
 
 So a short lull does not scale a pipeline in.
 """
@@ -26,8 +27,8 @@ class _Recommendation(NamedTuple):
 class Recommended(BaseModel):
     """The recommendations of one side (p or r), oldest first.
 
-    Only entries that can still be the highest are kept, so each value is above all that follow. After a gap in the
-    steps the series begins anew, because the recommendations of the gap are not known.
+    Only entries that can still be the highest are kept, so each value is above all that follow. After a gap
+    in the steps the series begins anew, because the recommendations of the gap are not known.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -39,8 +40,8 @@ class Recommended(BaseModel):
         """Add this recommendation, and return the number to go to.
 
         A recommendation above `current`, the number in force, is returned as it is. Otherwise the highest
-        recommendation of the last `steps` steps is returned, at most `current`. When a series begins, `current` counts
-        as recommended.
+        recommendation of the last `steps` steps is returned, at most `current`. When a series begins,
+        `current` counts as recommended.
         """
         if not self.entries or self.entries[-1].step != step - 1:
             # A new series. `current` as its first entry holds scale-in back for a whole period.
@@ -60,8 +61,8 @@ def cause_of(
 ) -> Cause:
     """The cause of a decision for these (p, r).
 
-    recommendation: (p, r) within the bounds, before stabilisation. calm: whether nothing asked for a change. moving: the
-    cause to name if the policy changes p or r.
+    recommendation: (p, r) within the bounds, before stabilisation. calm: whether nothing asked for a change.
+    moving: the cause to name if the policy changes p or r.
     """
     in_force = (observation.p, observation.r)
     if decided != in_force:

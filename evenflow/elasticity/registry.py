@@ -1,6 +1,8 @@
-"""The names of the policies. A policy is registered by one line in `_POLICIES`, and the contract tests then test it.
+"""The names of the policies. A policy is registered by one line in `_POLICIES`, and the contract tests then
+test it.
 
-A name that is not in `_POLICIES` is asked of `evenflow.plugins`: the entry point of a package, or `module:Class`.
+A name that is not in `_POLICIES` is asked of `evenflow.plugins`: the entry point of a package, or
+`module:Class`.
 """
 
 from __future__ import annotations
@@ -24,10 +26,10 @@ from evenflow.errors import ConfigError
 from evenflow.plugins import (
     POLICIES,
     checked_class,
-    first_line,
     marked,
     mistakes_told,
     name_of,
+    summary_of,
     what_is_wrong,
 )
 from evenflow.text.options import checked_options, choice_with, no_option
@@ -79,7 +81,9 @@ class PolicyDescription:
         return marked(self.summary, self.package)
 
     def as_json(self) -> dict[str, Any]:
-        """All but the text, as plain JSON. The names are stable. The unit of an option is null if it has none."""
+        """All but the text, as plain JSON. The names are stable. The unit of an option is null if it has
+        none.
+        """
         options = [
             {
                 "name": option,
@@ -113,10 +117,10 @@ def options_type(name: str) -> type[Options]:
 def create(name: str | type[Policy], *, bounds: Bounds, seed: int = 7, **options: Any) -> Policy:
     """A policy in its first state.
 
-    name: of a policy of evenflow or of an installed package, a class of your own as `"module:Class"`, or the class itself.
-    Options may stand behind a name (`"ds2:target=0.7"`) instead of beside it.
-    ConfigError for an unknown name, an unknown option, a value out of range, or bounds of which the least is above the
-    most.
+    name: of a policy of evenflow or of an installed package, a class of your own as `"module:Class"`, or the
+    class itself. Options may stand behind a name (`"ds2:target=0.7"`) instead of beside it.
+    ConfigError for an unknown name, an unknown option, a value out of range, or bounds of which the least is
+    above the most.
     """
     if isinstance(name, type):
         name = _name_of_class(name)
@@ -140,12 +144,14 @@ def restore(snapshot: bytes, *, like: Policy) -> Policy:
 
 
 def describe(name: str) -> PolicyDescription:
-    """The description of a policy, from its docstrings and its option declarations. ConfigError for an unknown name."""
+    """The description of a policy, from its docstrings and its option declarations. ConfigError for an
+    unknown name.
+    """
     policy = _policy(name)
     fields = policy.options_type.model_fields
     return PolicyDescription(
         name=name,
-        summary=first_line(policy),
+        summary=summary_of(policy),
         options={
             option: f"(default {info.default}) {info.description or ''}".rstrip()
             for option, info in fields.items()
@@ -161,7 +167,9 @@ def describe(name: str) -> PolicyDescription:
 
 
 def descriptions() -> list[PolicyDescription]:
-    """The descriptions of all names. A package's name that cannot be loaded is described by what is wrong with it."""
+    """The descriptions of all names. A package's name that cannot be loaded is described by what is wrong
+    with it.
+    """
     return [describe(name) if name in _POLICIES else _described_if_loaded(name) for name in names()]
 
 
@@ -181,7 +189,9 @@ def _described_if_loaded(name: str) -> PolicyDescription:
 
 
 def _unit(option: str, extra: object) -> str | None:
-    """The unit that an option's field declares (`json_schema_extra={"unit": ...}`), or the one that its name ends with."""
+    """The unit that an option's field declares (`json_schema_extra={"unit": ...}`), or the one that its
+    name ends with.
+    """
     if isinstance(extra, Mapping) and "unit" in extra:
         return str(extra["unit"])
     return next((unit for suffix, unit in _SUFFIXES.items() if option.endswith(suffix)), None)

@@ -1,4 +1,5 @@
-"""SQL expressions of a query: what `where` and `[query.columns]` may say, and their values over columns of tuples.
+"""SQL expressions of a query: what `where` and `[query.columns]` may say, and their values over columns of
+tuples.
 
 sqlglot reads the text. `parser` refuses whatever the table in `rules` does not have, and finds the type of
 the rest. Polars' SQL computes it (`engine`). `evenflow verify` hands the same text to DuckDB (`oracle`). So
@@ -16,5 +17,6 @@ compare them on random expressions):
 * the language has nothing that could stop a query in the middle of a stream (a cast of text to a number), and
   nothing that differs between the engines in the last digit (logarithms, powers, rounding to even).
 
-Admission rule: text and columns only, no records, no Kafka. Polars is imported only where something is computed.
+Admission rule: text and columns only, no records, no Kafka. Polars is imported only where something is
+computed.
 """

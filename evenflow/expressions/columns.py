@@ -1,4 +1,6 @@
-"""The columns of a query: those that the record must hold, those that are derived from them, and the type of each."""
+"""The columns of a query: those that the record must hold, those that are derived from them, and the type
+of each.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +40,15 @@ class Columns:
 
     @property
     def source_types(self) -> Mapping[str, str]:
-        """The type of each column that is there before any is derived: those of the record and of a lookup file."""
+        """The type of each column that is there before any is derived: those of the record and of a lookup
+        file.
+        """
         return {**self.read, **self.looked_up} if self.looked_up else self.read
 
     def looked_up_in(self, columns: Mapping[str, str], *, each: bool) -> Columns:
-        """These columns, of which those named here (with their types) come from a lookup file and not from the record."""
+        """These columns, of which those named here (with their types) come from a lookup file and not from
+        the record.
+        """
         if not columns:
             return self
         read = {name: type_ for name, type_ in self.read.items() if name not in columns}
@@ -57,11 +63,11 @@ def resolved(
 ) -> Columns:
     """The columns that these expressions and the other uses of columns need.
 
-    texts: the expression of each derived column, by name. where: the condition. uses: the types that the rest of the
-    query needs a column as, for each column by use. types: the declared types.
+    texts: the expression of each derived column, by name. where: the condition. uses: the types that the rest
+    of the query needs a column as, for each column by use. types: the declared types.
 
-    Raises ConfigError for an expression that is wrong. Raises ValueError for a column that is needed as two types, for
-    derived columns that read each other in a cycle, and for a column whose type nothing tells.
+    Raises ConfigError for an expression that is wrong. Raises ValueError for a column that is needed as two
+    types, for derived columns that read each other in a cycle, and for a column whose type nothing tells.
     """
     key = (_items(texts), where, tuple((name, _items(kinds)) for name, kinds in uses.items()), _items(types))
     return _resolved(*key)
@@ -71,7 +77,9 @@ def resolved(
 def _resolved(
     texts: _Items, where: str | None, uses: tuple[tuple[str, _Items], ...], types: _Items
 ) -> Columns:
-    """As `resolved`, of items. A query is asked for its columns many times, and its users copy the trees they change."""
+    """As `resolved`, of items. A query is asked for its columns many times, and its users copy the trees
+    they change.
+    """
     # Imported here, so that settings without expressions load without them.
     from evenflow.expressions.kinds import kind_of
     from evenflow.expressions.parser import condition, read, typed
@@ -123,9 +131,9 @@ def _note(
 ) -> None:
     """Add to `needed` the type that an expression needs a column as.
 
-    The declared type counts first, then the type that the rest of the query needs, then what the column's uses in
-    expressions tell. ValueError if none of them tells a type. A column of any value is a number to expressions, unless they
-    only ask whether it is null.
+    The declared type counts first, then the type that the rest of the query needs, then what the column's
+    uses in expressions tell. ValueError if none of them tells a type. A column of any value is a number to
+    expressions, unless they only ask whether it is null.
     """
     from evenflow.expressions.inference import inferred, only_compared_with_null
 
@@ -145,7 +153,9 @@ def _note(
 
 
 def one_type(column: str, needed: Mapping[str, str]) -> str:
-    """The type that serves every use of the column. needed: type by use. ValueError if no type serves all uses."""
+    """The type that serves every use of the column. needed: type by use. ValueError if no type serves all
+    uses.
+    """
     kinds = set(needed.values())
     if kinds == {"int64", "float64"} and needed.get("a number") == "float64":
         # An aggregate asks for float64 unless a type is declared. A whole number can be aggregated as well.
@@ -153,8 +163,8 @@ def one_type(column: str, needed: Mapping[str, str]) -> str:
     if len(kinds) > 1:
         uses = " and ".join(f"{use} ({kind})" for use, kind in needed.items())
         raise ValueError(
-            f"column {column!r} is needed as {uses}, which no value is both: declare its type in types (of the key and of "
-            "aggregated columns; time_unit says what the time is), or take another column"
+            f"column {column!r} is needed as {uses}, which no value is both: declare its type in types (of"
+            " the key and of aggregated columns; time_unit says what the time is), or take another column"
         )
     return kinds.pop()
 

@@ -1,8 +1,8 @@
 """The expression that says what a tuple costs, with the columns that it reads.
 
-A cost changes balance, never results. So columns that only the cost reads are kept apart from those of the query: what
-such a column holds is no reason to reject a record. For the same reason a cost may count the elements of a list, which no
-other expression can: nobody has to find the same number again.
+A cost changes balance, never results. So columns that only the cost reads are kept apart from those of the
+query: what such a column holds is no reason to reject a record. For the same reason a cost may count the
+elements of a list, which no other expression can: nobody has to find the same number again.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ def _counted(
 ) -> dict[str, str]:
     """The column that has to be read to count this, with its type. Empty if the query has it.
 
-    own: columns that only the cost reads, with their types. named: the setting, for messages. ConfigError if the column is
-    needed as something else.
+    own: columns that only the cost reads, with their types. named: the setting, for messages. ConfigError if
+    the column is needed as something else.
     """
     name, type_ = source.column, "list" if source.way == "list" else "string"
     hint = f"write size(split({name}, ';')) or size(words({name})) to count the parts of a text"

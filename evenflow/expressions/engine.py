@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _ONE = "evenflow one"
 """Name of a column of 1.0, by which divisors are multiplied.
 
-Polars multiplies by the rounded reciprocal of a divisor that is a constant, which gives other last digits. A divisor that
-is multiplied by this column is no constant.
+Polars multiplies by the rounded reciprocal of a divisor that is a constant, which gives other last digits. A
+divisor that is multiplied by this column is no constant.
 """
 _WHOLE = exp.DataType.build("HUGEINT", dialect=DIALECT)
 _DOUBLE = exp.DataType.build("DOUBLE", dialect=DIALECT)
@@ -56,7 +56,9 @@ class Engine:
         self._try()
 
     def _try(self) -> None:
-        """Compute one row of nulls. So an expression that Polars cannot compute is refused before the first block."""
+        """Compute one row of nulls. So an expression that Polars cannot compute is refused before the
+        first block.
+        """
         nothing = {name: pa.nulls(1, arrow_type(self._types[name])) for name in self.reads}
         try:
             self.compute(nothing, 1)
@@ -87,8 +89,8 @@ class Engine:
 class Numbers:
     """Computes one expression that yields numbers, for blocks of tuples.
 
-    types: of the columns that the expression reads. setting: its name, for messages. Raises ConfigError for an
-    expression that Polars cannot compute.
+    types: of the columns that the expression reads. setting: its name, for messages. Raises ConfigError for
+    an expression that Polars cannot compute.
     """
 
     def __init__(self, expression: Typed, types: Mapping[str, str], setting: str) -> None:
@@ -129,7 +131,9 @@ def _widened(name: str, column: pa.Array, type_: str) -> pl.Series:
 
 
 def _of_each(frame: pl.DataFrame, expression: pl.Expr) -> pl.Series:
-    """The value of the expression for every row. Polars gives a single value if the expression reads no column."""
+    """The value of the expression for every row. Polars gives a single value if the expression reads no
+    column.
+    """
     value = frame.select(expression.alias("value"))["value"]
     return value if len(value) == len(frame) else value.new_from_index(0, len(frame))
 

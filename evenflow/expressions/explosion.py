@@ -1,4 +1,6 @@
-"""Expressions over records that are taken apart: which can be computed once a record, and which need each element."""
+"""Expressions over records that are taken apart: which can be computed once a record, and which need each
+element.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from evenflow.expressions.parser import Typed
 def apart(columns: Columns, elements: Container[str]) -> tuple[Columns, Columns]:
     """(what reads the record alone, what reads something of an element). elements: the columns of an element.
 
-    A derived column of the first kind counts as a column that is read in the second. A condition is cut at its
-    outermost ANDs. The tuples for which it is true are those for which both parts are.
+    A derived column of the first kind counts as a column that is read in the second. A condition is cut at
+    its outermost ANDs. The tuples for which it is true are those for which both parts are.
     """
     inner: dict[str, Typed] = {}
     outer: dict[str, Typed] = {}

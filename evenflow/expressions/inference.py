@@ -1,4 +1,6 @@
-"""Infers the type of a column from what expressions do with it. Used where [query.types] does not give the type."""
+"""Infers the type of a column from what expressions do with it. Used where [query.types] does not give the
+type.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ _CONDITIONS = exp.And | exp.Or | exp.Not
 
 
 def inferred(column: str, expressions: Iterable[Expression]) -> str | None:
-    """The type of a column by its uses in these expressions. None if the uses tell no type, or different types."""
+    """The type of a column by its uses in these expressions. None if the uses tell no type, or different
+    types.
+    """
     types = {
         type_
         for expression in expressions
@@ -43,7 +47,9 @@ def inferred(column: str, expressions: Iterable[Expression]) -> str | None:
 
 
 def only_compared_with_null(column: str, expressions: Iterable[Expression]) -> bool:
-    """Whether these expressions ask of the column only whether it is null, which values of any kind answer."""
+    """Whether these expressions ask of the column only whether it is null, which values of any kind
+    answer.
+    """
     return all(
         isinstance(_user(node), exp.Is)
         for expression in expressions
@@ -61,7 +67,9 @@ def _user(node: exp.Expr) -> exp.Expr | None:
 
 
 def _by_use(node: exp.Expression) -> Iterator[str]:
-    """The types that one use of a column tells, by the operator or function that the column is an operand of."""
+    """The types that one use of a column tells, by the operator or function that the column is an operand
+    of.
+    """
     user = _user(node)
     if isinstance(user, exp.Mod):
         yield "int64"

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def opened(db: duckdb.DuckDBPyConnection) -> None:
-    """Prepare a connection for expressions: `lower` and `upper` change the letters of every alphabet by Unicode's rules."""
+    """Prepare a connection for expressions: `lower` and `upper` change the letters of every alphabet by
+    Unicode's rules.
+    """
     from duckdb.func import FunctionNullHandling
 
     for name, change in (("lower", str.lower), ("upper", str.upper)):
@@ -73,7 +75,8 @@ def narrowed_sql(value: str, type_: str) -> str:
 def rewritten(expression: Typed) -> str:
     """The SQL that makes DuckDB compute what the text says in the language.
 
-    Names are in quotes, exact numbers keep all of their digits, `%` by zero is null, and `trim` removes spaces only.
+    Names are in quotes, exact numbers keep all of their digits, `%` by zero is null, and `trim` removes
+    spaces only.
     """
     tree = from_below(expression.tree.copy(), _rewritten)
     return str(tree.sql(dialect=DIALECT, identify=True))

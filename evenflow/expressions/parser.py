@@ -1,4 +1,6 @@
-"""Reads, checks and types an expression that a user wrote. So every error is known before a topic is touched."""
+"""Reads, checks and types an expression that a user wrote. So every error is known before a topic is
+touched.
+"""
 
 from __future__ import annotations
 
@@ -53,12 +55,16 @@ class Typed:
 
     @property
     def type(self) -> str:
-        """Type of a column that holds the expression's values. 'string' if the expression yields nothing but null."""
+        """Type of a column that holds the expression's values. 'string' if the expression yields nothing
+        but null.
+        """
         return "string" if self.kind == NOTHING else type_of(self.kind)
 
 
 def kind_at(node: exp.Expression) -> Kind | None:
-    """What a node of a typed tree yields, or of a copy of such a tree. None for a node that was put in later."""
+    """What a node of a typed tree yields, or of a copy of such a tree. None for a node that was put in
+    later.
+    """
     return node.meta.get("kind")
 
 
@@ -100,7 +106,9 @@ def read(text: str, setting: str, *, sizes: bool = False) -> Expression:
 
 
 def typed(expression: Expression, column: ColumnKind, setting: str) -> Typed:
-    """The expression with types. column: tells the kind of a column by its name. ConfigError if a type does not fit."""
+    """The expression with types. column: tells the kind of a column by its name. ConfigError if a type
+    does not fit.
+    """
     # `read` caches trees, and `_kind` writes into the tree.
     tree = expression.tree.copy()
     try:
@@ -127,7 +135,9 @@ def is_place(node: exp.Expression) -> bool:
 
 
 def from_below(node: exp.Expression, change: Callable[[exp.Expression], exp.Expression]) -> exp.Expression:
-    """The tree with `change` applied to every node, to children before their parents. The given tree is used up."""
+    """The tree with `change` applied to every node, to children before their parents. The given tree is
+    used up.
+    """
     for child in list(node.iter_expressions()):
         child.replace(from_below(child, change))
     return change(node)
@@ -137,7 +147,9 @@ _HINT = f"an expression may hold columns, numbers, 'text' and: {SAID}"
 
 
 def _may_be_null(node: exp.Null) -> bool:
-    """Whether NULL may stand here: after IS, or as a result of CASE. Elsewhere an engine may not know its type."""
+    """Whether NULL may stand here: after IS, or as a result of CASE. Elsewhere an engine may not know its
+    type.
+    """
     user = node.parent
     if isinstance(user, exp.If):
         return node is not user.this  # not as the condition
@@ -152,7 +164,9 @@ def _place(error: SqlglotError) -> str:
 
 
 def _column(node: exp.Expression) -> exp.Expression:
-    """A name as one column. A path of fields (a.b.c), which sqlglot reads as table and column, becomes one column, too."""
+    """A name as one column. A path of fields (a.b.c), which sqlglot reads as table and column, becomes one
+    column, too.
+    """
     if (
         isinstance(node, exp.Dot)
         and isinstance(node.this, exp.Column)
@@ -198,10 +212,13 @@ def _children(node: exp.Expression) -> Iterator[exp.Expression]:
 
 
 def _case(node: exp.Expression, column: ColumnKind) -> Kind:
-    """The kind of a CASE. Each WHEN has a condition, and all results are of one kind. Raises Unfit otherwise."""
+    """The kind of a CASE. Each WHEN has a condition, and all results are of one kind. Raises Unfit
+    otherwise.
+    """
     if isinstance(node, exp.Case) and node.this is not None:
         raise Unfit(f"{_shown(node)}: write CASE WHEN column = value THEN ...")
-    # sqlglot reads `if(a, b, c)` as a node of its own, which has the fields of one WHEN and keeps ELSE in "false".
+    # sqlglot reads `if(a, b, c)` as a node of its own, which has the fields of one WHEN and keeps ELSE in
+    # "false".
     parts = node.args["ifs"] if isinstance(node, exp.Case) else [node]
     otherwise = node.args.get("default" if isinstance(node, exp.Case) else "false")
     for part in parts:
@@ -230,7 +247,8 @@ def _nearest(node: exp.Expression, sizes: bool) -> str:
     suggestion = near(node) if sizes else ""
     if suggestion:
         return suggestion
-    # SAID is a text for people. Its words that are identifiers are the functions and keywords of the language.
+    # SAID is a text for people. Its words that are identifiers are the functions and keywords of the
+    # language.
     names = [word.strip(",") for word in SAID.split() if word.strip(",").isidentifier()]
     names += ["size"] if sizes else []
     matches = difflib.get_close_matches(str(node.name or type(node).__name__).lower(), names, n=1)

@@ -1,4 +1,5 @@
-"""The table of the language: which nodes of sqlglot's tree may stand in an expression, and what each accepts and yields.
+"""The table of the language: which nodes of sqlglot's tree may stand in an expression, and what each accepts
+and yields.
 
 A rule gets a node and the kinds of its operands. It returns the kind of the node, or raises Unfit.
 """
@@ -20,8 +21,8 @@ _MOST_LENGTH, _MOST_PLACE = 2**31, 1_000_000
 
 
 _NO_NUMBER = (
-    ". A record that holds text in a column of numbers is rejected before an expression is computed: no expression sees "
-    "that text, and none turns it into a number. Write null there, which IS NOT NULL finds"
+    ". A record that holds text in a column of numbers is rejected before an expression is computed: no"
+    " expression sees that text, and none turns it into a number. Write null there, which IS NOT NULL finds"
 )
 
 
@@ -48,7 +49,9 @@ _texts, _truths, _dates = _all(TEXT), _all(TRUTH), _all(DATE)
 
 
 def _exact(kinds: Sequence[Kind], most: Callable[[Sequence[int]], int], scale: int) -> Kind:
-    """The kind of an exact number made of these. most: its bound, given the bounds of the operands at this scale."""
+    """The kind of an exact number made of these. most: its bound, given the bounds of the operands at this
+    scale.
+    """
     # In units of 10^-scale: a number of a smaller scale grows by the missing digits.
     aligned = [kind.most * 10 ** (scale - kind.scale) for kind in kinds]
     return Kind("decimal" if any(kind.name == "decimal" for kind in kinds) else "whole", most(aligned), scale)
@@ -100,7 +103,9 @@ def _root(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
 
 
 def comparable(kinds: Sequence[Kind]) -> Kind:
-    """The kind as which values of these kinds can be compared or can replace each other. Raises Unfit if there is none."""
+    """The kind as which values of these kinds can be compared or can replace each other. Raises Unfit if
+    there is none.
+    """
     value_kinds = [kind for kind in kinds if kind != NOTHING]
     if not value_kinds:
         return NOTHING
@@ -201,8 +206,8 @@ def _cast(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
     if to in (exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR) and kind.name in ("whole", "text", "date"):
         return TEXT
     raise Unfit(
-        f"{kind.words} cannot be cast so: a number becomes DOUBLE, and a whole number, date or text VARCHAR. Declare what a "
-        "column holds in [query.types] instead"
+        f"{kind.words} cannot be cast so: a number becomes DOUBLE, and a whole number, date or text VARCHAR."
+        " Declare what a column holds in [query.types] instead"
     )
 
 
@@ -218,7 +223,9 @@ def _day(text: str) -> Kind:
 
 
 def _literal(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
-    """The kind of a constant: 'x' is text, 1e3 floating point, 5 a whole number, and 5.10 a decimal of scale 2."""
+    """The kind of a constant: 'x' is text, 1e3 floating point, 5 a whole number, and 5.10 a decimal of
+    scale 2.
+    """
     text = str(node.this)
     if node.args.get("is_string"):
         return TEXT
@@ -279,8 +286,8 @@ RULES: Mapping[type[exp.Expression], Rule] = {
 """The nodes that may stand in an expression besides columns and CASE (see `parser`), each with its rule."""
 
 SAID = (
-    "+ - * / %, comparisons, AND OR NOT, IS [NOT] NULL, IN, BETWEEN, LIKE, CASE WHEN, coalesce, nullif, abs, floor, ceil, "
-    "sqrt, lower, upper, trim, length, substr, left, starts_with, ends_with, replace, ||, year, month, day, "
-    "CAST(.. AS DOUBLE | VARCHAR), DATE '2026-01-31'"
+    "+ - * / %, comparisons, AND OR NOT, IS [NOT] NULL, IN, BETWEEN, LIKE, CASE WHEN, coalesce, nullif, abs,"
+    " floor, ceil, sqrt, lower, upper, trim, length, substr, left, starts_with, ends_with, replace, ||, year,"
+    " month, day, CAST(.. AS DOUBLE | VARCHAR), DATE '2026-01-31'"
 )
 """The language in one line, for messages and docs."""

@@ -1,7 +1,7 @@
 """`size(items)` in an expression: the number of elements of a list, or of the parts of a text.
 
-What is counted is written as `explode` writes it: `items`, `split(tags, ';')` or `words(text)`. In the tree each size is a
-column of its own.
+What is counted is written as `explode` writes it: `items`, `split(tags, ';')` or `words(text)`. In the tree
+each size is a column of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ def is_size(node: exp.Expression) -> bool:
 
 
 def near(node: exp.Expression) -> str:
-    """What to write instead of a function that is none of the language, but has to do with sizes. Empty for others."""
+    """What to write instead of a function that is none of the language, but has to do with sizes. Empty
+    for others.
+    """
     name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
     if isinstance(node, exp.ArraySize) or name in ("cardinality", "list_size"):
         return " (did you mean size?)"
@@ -36,8 +38,8 @@ def near(node: exp.Expression) -> str:
 
 
 def as_column(node: exp.Expression) -> exp.Expression:
-    """A call of `size` as the column that holds the sizes. Any other node as it is. Unfit if nothing of this form can be
-    counted.
+    """A call of `size` as the column that holds the sizes. Any other node as it is. Unfit if nothing of this
+    form can be counted.
     """
     if not is_size(node):
         return node

@@ -1,7 +1,7 @@
 """Pseudo-random numbers by splitmix64, with a generator of its own for each source of a stream.
 
-A generator is one 64-bit word, so a snapshot stores it as it is. A restored partitioner goes on drawing where the
-snapshot was taken.
+A generator is one 64-bit word, so a snapshot stores it as it is. A restored partitioner goes on drawing where
+the snapshot was taken.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Which key each tuple of a generated stream has: laws over ranks (0 = hottest), drawn by inverse CDF.
 
-The inverse CDF makes Zipf exact for every exponent. Every tuple takes exactly one uniform draw, so neither the cut into
-batches nor the law of another period changes a draw. `evenflow replay` and `evenflow simulate` share these laws.
+The inverse CDF makes Zipf exact for every exponent. Every tuple takes exactly one uniform draw, so neither
+the cut into batches nor the law of another period changes a draw. `evenflow replay` and `evenflow simulate`
+share these laws.
 """
 
 from __future__ import annotations
@@ -131,7 +132,9 @@ class Replaced(RankLaw):
 
 
 class WanderingExponent(RankLaw):
-    """Zipf with an exponent that walks between two bounds. Each period it takes a normal step, reflected at the bounds."""
+    """Zipf with an exponent that walks between two bounds. Each period it takes a normal step, reflected
+    at the bounds.
+    """
 
     def __init__(self, keys: int, start: float, *, low: float, high: float, step: float, seed: int) -> None:
         self._keys, self._start, self._low, self._high = keys, start, low, high
@@ -164,7 +167,9 @@ class FlashCrowd(RankLaw):
 
 
 class Runs(RankLaw):
-    """Tuples of one key in a row: each run is of a key drawn from all, and as long as drawn from [length, longest]."""
+    """Tuples of one key in a row: each run is of a key drawn from all, and as long as drawn from [length,
+    longest].
+    """
 
     def __init__(self, keys: int, *, length: int, longest: int, seed: int) -> None:
         self._keys, self._length, self._longest, self._seed = keys, length, longest, seed
@@ -224,13 +229,16 @@ class SessionKeys(RankLaw):
 
     def ranks(self, draws: Float64s, period: int, first: int = 0) -> Int64s:
         among = np.minimum((draws * self.alive).astype(np.int64), self.alive - 1)
-        # The key of place p is followed by another one in the periods p, p + life, p + 2 life, ... (mod life).
+        # The key of place p is followed by another one in the periods p, p + life, p + 2 life, ... (mod
+        # life).
         generation = (period + self.life - 1 - among % self.life) // self.life
         return (generation * self.alive + among) % self.keys
 
 
 class Disjoint(RankLaw):
-    """Tuple t belongs to source t mod `sources`, and each source has keys of its own: Zipf over a share of the keys."""
+    """Tuple t belongs to source t mod `sources`, and each source has keys of its own: Zipf over a share of
+    the keys.
+    """
 
     def __init__(self, keys: int, exponent: float, *, sources: int) -> None:
         self._zipf, self._sources = Zipf(keys // sources, exponent), sources
@@ -243,8 +251,8 @@ class Disjoint(RankLaw):
 class Costly(RankLaw):
     """A hot key whose tuples are cheap, a rare key whose tuples are dear, and Zipf over all other keys.
 
-    Rank 0 is the hot key, and the last rank is the rare one. A tuple of the rare key costs `dearer`, and any other one
-    costs 1.
+    Rank 0 is the hot key, and the last rank is the rare one. A tuple of the rare key costs `dearer`, and any
+    other one costs 1.
     """
 
     has_costs = True
@@ -266,7 +274,8 @@ class Costly(RankLaw):
 
 def crowded(zipf: Zipf, draws: Float64s, share: float, key: int) -> Int64s:
     """The ranks of these draws, shape (m,), where `key` has this share of the tuples and the rest is Zipf."""
-    # One draw serves both questions: below `share` it says "the crowd", and the rest is stretched to [0, 1) again.
+    # One draw serves both questions: below `share` it says "the crowd", and the rest is stretched to [0, 1)
+    # again.
     crowd = draws < share
     others = zipf.ranks(np.where(crowd, 0.0, (draws - share) / (1 - share)), 0)
     return np.where(crowd, key, others).astype(np.int64)
@@ -320,12 +329,12 @@ def wandering_times(
 ) -> Int64s:
     """Event times (ms) of tuples first .. first+count-1 at a rate that walks between rate/most and rate*most.
 
-    The rate (tuples per second) takes a step each period, and is steady within a period. Shape (count,). ConfigError if
-    the last time is past int64.
+    The rate (tuples per second) takes a step each period, and is steady within a period. Shape (count,).
+    ConfigError if the last time is past int64.
     """
     rng = np.random.default_rng([seed, LEVELS])
-    # The logarithm of the rate walks, so that it rises and falls by the same factors. `counts[j]` is the number of tuples
-    # before period j.
+    # The logarithm of the rate walks, so that it rises and falls by the same factors. `counts[j]` is the
+    # number of tuples before period j.
     wall, level, counts = float(np.log(most)), 0.0, [0]
     while counts[-1] < first + count:
         mean_count = rate * period_ms / 1000.0 * np.exp(folded(level, -wall, wall))

@@ -21,8 +21,8 @@ HIDDEN_COLUMN = "_tuples"
 class AggregateSpec(BaseModel):
     """One result column as written in `[query.aggregates]`.
 
-    `count`, `function(column)`, `function(column, option, ...)`, or `= expression` over other result columns. The last has
-    the function `EXPRESSION` and the expression as its only option.
+    `count`, `function(column)`, `function(column, option, ...)`, or `= expression` over other result columns.
+    The last has the function `EXPRESSION` and the expression as its only option.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -36,7 +36,8 @@ class AggregateSpec(BaseModel):
 
     @classmethod
     def parse(cls, text: Any) -> Any:
-        """`"mean(dep_delay)"` -> the function mean of the column dep_delay. ValueError for text that is no aggregate.
+        """`"mean(dep_delay)"` -> the function mean of the column dep_delay. ValueError for text that is no
+        aggregate.
 
         Anything that is not text is returned as it is, so that pydantic validates it.
         """
@@ -74,17 +75,18 @@ def _names_are_free(value: dict[str, AggregateSpec]) -> dict[str, AggregateSpec]
     for name in value:
         if not name or "\0" in name or _SURROGATE.search(name):
             raise ValueError(
-                f"{name!r} cannot name an aggregate: write at least one character of Unicode, none of them NUL"
+                f"{name!r} cannot name an aggregate: write at least one character of Unicode, none of"
+                " them NUL"
             )
         if name.lower() in RESERVED_RESULT_NAMES:
             raise ValueError(
-                f"{name} cannot name an aggregate: every result row has the field {name.lower()}, and tables do not tell "
-                "upper from lower case"
+                f"{name} cannot name an aggregate: every result row has the field {name.lower()}, and tables"
+                " do not tell upper from lower case"
             )
         if name.lower().startswith(HIDDEN_COLUMN):
             raise ValueError(
-                f"{name} cannot name an aggregate: names that begin with {HIDDEN_COLUMN} are those of evenflow's own counts "
-                "in result rows"
+                f"{name} cannot name an aggregate: names that begin with {HIDDEN_COLUMN} are those of"
+                " evenflow's own counts in result rows"
             )
         # `setdefault` returns an earlier name that is the same in lower case, or this one.
         twin = lower.setdefault(name.lower(), name)

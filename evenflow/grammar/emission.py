@@ -1,4 +1,6 @@
-"""Which rows of its windows a query emits: `emit = "all" | "changes" | "top(K, COLUMN)"`, and `late` (docs/results.md)."""
+"""Which rows of its windows a query emits: `emit = "all" | "changes" | "top(K, COLUMN)"`, and `late`
+(docs/results.md).
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ class Emission:
         match = _TOP.fullmatch(text)
         if match is None or not match[2]:
             raise ValueError(
-                f"emit = {text!r:.200} is none of 'all', 'changes', 'top(10, COLUMN)' and 'top(10, COLUMN, ascending)'"
+                f"emit = {text!r:.200} is none of 'all', 'changes', 'top(10, COLUMN)' and 'top(10, COLUMN,"
+                " ascending)'"
             )
         rows, column = int(match[1]), match[2]
         if not 1 <= rows <= MOST_ROWS:
@@ -62,12 +65,15 @@ class Emission:
         if clashes:
             setting = "late = 'update'" if self.updates else f"emit = '{self}'"
             raise ValueError(
-                f"{', '.join(sorted(clashes))} cannot name an aggregate: with {setting} every result row has that field"
+                f"{', '.join(sorted(clashes))} cannot name an aggregate: with {setting} every result row has"
+                " that field"
             )
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that the mode adds to a row, beside the window's bounds, the key and the aggregates."""
+        """Names of the columns that the mode adds to a row, beside the window's bounds, the key and the
+        aggregates.
+        """
         return {
             "all": ("revision",) if self.updates else (),
             "changes": ("revision", "gone"),

@@ -1,4 +1,6 @@
-"""One record, several tuples: `explode = "items" | "split(value, ';')" | "words(value)"` (docs/expressions.md)."""
+"""One record, several tuples: `explode = "items" | "split(value, ';')" | "words(value)"`
+(docs/expressions.md).
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,8 @@ class Explosion:
             explosion = cls(text.strip())
         if not explosion.column or explosion.column.startswith("@") or re.search(r"[(),]", explosion.column):
             raise ValueError(
-                f"explode = {text!r:.200} is none of 'COLUMN' (a list in JSON), \"split(COLUMN, ';')\" and 'words(COLUMN)' "
-                "(a text)"
+                f"explode = {text!r:.200} is none of 'COLUMN' (a list in JSON), \"split(COLUMN, ';')\" and"
+                " 'words(COLUMN)' (a text)"
             )
         paths.check([explosion.column])
         return explosion
@@ -57,7 +59,8 @@ class Explosion:
     def within(self, name: str) -> tuple[str, ...] | None:
         """The fields on the way from an element to the column `name`, outermost first.
 
-        () if the column is the element itself. None if it is not part of an element, but a column of the record.
+        () if the column is the element itself. None if it is not part of an element, but a column of the
+        record.
         """
         if self.way != "list":
             return () if name == self.column else None

@@ -1,8 +1,9 @@
-"""Names of fields within fields: `user.id` is the field `id` of the object in the field `user` of a JSON record.
+"""Names of fields within fields: `user.id` is the field `id` of the object in the field `user` of a JSON
+record.
 
-A field whose own name has a dot is written in quotes: `"user.id"` is one field, and `"a.b".c` is the field `c` in the
-field `a.b`. Within quotes, two quotes stand for one. Records of csv and text have no fields within fields, so a name
-there is just a name.
+A field whose own name has a dot is written in quotes: `"user.id"` is one field, and `"a.b".c` is the field
+`c` in the field `a.b`. Within quotes, two quotes stand for one. Records of csv and text have no fields within
+fields, so a name there is just a name.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ def check(names: Iterable[str]) -> None:
 
 
 def check_together(names: Sequence[str]) -> None:
-    """ValueError if one of these fields of a JSON record lies in another one, which would then be no value."""
+    """ValueError if one of these fields of a JSON record lies in another one, which would then be no
+    value.
+    """
     known = {segments(name): name for name in names}
     for path, name in known.items():
         for length in range(1, len(path)):

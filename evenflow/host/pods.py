@@ -24,9 +24,11 @@ def own_namespace() -> str | None:
 
 
 def connected(users: str) -> Any:
-    """The package `kubernetes`, configured for the API server by the pod's service account, or else by $KUBECONFIG.
+    """The package `kubernetes`, configured for the API server by the pod's service account, or else by
+    $KUBECONFIG.
 
-    users: who needs it, in the plural, for the message. ConfigError if the package or such a configuration is missing.
+    users: who needs it, in the plural, for the message. ConfigError if the package or such a configuration is
+    missing.
     """
     try:
         import kubernetes
@@ -39,7 +41,8 @@ def connected(users: str) -> Any:
         if "KUBERNETES_SERVICE_HOST" in os.environ:
             kubernetes.config.load_incluster_config()
         else:
-            # The file is passed, because the package itself reads the variable only once, when it is imported.
+            # The file is passed, because the package itself reads the variable only once, when it is
+            # imported.
             kubernetes.config.load_kube_config(config_file=os.environ.get("KUBECONFIG"))
     except kubernetes.config.ConfigException as error:
         raise ConfigError(

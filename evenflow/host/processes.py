@@ -14,7 +14,8 @@ def worker_processes(
     count: int, *, begin: Callable[..., None] | None = None, arguments: tuple[object, ...] = ()
 ) -> ProcessPoolExecutor:
     """A pool of at most `count` processes, each of which calls `begin(*arguments)` before its first task."""
-    # "spawn": a forked child would inherit the threads of the libraries in use, which a fork leaves in an unknown state.
+    # "spawn": a forked child would inherit the threads of the libraries in use, which a fork leaves in an
+    # unknown state.
     return ProcessPoolExecutor(
         count,
         mp_context=multiprocessing.get_context("spawn"),
@@ -31,7 +32,9 @@ def _begin(begin: Callable[..., None] | None, arguments: tuple[object, ...]) -> 
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it is gone. The pool by itself would wait for tasks for ever."""
+    """End this process when the one that started it is gone. The pool by itself would wait for tasks for
+    ever.
+    """
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

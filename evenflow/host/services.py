@@ -1,6 +1,7 @@
 """Access to the services, which lie beside the library in a clone or image and are not in the wheel.
 
-The library imports none of the services. The command `evenflow` imports them through this module, by name, when it runs.
+The library imports none of the services. The command `evenflow` imports them through this module, by name,
+when it runs.
 """
 
 from __future__ import annotations
@@ -22,10 +23,15 @@ def beside(folder: Path = CHECKOUT) -> bool:
 
 
 def room(module: str, *, command: str, folder: Path = CHECKOUT) -> ModuleType:
-    """The module of a service. command: the one that needs it, for the ConfigError if there are no services."""
+    """The module of a service. command: the one that needs it, for the ConfigError if there are no
+    services.
+    """
     if not beside(folder):
         raise ConfigError(
             f"{command} comes with the clone or image of evenflow, not with the wheel",
-            hint="clone the repository and run `make setup` in it; the wheel is the library, with simulate and advise",
+            hint=(
+                "clone the repository and run `make setup` in it; the wheel is the library, with simulate and"
+                " advise"
+            ),
         )
     return import_module(module)

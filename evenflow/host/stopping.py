@@ -12,7 +12,8 @@ from contextlib import contextmanager
 def stopped_by_signals(stop: threading.Event) -> Iterator[None]:
     """Within this context both signals set `stop`. At its end the former handlers are restored.
 
-    Only the main thread can install handlers. In another thread this context does nothing, and the caller sets `stop`.
+    Only the main thread can install handlers. In another thread this context does nothing, and the caller
+    sets `stop`.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

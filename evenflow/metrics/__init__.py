@@ -1,9 +1,9 @@
 """Exact figures of a routing decision, as the papers define them.
 
-Admission rule: pure, vectorised functions over arrays (worker, key hash and pane of each tuple). `loads` has tuple
-imbalance, `splitting` the cost of splitting keys (Gamma is `aggregation_cost`), and `data_blocks` the figures of
-micro-batches. `moves` counts keys that move between workers. `sliding` computes the imbalance and the cost of splitting
-for every sliding window of a long stream, whose keys `key_codes` numbers.
+Admission rule: pure, vectorised functions over arrays (worker, key hash and pane of each tuple). `loads` has
+tuple imbalance, `splitting` the cost of splitting keys (Gamma is `aggregation_cost`), and `data_blocks` the
+figures of micro-batches. `moves` counts keys that move between workers. `sliding` computes the imbalance and
+the cost of splitting for every sliding window of a long stream, whose keys `key_codes` numbers.
 """
 
 from evenflow.metrics.data_blocks import block_cardinality_imbalance, block_size_imbalance, micro_batch_index

@@ -1,4 +1,5 @@
-"""The clusters of a micro-batch: the tuples of one key in one data block. Its figures (001 eq. 2.2-2.5) count them.
+"""The clusters of a micro-batch: the tuples of one key in one data block. Its figures (001 eq. 2.2-2.5) count
+them.
 
 A data block's map task makes one cluster of each of its keys. So clusters are what the reduce tasks get.
 """
@@ -42,7 +43,8 @@ def _gather(hashes: UInt64s, data_blocks: Int32s, table: _ClusterTable) -> int:
     count = 0
     for row in range(hashes.shape[0]):
         key, data_block = hashes[row], data_blocks[row]
-        # Another data block is another place: without this, all clusters of a split key would begin at one place.
+        # Another data block is another place: without this, all clusters of a split key would begin at one
+        # place.
         slot = (first_slot(key, mask) + np.int64(data_block) * 0x9E3779B1) & mask
         while True:
             at = place[slot]
@@ -67,7 +69,8 @@ def clusters_of(hashes: UInt64s, data_blocks: Int32s) -> Clusters:
     """
     size = len(hashes)
     room = Clusters(np.empty(size, np.uint64), np.empty(size, np.int32), np.empty(size, np.int64))
-    # Twice the power of two at or above `size`, so that at least half of the slots stay free and probing stays short.
+    # Twice the power of two at or above `size`, so that at least half of the slots stay free and probing
+    # stays short.
     place = np.full(2 << max(0, size - 1).bit_length(), -1, np.int32)
     count = _gather(hashes, data_blocks, _ClusterTable(room, place))
     return Clusters(room.keys[:count].copy(), room.data_blocks[:count].copy(), room.sizes[:count].copy())
@@ -96,7 +99,9 @@ class BatchFigures(NamedTuple):
 
     @property
     def mpi(self) -> float:
-        """Micro-batch partitioning index: the mean of the three. BSI dominates it, because nothing is scaled."""
+        """Micro-batch partitioning index: the mean of the three. BSI dominates it, because nothing is
+        scaled.
+        """
         return (self.bsi + self.bci + self.ksr) / 3
 
 
@@ -118,8 +123,8 @@ class BatchSummary(NamedTuple):
 def summary(hashes: UInt64s, data_blocks: Int32s, *, workers: Whole, buckets: Whole) -> BatchSummary:
     """The summary of a micro-batch. hashes, data_blocks: of each tuple, shape (tuples,).
 
-    workers: number of data blocks. buckets: number of reduce buckets. A key's bucket is that of its hash. A bucket's size
-    is counted in clusters, which is what a reduce task gets after the map-side combining.
+    workers: number of data blocks. buckets: number of reduce buckets. A key's bucket is that of its hash. A
+    bucket's size is counted in clusters, which is what a reduce task gets after the map-side combining.
     """
     clusters = clusters_of(hashes, data_blocks)
     order = np.argsort(clusters.keys, kind="stable")

@@ -1,9 +1,11 @@
-"""Figures of one micro-batch that is cut into data blocks (001 eq. 2.2-2.5). A data block is a worker or a bucket.
+"""Figures of one micro-batch that is cut into data blocks (001 eq. 2.2-2.5). A data block is a worker or a
+bucket.
 
     BSI = max|B| - avg|B| over the data blocks B   BCI = the same with distinct keys
     KSR = fragments / keys                 MPI = p1*BSI + p2*BCI + p3*KSR, each 1/3
 
-MPI adds tuples, keys and a ratio without scaling, so BSI dominates it. Report the three figures separately too.
+MPI adds tuples, keys and a ratio without scaling, so BSI dominates it. Report the three figures separately
+too.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ def block_size_imbalance(data_blocks: Integers, n: int) -> float:
 
 
 def block_cardinality_imbalance(data_blocks: Integers, keys: Integers, n: int) -> float:
-    """BCI of a micro-batch, in keys. data_blocks, keys: the data block (0 .. n-1) and the key of each tuple."""
+    """BCI of a micro-batch, in keys. data_blocks, keys: the data block (0 .. n-1) and the key of each
+    tuple.
+    """
     return cardinality_imbalance(data_blocks, keys, n)
 
 

@@ -23,7 +23,8 @@ Integers = npt.NDArray[np.integer[Any]]
 
 
 def worker_loads(workers: Integers, n: int, costs: Int64s | None = None) -> Int64s:
-    """Tuples of each of n workers, or the sum of their costs, shape (n,). ValueError if a worker is not in 0 .. n-1.
+    """Tuples of each of n workers, or the sum of their costs, shape (n,). ValueError if a worker is not in 0
+    .. n-1.
 
     costs: of each tuple, shape (m,). Sums are exact up to 2^53.
     """
@@ -44,7 +45,9 @@ def imbalance(loads: Integers) -> float:
 
 
 def _pane_loads(workers: Integers, panes: Int64s, n: int, costs: Int64s | None) -> tuple[Int64s, Int64s]:
-    """(panes that have tuples, ascending; the loads in each, shape (panes, n)). ValueError as `worker_loads`."""
+    """(panes that have tuples, ascending; the loads in each, shape (panes, n)). ValueError as
+    `worker_loads`.
+    """
     present, index = np.unique(panes, return_inverse=True)
     worker_loads(workers, n)  # only to raise ValueError for a worker out of range
     cells = np.bincount(index.astype(np.int64) * n + workers, costs, minlength=len(present) * n)
@@ -56,8 +59,9 @@ def window_imbalance(
 ) -> tuple[Int64s, Float64s]:
     """(last pane of each window, its imbalance), for every window that has a tuple.
 
-    A window is `panes_per_window` consecutive panes. The windows are those whose last pane lies between the first and
-    the last pane that have tuples. So the first windows are still filling. costs: as for `worker_loads`.
+    A window is `panes_per_window` consecutive panes. The windows are those whose last pane lies between the
+    first and the last pane that have tuples. So the first windows are still filling. costs: as for
+    `worker_loads`.
     """
     present, loads = _pane_loads(workers, panes, n, costs)
     if not len(present):

@@ -1,8 +1,8 @@
 """Keys that move: how often a worker gets a key that other workers have.
 
-A key *moves* to a worker in a slide if the worker gets it, has not had it within the window, and other workers have. The
-worker then needs the key's state, or begins a partial of its own. That a key that nobody has gets its first worker is no
-move. So over a stream without windows there are Gamma - |K| moves.
+A key *moves* to a worker in a slide if the worker gets it, has not had it within the window, and other
+workers have. The worker then needs the key's state, or begins a partial of its own. That a key that nobody
+has gets its first worker is no move. So over a stream without windows there are Gamma - |K| moves.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ def key_moves(
 ) -> tuple[Int64s, Int64s]:
     """(slides that have tuples, ascending; moves in each of them).
 
-    workers, codes, panes: worker, key and slide of each tuple, shape (tuples,). Slides never fall. n: number of workers.
-    panes_per_window: slides in a window, which ends with the slide that is looked at. ValueError unless the three are of one
-    length and n and panes_per_window at least 1.
+    workers, codes, panes: worker, key and slide of each tuple, shape (tuples,). Slides never fall. n: number
+    of workers. panes_per_window: slides in a window, which ends with the slide that is looked at. ValueError
+    unless the three are of one length and n and panes_per_window at least 1.
     """
     if not len(workers) == len(codes) == len(panes) or n < 1 or panes_per_window < 1:
         raise ValueError(
@@ -36,7 +36,9 @@ def key_moves(
 
 
 def _fresh(values: Int64s, at: Int64s, slides: Int64s, width: int) -> Int64s:
-    """In each slide, how many have a tuple and had none in the slides of the window before it. Shape (slides,)."""
+    """In each slide, how many have a tuple and had none in the slides of the window before it. Shape
+    (slides,).
+    """
     if not len(values):
         return np.zeros(0, np.int64)
     # Each pair of one and its slide as one number, so that `unique` sorts numbers and not rows.

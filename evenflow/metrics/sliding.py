@@ -1,12 +1,12 @@
 """Figures of every sliding window of a long routed stream, in one pass (1e7 tuples in seconds).
 
-The tuples of a window are the rows [tail, head) of the stream. A row that enters or leaves changes one counter of its
-(key, worker) pair. Gamma, |K|, the largest number of holders and the loads follow from this change. So the end of a
-window costs O(workers), and a tuple costs O(1) however long the window is.
+The tuples of a window are the rows [tail, head) of the stream. A row that enters or leaves changes one
+counter of its (key, worker) pair. Gamma, |K|, the largest number of holders and the loads follow from this
+change. So the end of a window costs O(workers), and a tuple costs O(1) however long the window is.
 
-Memory: a hash table of the pairs, 4 bytes for each key, and the loads of one window. The hash table has 16 bytes for
-each slot. It is at most half full, and when it grows it gets more than 4 and at most 8 slots for each pair that is held.
-The definitions are those of `loads` and `splitting`, which take one window at a time.
+Memory: a hash table of the pairs, 4 bytes for each key, and the loads of one window. The hash table has 16
+bytes for each slot. It is at most half full, and when it grows it gets more than 4 and at most 8 slots for
+each pair that is held. The definitions are those of `loads` and `splitting`, which take one window at a time.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _STATE = np.dtype(
 )
 """The state of a walk over the stream.
 
-gamma, distinct, most: figures of the present window. used: slots in use. head, tail: the rows [tail, head) are in the
-window. pane: the last pane of the window. closed: windows written since `_walk` was called. load: the loads of all
-workers together.
+gamma, distinct, most: figures of the present window. used: slots in use. head, tail: the rows [tail, head)
+are in the window. pane: the last pane of the window. closed: windows written since `_walk` was called. load:
+the loads of all workers together.
 """
 _FIGURES = np.dtype(
     [
@@ -62,7 +62,9 @@ class WindowFigures:
     ends: Int64s
     """Last pane of the window."""
     imbalance: Float64s
-    """(max load - mean load) / load of all workers, in the window. Loads count tuples, or are sums of their costs."""
+    """(max load - mean load) / load of all workers, in the window. Loads count tuples, or are sums of
+    their costs.
+    """
     gamma: Int64s
     """Distinct (key, worker) pairs."""
     distinct: Int64s
@@ -94,7 +96,9 @@ class _PairTable(NamedTuple):
     pairs: UInt64s
     """The pair in each slot, as code * workers + worker + 1. 0: the slot is free."""
     counts: Int64s
-    """Tuples of the pair. A pair without tuples keeps its slot, because a free slot would end the probing of others."""
+    """Tuples of the pair. A pair without tuples keeps its slot, because a free slot would end the probing
+    of others.
+    """
 
 
 def _pair_table(slots: int) -> _PairTable:
@@ -131,7 +135,9 @@ class _Window(NamedTuple):
     holders: Int32s
     """Number of workers that hold each key, by its code."""
     by_holders: Int64s
-    """Number of keys that have 0, 1, 2, ... holders, to tell when the largest number falls. Entry 0 is never read."""
+    """Number of keys that have 0, 1, 2, ... holders, to tell when the largest number falls. Entry 0 is
+    never read.
+    """
     loads: Int64s
     """Tuples of each worker, or the sum of their costs."""
     state: Rows
@@ -140,7 +146,9 @@ class _Window(NamedTuple):
 
 @kernel
 def _slot(pairs: UInt64s, pair: np.uint64) -> Any:
-    """The slot that holds the pair, or the free slot where it belongs. The number of slots is a power of two."""
+    """The slot that holds the pair, or the free slot where it belongs. The number of slots is a power of
+    two.
+    """
     mask = np.uint64(pairs.shape[0] - 1)
     at = mix64(pair) & mask
     while pairs[at] != 0 and pairs[at] != pair:
@@ -262,7 +270,9 @@ def _walk(tuples: _Tuples, span: _Span, window: _Window, closed: Rows) -> int:
 
 
 def key_codes(keys: Integers) -> tuple[Int32s, int]:
-    """(every key as a number, how many keys there are). Numbers count from 0 in the order of first appearance."""
+    """(every key as a number, how many keys there are). Numbers count from 0 in the order of first
+    appearance.
+    """
     encoded = pc.dictionary_encode(pa.array(keys))
     return encoded.indices.to_numpy(), len(encoded.dictionary)
 
@@ -277,11 +287,13 @@ def window_figures(
     through: int | None = None,
     costs: Int64s | None = None,
 ) -> WindowFigures:
-    """The figures of every window that holds a tuple and ends with a pane up to `through` (default: the last pane).
+    """The figures of every window that holds a tuple and ends with a pane up to `through` (default: the last
+    pane).
 
-    workers, codes, panes: of each tuple, shape (m,). `codes` are the keys as small numbers (`key_codes`). `panes` must
-    not decrease. n: number of workers. costs: as for `worker_loads`. The first windows are still filling. ValueError for
-    arrays of different lengths, panes that decrease, a negative code, or a worker that is not in 0 .. n-1.
+    workers, codes, panes: of each tuple, shape (m,). `codes` are the keys as small numbers (`key_codes`).
+    `panes` must not decrease. n: number of workers. costs: as for `worker_loads`. The first windows are still
+    filling. ValueError for arrays of different lengths, panes that decrease, a negative code, or a worker
+    that is not in 0 .. n-1.
     """
     worker_loads(workers, n)
     if not len(workers) == len(codes) == len(panes):
@@ -308,7 +320,9 @@ def window_figures(
 def stream_figures(
     workers: Integers, codes: Integers, n: int, *, costs: Int64s | None = None
 ) -> WindowFigures:
-    """The figures of the whole stream, as one window that ends with pane 0. Without tuples there is no window."""
+    """The figures of the whole stream, as one window that ends with pane 0. Without tuples there is no
+    window.
+    """
     panes = np.zeros(len(workers), np.int64)
     return window_figures(workers, codes, panes, n, panes_per_window=_ONE_WINDOW, costs=costs)
 
@@ -332,7 +346,8 @@ def sampled_imbalance(
 def _fixed(values: npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:
     """The values as a read-only, contiguous array.
 
-    Numba compiles a kernel for each type of array. So memory-mapped and other columns share one compiled kernel.
+    Numba compiles a kernel for each type of array. So memory-mapped and other columns share one compiled
+    kernel.
     """
     view = np.ascontiguousarray(values, dtype).view(np.ndarray)
     view = view[:]  # another view, so that the caller's array stays writeable

@@ -5,7 +5,8 @@
     fragmentation of a key = number of workers that hold it
     cardinality imbalance = max - mean of distinct keys per worker    (004 eq. 6)
 
-The functions take the tuples of one window, so select these tuples by their pane first. Keys are any integers (hashes).
+The functions take the tuples of one window, so select these tuples by their pane first. Keys are any integers
+(hashes).
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ def cardinality_imbalance(workers: Integers, keys: Integers, n: int) -> float:
 def memory_against(frequencies: Integers | Float64s, choices: int) -> float:
     """Most (key, worker) pairs when a key may go to `choices` workers: the sum over keys of min(f, choices).
 
-    frequencies: f, the tuples of each key, or how many are expected. choices: 2 for PKG, n for shuffle (002, IV-B).
+    frequencies: f, the tuples of each key, or how many are expected. choices: 2 for PKG, n for shuffle (002,
+    IV-B).
     """
     return float(np.minimum(frequencies, choices).sum())

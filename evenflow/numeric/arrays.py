@@ -22,7 +22,9 @@ Bools = npt.NDArray[np.bool_]
 if TYPE_CHECKING:
 
     class Rows(npt.NDArray[np.void]):
-        """Records: rows of named fields, or a single record with shape (). The dtype says what each field holds."""
+        """Records: rows of named fields, or a single record with shape (). The dtype says what each field
+        holds.
+        """
 
         # Any: the type checker cannot know the type of a field that is named by a string.
         def __getitem__(self, key: Any) -> Any: ...
@@ -40,7 +42,9 @@ LAST_TIME = 2**63 - 1
 
 
 def record(kind: np.dtype[Any], **values: int) -> Rows:
-    """One record, shape (), with these values. Other fields are 0. A kernel reads and writes it as `row[()]`."""
+    """One record, shape (), with these values. Other fields are 0. A kernel reads and writes it as
+    `row[()]`.
+    """
     row = records((), kind)
     for name, value in values.items():
         row[name] = value
@@ -71,9 +75,11 @@ def as_records(numbers: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray
 
 
 def viewed(buffer: pa.Buffer | None, dtype: type[np.generic], start: int, count: int) -> npt.NDArray[Any]:
-    """The `count` values from `start` on in an Arrow buffer, without a copy. The buffer may be None if `count` is 0.
+    """The `count` values from `start` on in an Arrow buffer, without a copy. The buffer may be None if
+    `count` is 0.
 
-    The view is read-only, even if Arrow could write to the buffer, so that kernels are compiled for one kind of array.
+    The view is read-only, even if Arrow could write to the buffer, so that kernels are compiled for one kind
+    of array.
     """
     offset = start * np.dtype(dtype).itemsize
     values: npt.NDArray[Any] = np.empty(0, dtype)

@@ -1,7 +1,9 @@
-"""Turns keys and event times as a user has them (lists, numpy, Arrow, pandas) into the columns that kernels read.
+"""Turns keys and event times as a user has them (lists, numpy, Arrow, pandas) into the columns that kernels
+read.
 
-A key is text, bytes or a whole number. As in the pipeline, text stands for its UTF-8 bytes and a whole number for its
-decimal text. So 8, "8" and b"8" are the same key, on the same worker. One column holds keys of one kind.
+A key is text, bytes or a whole number. As in the pipeline, text stands for its UTF-8 bytes and a whole number
+for its decimal text. So 8, "8" and b"8" are the same key, on the same worker. One column holds keys of one
+kind.
 """
 
 from __future__ import annotations
@@ -41,10 +43,12 @@ _FINER = ("ms", "us", "ns", "ps", "fs", "as")
 
 
 def key_column(keys: Keys) -> pa.Array | pa.ChunkedArray:
-    """The keys as an Arrow column of text, bytes or a dictionary. Arrow columns of these types are returned as they are.
+    """The keys as an Arrow column of text, bytes or a dictionary. Arrow columns of these types are returned
+    as they are.
 
-    Raises TypeError for other Python and numpy types and for a mixture, ValueError for a key that is None and for an
-    array of more than one dimension. Arrow columns of other types are returned too, for `hash_keys` to refuse.
+    Raises TypeError for other Python and numpy types and for a mixture, ValueError for a key that is None and
+    for an array of more than one dimension. Arrow columns of other types are returned too, for `hash_keys` to
+    refuse.
     """
     if not isinstance(keys, pa.Array | pa.ChunkedArray):
         keys = _from_values(_values("keys", keys))
@@ -61,8 +65,9 @@ def key_column(keys: Keys) -> pa.Array | pa.ChunkedArray:
 def time_column(times: Times) -> Int64s:
     """Event times as int64 milliseconds since 1970 UTC, rounded down. Shape (n,).
 
-    Whole numbers are milliseconds already. Points in time may be numpy's, Arrow's or Python's, of any unit. A point in
-    time without a zone is UTC. Raises TypeError for other types, ValueError for a time that is missing or beyond int64.
+    Whole numbers are milliseconds already. Points in time may be numpy's, Arrow's or Python's, of any unit. A
+    point in time without a zone is UTC. Raises TypeError for other types, ValueError for a time that is
+    missing or beyond int64.
     """
     if isinstance(times, pa.ChunkedArray):
         times = times.combine_chunks()

@@ -10,8 +10,9 @@ from evenflow.numeric.arrays import Bools, Int64s
 def body_of(times: Int64s, far: int) -> Bools:
     """Which of these times (ms) belong together, shape (n,).
 
-    Sorted, the times fall apart wherever two neighbours are more than `far` ms apart. The largest part is the body if it
-    holds more than two thirds of the times. Otherwise no time is told from the others, and all are.
+    Sorted, the times fall apart wherever two neighbours are more than `far` ms apart. The largest part is the
+    body if it holds more than two thirds of the times. Otherwise no time is told from the others, and all
+    are.
     """
     if times.size < 3:
         return np.ones(times.size, bool)

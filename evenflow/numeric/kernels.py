@@ -1,24 +1,24 @@
 """`@kernel`: numba's `njit` with a cache on disk that is right and never in the way.
 
-numba caches compiled code beside the source (`__pycache__`). If that folder is read-only, it uses the user's cache
-folder (`$XDG_CACHE_HOME/numba`, usually `~/.cache/numba`). `NUMBA_CACHE_DIR` overrides both. A container image sets it,
-and runs every kernel once while it is built. This module adds four things:
+numba caches compiled code beside the source (`__pycache__`). If that folder is read-only, it uses the user's
+cache folder (`$XDG_CACHE_HOME/numba`, usually `~/.cache/numba`). `NUMBA_CACHE_DIR` overrides both. A
+container image sets it, and runs every kernel once while it is built. This module adds four things:
 
-* numba's key covers the source file of a kernel, but not the kernels that it calls from other files. So after an upgrade
-  old machine code could run. Here the key covers every kernel and constant that a kernel reaches, the fields of the
-  structures that it gets, and the compiler's options. (Kernels that were cached under other options hid that a cold
-  cache could not compile them.)
-* numba numbers the files of a kernel's compiled forms. Two processes that compile two forms at once (cold start of
-  several services, tests on all cores) took the same number, and one ran the other's machine code. Here a file is
-  named by the digest of its whole key. At worst a form is compiled twice.
-* numba refuses a folder of `NUMBA_CACHE_DIR` that it cannot write (that of an image under a read-only root). Here the
-  folder is read all the same. A kernel that is not in it is compiled in memory.
-* without such a folder and without any writable one (no home), numba refuses to import the module. Here the kernel is
-  compiled in memory instead, once per process.
+* numba's key covers the source file of a kernel, but not the kernels that it calls from other files. So after
+  an upgrade old machine code could run. Here the key covers every kernel and constant that a kernel reaches,
+  the fields of the structures that it gets, and the compiler's options. (Kernels that were cached under other
+  options hid that a cold cache could not compile them.)
+* numba numbers the files of a kernel's compiled forms. Two processes that compile two forms at once (cold
+  start of several services, tests on all cores) took the same number, and one ran the other's machine code.
+  Here a file is named by the digest of its whole key. At worst a form is compiled twice.
+* numba refuses a folder of `NUMBA_CACHE_DIR` that it cannot write (that of an image under a read-only root).
+  Here the folder is read all the same. A kernel that is not in it is compiled in memory.
+* without such a folder and without any writable one (no home), numba refuses to import the module. Here the
+  kernel is compiled in memory instead, once per process.
 
-Kernels run without numba's reference counting. (Measured, an atomic increment for every array touched in a nested call
-made them 4 to 8 times slower.) So a kernel works on arrays that its caller owns, and neither allocates nor returns an
-array. Integer division by zero is undefined in a kernel, as in C.
+Kernels run without numba's reference counting. (Measured, an atomic increment for every array touched in a
+nested call made them 4 to 8 times slower.) So a kernel works on arrays that its caller owns, and neither
+allocates nor returns an array. Integer division by zero is undefined in a kernel, as in C.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def fingerprint(function: FunctionType, callers: frozenset[str] = frozenset()) -
 
 
 def _parts(code: CodeType, namespace: Mapping[str, Any], callers: frozenset[str]) -> Iterator[bytes]:
-    """The parts of the digest. Nested code (of an intrinsic) is opened, because its `repr` has a memory address."""
+    """The parts of the digest. Nested code (of an intrinsic) is opened, because its `repr` has a memory
+    address.
+    """
     yield code.co_code
     # Byte code names fields by their place in this tuple, so another field may leave it as it is.
     yield repr(code.co_names).encode()
@@ -83,7 +85,9 @@ def _parts(code: CodeType, namespace: Mapping[str, Any], callers: frozenset[str]
 
 
 def _fields(kinds: Iterable[Any]) -> Iterator[tuple[str, ...]]:
-    """The fields of each NamedTuple among these types of numba, and of those within. numba's own key has the class only."""
+    """The fields of each NamedTuple among these types of numba, and of those within. numba's own key has
+    the class only.
+    """
     for kind in kinds:
         within: Any = kind  # numba's classes of types declare no attributes
         if isinstance(kind, types.BaseNamedTuple):
@@ -97,9 +101,11 @@ class _NamedByKey(IndexDataCacheFile):
     """The files of one kernel's compiled forms, each named by its key. Every file is replaced in one step."""
 
     def save(self, key: Any, data: Any) -> None:
-        """Store a compiled form. A race may lose an entry of the index, but no entry ever points to a wrong file.
+        """Store a compiled form. A race may lose an entry of the index, but no entry ever points to a wrong
+        file.
 
-        If the folder cannot be written (any more), other processes have to compile again, and nothing else happens.
+        If the folder cannot be written (any more), other processes have to compile again, and nothing else
+        happens.
         """
         name = self._data_name(hashlib.sha256(repr(key).encode()).hexdigest()[:16])
         with suppress(OSError):
@@ -134,7 +140,9 @@ class _Prefilled(UserProvidedCacheLocator):
 
 
 class _Places(CompileResultCacheImpl):
-    """Where compiled forms may be. A writable `NUMBA_CACHE_DIR` comes first, then a read-only one, then numba's others."""
+    """Where compiled forms may be. A writable `NUMBA_CACHE_DIR` comes first, then a read-only one, then
+    numba's others.
+    """
 
     _locator_classes = [  # noqa: RUF012 - a list on the class, as in numba's base class
         UserProvidedCacheLocator,
@@ -167,7 +175,9 @@ class _DeepCache(FunctionCache):
 
 
 def kernel(function: F) -> F:
-    """Compile the function at its first call, and cache it on disk if a folder allows it. See the module's rules."""
+    """Compile the function at its first call, and cache it on disk if a folder allows it. See the module's
+    rules.
+    """
     compiled = _NJIT(function, **_OPTIONS)
     try:
         compiled._cache = _DeepCache(function)

@@ -1,7 +1,8 @@
 """Routing algorithms: which worker gets each tuple, decided online.
 
-Admission rule: one algorithm per file, made of pure state and kernels over numpy arrays. An algorithm does no I/O and
-reads no clock. The services call `create`, `restore`, `assign` and `observe`, and know no algorithm by its class.
+Admission rule: one algorithm per file, made of pure state and kernels over numpy arrays. An algorithm does no
+I/O and reads no clock. The services call `create`, `restore`, `assign` and `observe`, and know no algorithm
+by its class.
 
 >>> import numpy as np
 >>> p = create("pkg", workers=4)

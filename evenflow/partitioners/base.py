@@ -1,33 +1,36 @@
 """The partitioner contract: what every routing algorithm promises.
 
-Laws (`checking.py` tries each of them, and test_state_bounds.py and others of tests/unit/partitioners try some further):
+Laws (`checking.py` tries each of them, and test_state_bounds.py and others of tests/unit/partitioners try
+some further):
 
 * every tuple gets exactly one worker in 0..workers-1;
 * sequential semantics: the result does not depend on how the stream was cut into `assign` calls. A
-  micro-batch algorithm instead decides on each batch as a whole, with what earlier batches taught it. A batch may have
-  any size. The result does not depend on how a batch was cut into `add_to_batch` calls, and a batch that is dropped
-  leaves no trace. A batch is a block like any other to an algorithm that decides on tuples;
+  micro-batch algorithm instead decides on each batch as a whole, with what earlier batches taught it. A batch
+  may have any size. The result does not depend on how a batch was cut into `add_to_batch` calls, and a batch
+  that is dropped leaves no trace. A batch is a block like any other to an algorithm that decides on tuples;
 * an algorithm that decides on tuples counts a late tuple as if it came at the greatest time so far;
 * an empty block changes nothing, nor does the way in which the columns lie in memory;
 * same seed, options and input: same output in every process and on every machine;
-* `restore(p.snapshot())` continues exactly as `p` would have. Another source may take the snapshot over, and stays itself;
+* `restore(p.snapshot())` continues exactly as `p` would have. Another source may take the snapshot over, and
+  stays itself;
 * `rescale` keeps every law, and a rescale to the same number changes nothing;
 * state never takes more than `state_bound`, which follows from workers, options and distinct keys beforehand;
 * `explain` changes nothing, and the next tuple of the key goes to one of the workers that it names;
 * if `key_policy` is "hashing", a key has one worker;
-* an algorithm that weighs tuples by their costs (`takes_costs`) does without costs what it does with costs of 1. Any other
-  refuses costs.
+* an algorithm that weighs tuples by their costs (`takes_costs`) does without costs what it does with costs of
+  1. Any other refuses costs.
 
-Costs: a load is a sum of costs, and so is the frequency of a key, because what must be split is what brings much work. A
-number of tuples that is only a clock (a warm-up, the tuples between two looks) stays a number of tuples.
+Costs: a load is a sum of costs, and so is the frequency of a key, because what must be split is what brings
+much work. A number of tuples that is only a clock (a warm-up, the tuples between two looks) stays a number of
+tuples.
 
 A new algorithm is one file with a subclass and its `Options`, and one line in `registry.py`. The subclass
-implements `_start`, `_assign` (a numba kernel over the whole `Block`: keys, times, costs, and the workers to be written),
-`_state`, `_load_state` and `_explain`. It sets `takes_costs` if it counts `block.costs` wherever it counts load. Its
-`variable_state` names the arrays whose size depends on the stream. All other arrays must fit exactly on `restore`.
-An algorithm with state that grows also implements `_state_bound`. An algorithm whose instances tell each other what
-they know sets `tells`, and implements `tells_at`, `tell`, `hear` and `merger`. The code that routes does not know what
-they tell.
+implements `_start`, `_assign` (a numba kernel over the whole `Block`: keys, times, costs, and the workers to
+be written), `_state`, `_load_state` and `_explain`. It sets `takes_costs` if it counts `block.costs` wherever
+it counts load. Its `variable_state` names the arrays whose size depends on the stream. All other arrays must
+fit exactly on `restore`. An algorithm with state that grows also implements `_state_bound`. An algorithm
+whose instances tell each other what they know sets `tells`, and implements `tells_at`, `tell`, `hear` and
+`merger`. The code that routes does not know what they tell.
 An algorithm has no Python loop over tuples, no clock, no socket, and no call of Python's `hash()`.
 """
 
@@ -58,8 +61,8 @@ SLOWEST, FASTEST = 1e-3, 1e3
 """Bounds of a worker's speed."""
 
 KeyPolicy = Literal["hashing", "affinity", "splitting"]
-"""hashing: a key always has the same worker. affinity: a key stays on its worker while it is in the window. splitting: a
-key may be on several workers."""
+"""hashing: a key always has the same worker. affinity: a key stays on its worker while it is in the window.
+splitting: a key may be on several workers."""
 
 
 class Options(BaseModel):
@@ -110,8 +113,8 @@ def _count(assigned: Int32s, costs: Int64s, loads: Int64s) -> int:
 def _first_late(times: Int64s, bound: np.uint64, latest: Int64s) -> int:
     """The first row whose time lies more than `bound` ms before the greatest time so far, or -1.
 
-    `latest[0]` is the greatest time before the block. It becomes the greatest time before the row that is returned, or
-    in the whole block.
+    `latest[0]` is the greatest time before the block. It becomes the greatest time before the row that is
+    returned, or in the whole block.
     """
     greatest = latest[0]
     late = -1
@@ -150,17 +153,18 @@ class Block(NamedTuple):
 class Partitioner(ABC):
     """One routing algorithm with its state. Create it with `evenflow.partitioners.create`, not directly.
 
-    `source` of `sources`: which of several independent instances on one stream this is. The instances share the
-    candidates of keys (same seed), but not their loads.
-    `max_disorder_ms`: if a tuple's time lies further than this before the greatest time so far, DisorderError is
-    raised for its whole block, and nothing of the block has been counted. None: any order of times is accepted, and the
-    order is not checked.
+    `source` of `sources`: which of several independent instances on one stream this is. The instances share
+    the candidates of keys (same seed), but not their loads.
+    `max_disorder_ms`: if a tuple's time lies further than this before the greatest time so far, DisorderError
+    is raised for its whole block, and nothing of the block has been counted. None: any order of times is
+    accepted, and the order is not checked.
     """
 
     options_type: ClassVar[type[Options]] = Options
     micro_batch: ClassVar[bool] = False
-    """True: the algorithm decides on whole batches. `assign_batch` must be called, and its block is the batch. Or the
-    tuples are handed over as they come: `add_to_batch`, and at the end of the batch `finish_batch`."""
+    """True: the algorithm decides on whole batches. `assign_batch` must be called, and its block is the
+    batch. Or the tuples are handed over as they come: `add_to_batch`, and at the end of the batch
+    `finish_batch`."""
     batch_clock: ClassVar[Literal["event", "arrival"]] = "event"
     """The times that a micro-batch algorithm reads: event times, or times of arrival, which never fall."""
     key_policy: ClassVar[KeyPolicy] = "splitting"
@@ -174,8 +178,8 @@ class Partitioner(ABC):
     papers: ClassVar[tuple[Paper, ...]] = ()
     """What to cite for the algorithm. Empty: it was not published."""
     variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Arrays of `_state` whose shape differs from that in the first state. Each has a word for each dimension that
-    varies, and "" for a dimension that does not. Dimensions with the same word are equally long."""
+    """Arrays of `_state` whose shape differs from that in the first state. Each has a word for each dimension
+    that varies, and "" for a dimension that does not. Dimensions with the same word are equally long."""
 
     def __init__(
         self,
@@ -208,7 +212,9 @@ class Partitioner(ABC):
         self._start()
 
     def __repr__(self) -> str:
-        """The class with the workers, the seed and every option in effect. Sources and disorder only if they are set."""
+        """The class with the workers, the seed and every option in effect. Sources and disorder only if
+        they are set.
+        """
         fields: dict[str, object] = {"workers": self.workers, "seed": self.seed}
         if self.sources > 1:
             fields |= {"source": self.source, "sources": self.sources}
@@ -220,10 +226,11 @@ class Partitioner(ABC):
     def assign(self, keys: UInt64s, times: Int64s, costs: Int64s | None = None) -> Int32s:
         """The worker of each tuple, in stream order. Shape (n,).
 
-        keys: hashes (`keys.hash_keys`), uint64, shape (n,). times: ms since 1970 UTC, int64, shape (n,). costs: how much
-        work each tuple is, from 1 to `costs.MAX_COST`, int64, shape (n,). None: each costs 1. Raises ConfigError for a
-        micro-batch algorithm, and for costs that the algorithm does not weigh; DisorderError as `max_disorder_ms` says; and
-        TypeError or ValueError for arrays of other types, shapes or ranges.
+        keys: hashes (`keys.hash_keys`), uint64, shape (n,). times: ms since 1970 UTC, int64, shape (n,).
+        costs: how much work each tuple is, from 1 to `costs.MAX_COST`, int64, shape (n,). None: each costs 1.
+        Raises ConfigError for a micro-batch algorithm, and for costs that the algorithm does not weigh;
+        DisorderError as `max_disorder_ms` says; and TypeError or ValueError for arrays of other types, shapes
+        or ranges.
         """
         if self.micro_batch:
             raise ConfigError(f"{self.name} decides on whole batches", hint="call assign_batch")
@@ -232,9 +239,10 @@ class Partitioner(ABC):
     def assign_keys(self, keys: Keys, times: Times | None = None, costs: Int64s | None = None) -> Int32s:
         """The worker of each tuple: `assign` for keys and times as a user has them. Shape (n,).
 
-        keys: text, bytes or whole numbers, as a list, numpy, Arrow or pandas (see `hash_keys`). times: whole numbers of
-        ms since 1970 UTC, or points in time of numpy, Arrow or Python. None: a tuple's number in the stream is its time
-        in ms, so a window of 60,000 ms is the last 60,000 tuples. Give times always or never. costs: as for `assign`.
+        keys: text, bytes or whole numbers, as a list, numpy, Arrow or pandas (see `hash_keys`). times: whole
+        numbers of ms since 1970 UTC, or points in time of numpy, Arrow or Python. None: a tuple's number in
+        the stream is its time in ms, so a window of 60,000 ms is the last 60,000 tuples. Give times always or
+        never. costs: as for `assign`.
 
         Raises what `hash_keys` and `assign` raise, and TypeError or ValueError for values that are no times.
         """
@@ -244,10 +252,11 @@ class Partitioner(ABC):
         return self.assign(hashes, time_column(times), costs)
 
     def assign_batch(self, keys: UInt64s, times: Int64s, costs: Int64s | None = None) -> Int32s:
-        """As `assign`, for a block that is one micro-batch. Algorithms that decide tuple by tuple see no difference.
+        """As `assign`, for a block that is one micro-batch. Algorithms that decide tuple by tuple see no
+        difference.
 
-        A micro-batch algorithm numbers its data blocks 0..workers-1: data block i goes to worker i. ValueError while a
-        batch is open.
+        A micro-batch algorithm numbers its data blocks 0..workers-1: data block i goes to worker i.
+        ValueError while a batch is open.
         """
         if self._batch_tuples:
             raise ValueError(f"a batch of {self._batch_tuples} tuples is open: finish or drop it first")
@@ -260,9 +269,9 @@ class Partitioner(ABC):
     def add_to_batch(self, keys: UInt64s, times: Int64s, *, ends: int | None = None) -> None:
         """Take tuples of the open batch, in order of arrival. The first ones open it.
 
-        keys, times: as in `assign`. They must not change before the batch is finished or dropped. What an algorithm reads
-        as times says `batch_clock`. ends: time at which the batch interval ends. None: behind the last tuple. Raises
-        what `assign` raises, and then nothing of these tuples was taken.
+        keys, times: as in `assign`. They must not change before the batch is finished or dropped. What an
+        algorithm reads as times says `batch_clock`. ends: time at which the batch interval ends. None: behind
+        the last tuple. Raises what `assign` raises, and then nothing of these tuples was taken.
         """
         keys, times = _checked_tuples(keys, times)
         if len(keys):
@@ -272,7 +281,9 @@ class Partitioner(ABC):
             self._batch_latest = latest
 
     def finish_batch(self) -> Int32s:
-        """End the open batch. The worker of each of its tuples, in the order in which they were added. Shape (n,)."""
+        """End the open batch. The worker of each of its tuples, in the order in which they were added.
+        Shape (n,).
+        """
         out = np.empty(self._batch_tuples, np.int32)
         if self._batch_tuples:
             self._finish(out)
@@ -284,7 +295,9 @@ class Partitioner(ABC):
 
     @property
     def by_fallback(self) -> int | None:
-        """How many batches another rule has planned in place of the partitioner's own. None if it has no other rule."""
+        """How many batches another rule has planned in place of the partitioner's own. None if it has no
+        other rule.
+        """
         return None
 
     def drop_batch(self) -> None:
@@ -295,8 +308,8 @@ class Partitioner(ABC):
     def rescale(self, workers: int) -> None:
         """Route over this many workers, from the next tuple on.
 
-        Loads start again at zero, so that a new worker is not flooded to make up for a past that it never saw. What is
-        known of keys (frequencies) is kept. ConfigError for a number out of range.
+        Loads start again at zero, so that a new worker is not flooded to make up for a past that it never
+        saw. What is known of keys (frequencies) is kept. ConfigError for a number out of range.
         """
         workers = _checked_workers(workers)
         if workers == self.workers:
@@ -307,15 +320,18 @@ class Partitioner(ABC):
 
     @property
     def speeds(self) -> Float64s | None:
-        """The speeds that `set_speeds` has set, shape (workers,). None if none are set. A snapshot keeps them."""
+        """The speeds that `set_speeds` has set, shape (workers,). None if none are set. A snapshot keeps
+        them.
+        """
         return None
 
     def set_speeds(self, speeds: Float64s | None) -> None:
-        """Take the workers for this fast from the next tuple on, relative to each other. Call it between two blocks.
+        """Take the workers for this fast from the next tuple on, relative to each other. Call it between two
+        blocks.
 
-        speeds: shape (workers,), from `SLOWEST` to `FASTEST`. None: as fast as the options say. Raises ConfigError for an
-        algorithm without `takes_speeds`, and ValueError for another shape or range. A rescale keeps the speeds of the
-        workers that stay.
+        speeds: shape (workers,), from `SLOWEST` to `FASTEST`. None: as fast as the options say. Raises
+        ConfigError for an algorithm without `takes_speeds`, and ValueError for another shape or range. A
+        rescale keeps the speeds of the workers that stay.
         """
         if not self.takes_speeds:
             raise ConfigError(
@@ -342,21 +358,25 @@ class Partitioner(ABC):
     def tell(self, now: int) -> Message | None:
         """The message for the others, or None if none is due. Each message is given once.
 
-        now: event time (ms) that the stream has reached for this instance, even if no tuple came. Call it between two
-        blocks. A message that no table answers is given again at a later time. The first call may have none.
+        now: event time (ms) that the stream has reached for this instance, even if no tuple came. Call it
+        between two blocks. A message that no table answers is given again at a later time. The first call may
+        have none.
         """
         raise NotImplementedError(self.name)
 
     def hear(self, table: Table, now: int) -> bool:
-        """Take over what all know together. False for a table that came twice, or is older than the latest one.
+        """Take over what all know together. False for a table that came twice, or is older than the latest
+        one.
 
-        Call it between two blocks. now: as for `tell`. The body may be any bytes: IncompatibleStateError for one that
-        cannot be used, and nothing has changed then.
+        Call it between two blocks. now: as for `tell`. The body may be any bytes: IncompatibleStateError for
+        one that cannot be used, and nothing has changed then.
         """
         raise NotImplementedError(self.name)
 
     def merger(self, *, clock: Callable[[], float]) -> Merger:
-        """A merger for the messages of this instance and the others. clock: in s, for a merger that measures its work."""
+        """A merger for the messages of this instance and the others. clock: in s, for a merger that
+        measures its work.
+        """
         raise NotImplementedError(self.name)
 
     def observe(self) -> Observation:
@@ -372,18 +392,22 @@ class Partitioner(ABC):
         )
 
     def explain(self, key: int, now: int | None = None) -> Explanation:
-        """Where the next tuple of this key goes, and why. For people: it may take milliseconds. It changes nothing.
+        """Where the next tuple of this key goes, and why. For people: it may take milliseconds. It changes
+        nothing.
 
-        The tuple costs 1. key: the key's hash (`keys.hash_keys`). now: event time of that tuple, ms. None: no slide
-        ends before it. An algorithm that decides on whole batches says what it knows of the key from earlier batches.
+        The tuple costs 1. key: the key's hash (`keys.hash_keys`). now: event time of that tuple, ms. None: no
+        slide ends before it. An algorithm that decides on whole batches says what it knows of the key from
+        earlier batches.
         """
         return self._explain(np.uint64(key), now)
 
     def state_bound(self, keys: int) -> int:
-        """The most bytes that `observe().state_bytes` can be with the present workers, whatever the stream is.
+        """The most bytes that `observe().state_bytes` can be with the present workers, whatever the stream
+        is.
 
-        `keys`: distinct keys of the stream. If old tuples stop counting, the distinct keys of its fullest window suffice.
-        That is the longest kind of window that the algorithm has: window, statistics window or batch.
+        `keys`: distinct keys of the stream. If old tuples stop counting, the distinct keys of its fullest
+        window suffice. That is the longest kind of window that the algorithm has: window, statistics window
+        or batch.
         """
         return self._state_bound(_checked_int("keys", keys, 0, 2**63 - 1))
 
@@ -393,7 +417,9 @@ class Partitioner(ABC):
         return bool(self._state())
 
     def snapshot(self) -> bytes:
-        """The state that is needed to continue, as bytes: an Arrow IPC stream of one row. `restore` reads it."""
+        """The state that is needed to continue, as bytes: an Arrow IPC stream of one row. `restore` reads
+        it.
+        """
         state = {name: plain(array) for name, array in self._all_state().items()}
         header = {
             "version": VERSION,
@@ -410,9 +436,11 @@ class Partitioner(ABC):
         return pack(header, state)
 
     def check_made_alike(self, header: Mapping[str, Any]) -> None:
-        """IncompatibleStateError if the header's partitioner differs from this one in anything but its workers.
+        """IncompatibleStateError if the header's partitioner differs from this one in anything but its
+        workers.
 
-        Call it before a partitioner is made from a header, because options of a foreign header could ask for huge arrays.
+        Call it before a partitioner is made from a header, because options of a foreign header could ask for
+        huge arrays.
         """
         mine = {
             "name": self.name,
@@ -460,25 +488,30 @@ class Partitioner(ABC):
         if not self.takes_costs:
             raise ConfigError(
                 f"{self.name} counts tuples, and cannot weigh them by their costs",
-                hint="leave the costs out, or take a partitioner that weighs tuples: `evenflow partitioners` marks them",
+                hint=(
+                    "leave the costs out, or take a partitioner that weighs tuples: `evenflow partitioners`"
+                    " marks them"
+                ),
             )
         return checked_costs(costs, tuples)
 
     def _count(self, out: Int32s, costs: Int64s) -> None:
-        """Add up the costs of each worker. ConfigError for a worker that does not exist: the algorithm has a mistake."""
+        """Add up the costs of each worker. ConfigError for a worker that does not exist: the algorithm has
+        a mistake.
+        """
         row = _count(out, costs, self._sent)
         if row >= 0:
             raise ConfigError(
-                f"{self.name} sent tuple {self._tuples + row} of the stream to worker {out[row]}, and there are the "
-                f"workers 0 to {self.workers - 1}",
+                f"{self.name} sent tuple {self._tuples + row} of the stream to worker {out[row]}, and there"
+                f" are the workers 0 to {self.workers - 1}",
                 hint="evenflow.testing.check_partitioner finds what is wrong with a partitioner",
             )
 
     def _checked_order(self, times: Int64s, *, since: int) -> int:
         """The greatest time after this block. DisorderError for a tuple that lies too far back.
 
-        since: the greatest time before the block. Without `max_disorder_ms` the greatest time is not kept, and nothing is
-        checked.
+        since: the greatest time before the block. Without `max_disorder_ms` the greatest time is not kept,
+        and nothing is checked.
         """
         if self.max_disorder_ms is None:
             return self._latest
@@ -508,7 +541,9 @@ class Partitioner(ABC):
         """Write the worker of each tuple to `block.out`. Never called with an empty block."""
 
     def _add(self, keys: UInt64s, times: Int64s, ends: int) -> None:
-        """Take tuples of the open batch. Overridden, with the next two, by an algorithm that counts as tuples arrive."""
+        """Take tuples of the open batch. Overridden, with the next two, by an algorithm that counts as
+        tuples arrive.
+        """
         self._pieces.append((keys, times))
 
     def _finish(self, out: Int32s) -> None:
@@ -550,7 +585,9 @@ class Partitioner(ABC):
         return sum(array.nbytes for array in self._state().values())
 
     def _state_bound(self, keys: int) -> int:
-        """As `state_bound`. Overridden if arrays grow. The shapes of all others follow from workers and options."""
+        """As `state_bound`. Overridden if arrays grow. The shapes of all others follow from workers and
+        options.
+        """
         return self._state_bytes()
 
 

@@ -23,6 +23,7 @@ from evenflow.numeric.arrays import Int32s, Int64s, UInt64s
 from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.costs import MAX_COST
 from evenflow.partitioners.registry import create, describe, restore
+from evenflow.plugins import first_paragraph
 
 Stream = tuple[UInt64s, Int64s]
 """Hashes of keys and times in ms, each of shape (n,)."""
@@ -30,7 +31,9 @@ SPREAD = np.uint64(0x9E3779B97F4A7C15)
 """A factor that spreads small numbers over all hashes."""
 _BATCH = 500
 _LATER = (0, 1, 99, 450, 3_000, 70_000, 10_000_000)
-"""How long after the newest tuple the next one comes, ms. Some slides and windows end by then, or all of them."""
+"""How long after the newest tuple the next one comes, ms. Some slides and windows end by then, or all of
+them.
+"""
 
 
 def zipf(tuples: int, *, keys: int = 2000, z: float = 1.2, seed: int = 1) -> Stream:
@@ -571,7 +574,7 @@ def fingerprints(name: str, options: Mapping[str, Any]) -> list[int]:
 def _says_what_it_is(case: PartitionerCase) -> None:
     shown = describe(case.name)
     text = (case.new_partitioner(2).__doc__ or "").strip()
-    demand(text.partition("\n")[0].endswith("."), "its docstring", expected="a sentence", got=text or "none")
+    demand(first_paragraph(text).endswith("."), "its docstring", expected="a sentence", got=text or "none")
     for option, meaning in shown.options.items():
         words = meaning.removeprefix(f"(default {shown.defaults[option]})").strip()
         demand(words, f"option {option!r}", expected="a description in its Field", got="none")
@@ -623,7 +626,9 @@ DESCRIBED: Law[PartitionerCase] = Law("its docstring and its options say what th
 
 
 def laws_of(case: PartitionerCase) -> tuple[Law[PartitionerCase], ...]:
-    """The laws of this kind of partitioner, but for `PROCESSES` and `DESCRIBED`. ConfigError for an unknown name."""
+    """The laws of this kind of partitioner, but for `PROCESSES` and `DESCRIBED`. ConfigError for an
+    unknown name.
+    """
     p = case.new_partitioner(2)
     first, second, *rest = OF_ALL
     laws = [first, second, *(OF_MICRO_BATCH if p.micro_batch else OF_ONLINE), *rest]
@@ -648,9 +653,9 @@ def _has_bound(p: Partitioner) -> bool:
 def check_partitioner(partitioner: str | type[Partitioner], **options: Any) -> None:
     """Hold a partitioner to every law of the contract, with these options.
 
-    partitioner: a registered name, `"module:Class"`, or the class. It takes some seconds, and starts two processes that
-    import the class. Raises BrokenLawError with the law, an example, what was expected and what came instead. ConfigError
-    if no partitioner can be made.
+    partitioner: a registered name, `"module:Class"`, or the class. It takes some seconds, and starts two
+    processes that import the class. Raises BrokenLawError with the law, an example, what was expected and
+    what came instead. ConfigError if no partitioner can be made.
     """
     name = create(partitioner, workers=2, **options).name
     case = PartitionerCase(name, options)

@@ -1,10 +1,11 @@
 """Costs of tuples: how much work each of them is for its worker.
 
-A cost is a whole number from 1 to `MAX_COST`, in a unit that the user chooses: rows, bytes, microseconds. So sums of costs
-are exact, and the same on every machine. Without costs each tuple costs 1.
+A cost is a whole number from 1 to `MAX_COST`, in a unit that the user chooses: rows, bytes, microseconds. So
+sums of costs are exact, and the same on every machine. Without costs each tuple costs 1.
 
-A unit in which most tuples cost less than a hundred is fine enough for balance. It also keeps d-choices, w-choices and
-rr-head fast, whose summary of frequent keys passes all counts between the old and the new count of a key.
+A unit in which most tuples cost less than a hundred is fine enough for balance. It also keeps d-choices,
+w-choices and rr-head fast, whose summary of frequent keys passes all counts between the old and the new count
+of a key.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def ones(tuples: int) -> Int64s:
 
 
 def checked_costs(costs: npt.NDArray[Any], tuples: int) -> Int64s:
-    """The costs as a contiguous, read-only array. TypeError or ValueError if they are no costs of so many tuples."""
+    """The costs as a contiguous, read-only array. TypeError or ValueError if they are no costs of so many
+    tuples.
+    """
     if not isinstance(costs, np.ndarray) or costs.dtype != np.int64:
         kind = costs.dtype if isinstance(costs, np.ndarray) else type(costs).__name__
         raise TypeError(f"costs must be a numpy array of int64, not {kind}")

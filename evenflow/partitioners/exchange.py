@@ -1,10 +1,12 @@
 """What the instances of one partitioner tell each other, if their algorithm can.
 
-At the end of an interval of event time each instance tells a *message*. One *merger* makes a *table* of the messages
-of a round, and every instance hears the table. `rounds` says when a round is complete. How messages and tables
-travel is the business of whoever runs the instances: the service has a topic, the simulation a channel in event time.
+At the end of an interval of event time each instance tells a *message*. One *merger* makes a *table* of the
+messages of a round, and every instance hears the table. `rounds` says when a round is complete. How messages
+and tables travel is the business of whoever runs the instances: the service has a topic, the simulation a
+channel in event time.
 
-Messages and tables are a matter of balance, never of results. They may be lost, come late, twice or in another order.
+Messages and tables are a matter of balance, never of results. They may be lost, come late, twice or in
+another order.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ class Table(NamedTuple):
     """The algorithm's own bytes."""
 
     def check(self, sources: int) -> None:
-        """Raise IncompatibleStateError unless this can be a table for so many instances. The body is not looked at."""
+        """Raise IncompatibleStateError unless this can be a table for so many instances. The body is not
+        looked at.
+        """
         if not 0 <= self.round <= LAST_ROUND:
             raise IncompatibleStateError(f"a table has round {self.round}, not 0 to {LAST_ROUND}")
         ascending = all(low < high for low, high in pairwise(self.sources))
@@ -53,20 +57,26 @@ class Table(NamedTuple):
 class Merger(ABC):
     """Makes the tables of one algorithm. `Partitioner.merger` gives one that fits the partitioner.
 
-    A table depends on the messages, on the tables before it and on `clock`, not on the order in which messages came.
+    A table depends on the messages, on the tables before it and on `clock`, not on the order in which
+    messages came.
     """
 
     @abstractmethod
     def check(self, message: Message) -> None:
-        """Raise IncompatibleStateError for a message that `merge` could not read. The body may be any bytes."""
+        """Raise IncompatibleStateError for a message that `merge` could not read. The body may be any
+        bytes.
+        """
 
     @abstractmethod
     def merge(self, messages: Sequence[Message]) -> bytes:
         """The body of the table of these messages.
 
-        messages: of one round, each of another source, ascending by source, at least one, and each passed `check`.
+        messages: of one round, each of another source, ascending by source, at least one, and each passed
+        `check`.
         """
 
     @abstractmethod
     def rescale(self, workers: int) -> None:
-        """Make tables for this many workers from now on. Messages of other numbers of workers may still come."""
+        """Make tables for this many workers from now on. Messages of other numbers of workers may still
+        come.
+        """

@@ -18,11 +18,13 @@ def fitted(
     windowed: bool = True,
     batch_ms: int | None = None,
 ) -> dict[str, Any]:
-    """The options, with this window and batch interval added where the partitioner has them and the options do not.
+    """The options, with this window and batch interval added where the partitioner has them and the options
+    do not.
 
-    window_ms, slide_ms: the window of the query, ms. batch_ms: the batch interval, ms. None: it is not known. windowed:
-    whether a partitioner that can work with and without a window uses one. A partitioner that always has a window always
-    gets this window. An option that is given is never changed. ConfigError for an unknown name.
+    window_ms, slide_ms: the window of the query, ms. batch_ms: the batch interval, ms. None: it is not known.
+    windowed: whether a partitioner that can work with and without a window uses one. A partitioner that
+    always has a window always gets this window. An option that is given is never changed. ConfigError for an
+    unknown name.
     """
     kind = options_type(name)
     if batch_ms is not None and "interval_ms" in kind.model_fields:

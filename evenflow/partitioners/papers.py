@@ -52,8 +52,10 @@ TWO_CHOICES = Paper(
     key="nasir2016two",
     kind="inproceedings",
     fields={
-        "author": "Nasir, Muhammad Anis Uddin and De Francisci Morales, Gianmarco and Kourtellis, Nicolas and "
-        "Serafini, Marco",
+        "author": (
+            "Nasir, Muhammad Anis Uddin and De Francisci Morales, Gianmarco and Kourtellis, Nicolas and "
+            "Serafini, Marco"
+        ),
         "title": "When Two Choices Are not Enough: Balancing at Scale in Distributed Stream Processing",
         "booktitle": "32nd IEEE International Conference on Data Engineering (ICDE)",
         "year": "2016",
@@ -63,9 +65,13 @@ BOTH_CHOICES = Paper(
     key="nasir2015power",
     kind="inproceedings",
     fields={
-        "author": "Nasir, Muhammad Anis Uddin and De Francisci Morales, Gianmarco and Garc{\\'i}a-Soriano, David "
-        "and Kourtellis, Nicolas and Serafini, Marco",
-        "title": "The Power of Both Choices: Practical Load Balancing for Distributed Stream Processing Engines",
+        "author": (
+            "Nasir, Muhammad Anis Uddin and De Francisci Morales, Gianmarco and Garc{\\'i}a-Soriano, David "
+            "and Kourtellis, Nicolas and Serafini, Marco"
+        ),
+        "title": (
+            "The Power of Both Choices: Practical Load Balancing for Distributed Stream Processing Engines"
+        ),
         "booktitle": "31st IEEE International Conference on Data Engineering (ICDE)",
         "pages": "137--148",
         "year": "2015",
@@ -113,8 +119,10 @@ EFFICIENT_KEY_GROUPING = Paper(
     key="rivetti2015efficient",
     kind="inproceedings",
     fields={
-        "author": "Rivetti, Nicol{\\`o} and Querzoni, Leonardo and Anceaume, Emmanuelle and Busnel, Yann and "
-        "Sericola, Bruno",
+        "author": (
+            "Rivetti, Nicol{\\`o} and Querzoni, Leonardo and Anceaume, Emmanuelle and Busnel, Yann and "
+            "Sericola, Bruno"
+        ),
         "title": "Efficient Key Grouping for Near-Optimal Load Balancing in Stream Processing Systems",
         "booktitle": "9th ACM International Conference on Distributed Event-Based Systems (DEBS)",
         "year": "2015",
@@ -124,9 +132,14 @@ SKEWNESS_AND_VARIANCE = Paper(
     key="fang2017parallel",
     kind="inproceedings",
     fields={
-        "author": "Fang, Junhua and Zhang, Rong and Fu, Tom Z. J. and Zhang, Zhenjie and Zhou, Aoying and Zhu, Junhua",
+        "author": (
+            "Fang, Junhua and Zhang, Rong and Fu, Tom Z. J. and Zhang, Zhenjie and Zhou, Aoying and Zhu,"
+            " Junhua"
+        ),
         "title": "Parallel Stream Processing Against Workload Skewness and Variance",
-        "booktitle": "26th International Symposium on High-Performance Parallel and Distributed Computing (HPDC)",
+        "booktitle": (
+            "26th International Symposium on High-Performance Parallel and Distributed Computing (HPDC)"
+        ),
         "year": "2017",
     },
 )
@@ -148,8 +161,10 @@ ONLINE_SHUFFLE = Paper(
     key="rivetti2016online",
     kind="inproceedings",
     fields={
-        "author": "Rivetti, Nicol{\\'o} and Anceaume, Emmanuelle and Busnel, Yann and Querzoni, Leonardo and "
-        "Sericola, Bruno",
+        "author": (
+            "Rivetti, Nicol{\\'o} and Anceaume, Emmanuelle and Busnel, Yann and Querzoni, Leonardo and "
+            "Sericola, Bruno"
+        ),
         "title": "Online Scheduling for Shuffle Grouping in Distributed Stream Processing Systems",
         "booktitle": "17th International Middleware Conference",
         "year": "2016",

@@ -1,7 +1,7 @@
 """A partitioner in plain Python: one method that names the worker of one tuple. No numpy, no numba.
 
-It costs a call of Python for each tuple: about a microsecond and what the method itself does, where an algorithm of
-evenflow takes some ten nanoseconds.
+It costs a call of Python for each tuple: about a microsecond and what the method itself does, where an
+algorithm of evenflow takes some ten nanoseconds.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from evenflow.plugins import in_words
 class PlainPartitioner(Partitioner):
     """A partitioner of your own in plain Python. Only `route_one` must be written.
 
-    `self.workers`, `self.seed`, `self.source`, `self.sources` and `self.options` are there from `start` on. A partitioner
-    that remembers something also writes `start`, `get_state` and `set_state`.
+    `self.workers`, `self.seed`, `self.source`, `self.sources` and `self.options` are there from `start` on. A
+    partitioner that remembers something also writes `start`, `get_state` and `set_state`.
     """
 
     variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {"plain": ("bytes",)}
@@ -37,16 +37,20 @@ class PlainPartitioner(Partitioner):
     def route_one(self, key: int, time_ms: int) -> int:
         """The worker of the next tuple, 0 to workers - 1.
 
-        key: its hash, 0 to 2^64 - 1. time_ms: event time in ms since 1970. It never falls: a tuple that is late comes
-        with the greatest time so far. The answer may depend on these, on the seed and on earlier tuples alone: not on a
-        clock, on unseeded random numbers or on Python's `hash`.
+        key: its hash, 0 to 2^64 - 1. time_ms: event time in ms since 1970. It never falls: a tuple that is
+        late comes with the greatest time so far. The answer may depend on these, on the seed and on earlier
+        tuples alone: not on a clock, on unseeded random numbers or on Python's `hash`.
         """
 
     def start(self) -> None:
-        """Begin with an empty state for `self.workers`. It is called again whenever the number of workers changes."""
+        """Begin with an empty state for `self.workers`. It is called again whenever the number of workers
+        changes.
+        """
 
     def get_state(self) -> Any:
-        """All that `route_one` remembers, as JSON can hold it: numbers, texts, lists, and dicts whose keys are texts."""
+        """All that `route_one` remembers, as JSON can hold it: numbers, texts, lists, and dicts whose keys
+        are texts.
+        """
         return None
 
     def set_state(self, state: Any) -> None:
@@ -85,7 +89,8 @@ class PlainPartitioner(Partitioner):
         whole = isinstance(worker, int | np.integer) and not isinstance(worker, bool)
         if not whole or not 0 <= worker < self.workers:
             raise ConfigError(
-                f"route_one of {self.name} gave {worker!r} for key {key}: no worker from 0 to {self.workers - 1}",
+                f"route_one of {self.name} gave {worker!r} for key {key}: no worker from 0 to"
+                f" {self.workers - 1}",
                 hint="take a hash modulo self.workers",
             )
         return int(worker)

@@ -18,9 +18,9 @@ def preview(
 ) -> dict[int, int] | None:
     """How many of the key's next `TUPLES` tuples each worker would get, the worker with most of them first.
 
-    key: the key's hash. now: event time of all these tuples, ms. They come one after the other, without tuples of other
-    keys between them. None if the state is larger than `most_bytes`, and for an algorithm that decides on whole batches,
-    as a batch of this key alone says nothing.
+    key: the key's hash. now: event time of all these tuples, ms. They come one after the other, without
+    tuples of other keys between them. None if the state is larger than `most_bytes`, and for an algorithm
+    that decides on whole batches, as a batch of this key alone says nothing.
     """
     if partitioner.micro_batch or partitioner.observe().state_bytes > most_bytes:
         return None

@@ -1,6 +1,8 @@
-"""The names of the algorithms. One line in `_ENTRIES` registers an algorithm, and the contract tests then cover it.
+"""The names of the algorithms. One line in `_ENTRIES` registers an algorithm, and the contract tests then
+cover it.
 
-A name that is not in `_ENTRIES` is asked of `evenflow.plugins`: the entry point of a package, or `module:Class`.
+A name that is not in `_ENTRIES` is asked of `evenflow.plugins`: the entry point of a package, or
+`module:Class`.
 """
 
 from __future__ import annotations
@@ -44,10 +46,10 @@ from evenflow.partitioners.snapshots import OTHER_TYPES, misfit, unpack
 from evenflow.plugins import (
     PARTITIONERS,
     checked_class,
-    first_line,
     marked,
     mistakes_told,
     name_of,
+    summary_of,
     what_is_wrong,
 )
 from evenflow.text.options import checked_options, choice_with, no_option
@@ -127,8 +129,8 @@ class Description:
         return marked(self.summary, self.package)
 
     def as_json(self) -> dict[str, Any]:
-        """All but the text, as plain JSON. The names are stable. The unit of an option is "ms", or null if it has none
-        or its meaning says it."""
+        """All but the text, as plain JSON. The names are stable. The unit of an option is "ms", or null if it
+        has none or its meaning says it."""
         options = [
             {
                 "name": option,
@@ -170,7 +172,9 @@ def options_type(name: str) -> type[Options]:
 
 
 def tells(name: str) -> bool:
-    """Whether the instances of this algorithm tell each other what they know. ConfigError for an unknown name."""
+    """Whether the instances of this algorithm tell each other what they know. ConfigError for an unknown
+    name.
+    """
     return _entry(name).algorithm.tells
 
 
@@ -199,14 +203,16 @@ def create(
     max_disorder_ms: int | None = None,
     **options: Any,
 ) -> Partitioner:
-    """A partitioner in its first state. ConfigError for an unknown name or option, or for a value out of range.
+    """A partitioner in its first state. ConfigError for an unknown name or option, or for a value out of
+    range.
 
-    name: of an algorithm of evenflow or of an installed package, a class of your own as `"module:Class"`, or the class
-    itself. Options may stand behind a name (`"pkg:d=3"`) instead of beside it. workers: number of workers, 1 to 2^20.
-    seed: of the candidates and of all random draws. source, sources: which of several instances on one stream this is,
-    0 to sources - 1. max_disorder_ms: a tuple more than that many ms before the
-    greatest time so far raises DisorderError. None (default) takes tuples in any order of time. options: those of the
-    algorithm.
+    name: of an algorithm of evenflow or of an installed package, a class of your own as `"module:Class"`, or
+    the class itself. Options may stand behind a name (`"pkg:d=3"`) instead of beside it. workers: number of
+    workers, 1 to 2^20. seed: of the candidates and of all random draws. source, sources: which of several
+    instances on one stream this is, 0 to sources - 1. max_disorder_ms: a tuple more than that many ms before
+    the
+    greatest time so far raises DisorderError. None (default) takes tuples in any order of time. options:
+    those of the algorithm.
     """
     if isinstance(name, type):
         name = _name_of_class(name)
@@ -228,11 +234,11 @@ def create(
 def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: bool = False) -> Partitioner:
     """The partitioner that gave this snapshot, in its state of that moment.
 
-    like: a snapshot is refused if it was made with another name, seed, source or options than this partitioner. Only
-    the number of workers may differ. any_source: the snapshot of another of the sources is taken too, and what it
-    knows becomes the state of `like.source`.
-    A snapshot never makes evenflow import a module: without `like`, that of a `module:Class` is taken if the module has
-    been imported. IncompatibleStateError says why a snapshot cannot be used.
+    like: a snapshot is refused if it was made with another name, seed, source or options than this
+    partitioner. Only the number of workers may differ. any_source: the snapshot of another of the sources is
+    taken too, and what it knows becomes the state of `like.source`.
+    A snapshot never makes evenflow import a module: without `like`, that of a `module:Class` is taken if the
+    module has been imported. IncompatibleStateError says why a snapshot cannot be used.
     """
     header, state = unpack(snapshot)
     try:
@@ -264,7 +270,9 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: boo
 
 
 def descriptions() -> list[Description]:
-    """The descriptions of all names. A package's name that cannot be loaded is described by what is wrong with it."""
+    """The descriptions of all names. A package's name that cannot be loaded is described by what is wrong
+    with it.
+    """
     return [describe(name) if name in _ENTRIES else _described_if_loaded(name) for name in names()]
 
 
@@ -307,7 +315,7 @@ def describe(name: str) -> Description:
     defaults = {option: entry.defaults.get(option, info.default) for option, info in fields.items()}
     return Description(
         name=name,
-        summary=first_line(entry.algorithm),
+        summary=summary_of(entry.algorithm),
         micro_batch=entry.algorithm.micro_batch,
         key_policy=entry.algorithm.key_policy,
         options={

@@ -1,14 +1,15 @@
 """Rounds of an exchange: which messages make a table, and when nobody is waited for any longer.
 
 A round is complete when every source that is waited for has sent its message. A source that was silent for
-`_SILENT_ROUNDS` rounds is not waited for until it sends a message again, of whatever round. A round that has begun
-also ends when `patience` is over, with the messages that are there. So a silent member blocks nobody.
+`_SILENT_ROUNDS` rounds is not waited for until it sends a message again, of whatever round. A round that has
+begun also ends when `patience` is over, with the messages that are there. So a silent member blocks nobody.
 
-A message for a round that is over comes from a member that has not heard the table. The latest table answers it, at
-most once per source and `patience`, because an answer may be lost as well.
+A message for a round that is over comes from a member that has not heard the table. The latest table answers
+it, at most once per source and `patience`, because an answer may be lost as well.
 
-The rounds are those of the members: a merger that begins anew, or that takes over from another one, goes on with the
-greatest round that it hears of. Two mergers for a moment make a table each. A member takes the first one of a round.
+The rounds are those of the members: a merger that begins anew, or that takes over from another one, goes on
+with the greatest round that it hears of. Two mergers for a moment make a table each. A member takes the first
+one of a round.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _SILENT_ROUNDS = 2
 class Rounds:
     """Collects the messages of `sources` instances, and has `merger` make one table per round.
 
-    patience: how long a round stays open after its first message, in the unit of `clock`. ConfigError for numbers out of
-    range.
+    patience: how long a round stays open after its first message, in the unit of `clock`. ConfigError for
+    numbers out of range.
     """
 
     def __init__(self, merger: Merger, *, sources: int, patience: float, clock: Callable[[], float]) -> None:
@@ -55,9 +56,11 @@ class Rounds:
         return tuple(source for source, rounds in self._silent.items() if rounds < _SILENT_ROUNDS)
 
     def take(self, message: Message) -> Table | None:
-        """The table to send: of the round that this message completes, or as an answer. None if there is none to send.
+        """The table to send: of the round that this message completes, or as an answer. None if there is none
+        to send.
 
-        The last message of a source in a round counts. IncompatibleStateError for a message that cannot be used.
+        The last message of a source in a round counts. IncompatibleStateError for a message that cannot be
+        used.
         """
         if not 0 <= message.source < self._sources:
             raise IncompatibleStateError(

@@ -1,4 +1,6 @@
-"""How a partitioner's state is stored: named arrays and a header, as an Arrow IPC stream of one row and its SHA-256."""
+"""How a partitioner's state is stored: named arrays and a header, as an Arrow IPC stream of one row and
+its SHA-256.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ _MOST_HEADER_BYTES = 1_000_000
 def pack(header: Mapping[str, Any], state: State) -> bytes:
     """The header and the arrays as bytes: an Arrow stream, followed by its SHA-256.
 
-    The digest is checked before Arrow reads the stream, because Arrow's reader crashes the process on some damaged
-    streams.
+    The digest is checked before Arrow reads the stream, because Arrow's reader crashes the process on some
+    damaged streams.
     """
     columns = []
     # One row: each array is one flat list, whatever its shape. The shapes are in the header.
@@ -82,10 +84,12 @@ def misfit(name: str, problem: str) -> IncompatibleStateError:
 
 
 def check_arrays(name: str, arrays: State, expected: State, variable: Mapping[str, tuple[str, ...]]) -> None:
-    """IncompatibleStateError unless the arrays are as this version writes them, because kernels do not check bounds.
+    """IncompatibleStateError unless the arrays are as this version writes them, because kernels do not check
+    bounds.
 
-    `variable`: for each array whose size depends on the stream, a word for each dimension. Dimensions with the same
-    word must have the same length. A dimension without a word must have the length that it has in `expected`.
+    `variable`: for each array whose size depends on the stream, a word for each dimension. Dimensions with
+    the same word must have the same length. A dimension without a word must have the length that it has in
+    `expected`.
     """
     if arrays.keys() != expected.keys():
         differing = sorted(arrays.keys() ^ expected.keys())

@@ -21,7 +21,9 @@ _LONG_MS = 1 << 62
 
 
 class Lengths(Options):
-    """Options of every algorithm with a window. Algorithms that always have a sliding window (000) use them as they are."""
+    """Options of every algorithm with a window. Algorithms that always have a sliding window (000) use
+    them as they are.
+    """
 
     window_ms: int = Field(60_000, ge=1, description="Length of the window, ms.")
     slide_ms: int = Field(1_000, ge=1, description="Slide, ms. window_ms is a multiple of it.")
@@ -31,7 +33,8 @@ class Lengths(Options):
         window_ms, slide_ms = self.lengths["window_ms"], self.lengths["slide_ms"]
         if window_ms % slide_ms or window_ms // slide_ms > MAX_SLIDES:
             raise ValueError(
-                f"window_ms ({window_ms}) must be a multiple of slide_ms ({slide_ms}), at most {MAX_SLIDES} slides"
+                f"window_ms ({window_ms}) must be a multiple of slide_ms ({slide_ms}), at most {MAX_SLIDES}"
+                " slides"
             )
         return self
 
@@ -44,17 +47,23 @@ class Lengths(Options):
     def fitted(
         cls, user_options: Mapping[str, Any], *, window_ms: int, slide_ms: int, windowed: bool
     ) -> dict[str, Any]:
-        """The given options, with this window added if they leave it open. A given option is never changed."""
+        """The given options, with this window added if they leave it open. A given option is never
+        changed.
+        """
         lengths = {"window_ms": window_ms, "slide_ms": slide_ms}
         return dict(user_options) if lengths.keys() & user_options.keys() else {**lengths, **user_options}
 
 
 class Window(Lengths):
-    """Options of algorithms that work with and without a window: cumulative (002), sliding (000) or tumbling (004)."""
+    """Options of algorithms that work with and without a window: cumulative (002), sliding (000) or
+    tumbling (004).
+    """
 
     window: Literal["cumulative", "sliding", "tumbling"] = Field(
         "cumulative",
-        description="Tuples that count: all so far, those of a sliding window, or those since the last window ended.",
+        description=(
+            "Tuples that count: all so far, those of a sliding window, or those since the last window ended."
+        ),
     )
     window_ms: int = Field(60_000, ge=1, description="Length of the window, ms. Not used if cumulative.")
     slide_ms: int = Field(

@@ -1,7 +1,8 @@
 """DEBS 2015, query 2: the ten most profitable areas.
 
-Profit of an area: the median of fare and tip of the rides that began there and ended in the last 15 minutes. Vacant taxis of
-an area: those whose last ride of the last 30 minutes ended there. Profitability: profit by vacant taxis.
+Profit of an area: the median of fare and tip of the rides that began there and ended in the last 15 minutes.
+Vacant taxis of an area: those whose last ride of the last 30 minutes ended there. Profitability: profit by
+vacant taxis.
 """
 
 from evenflow.queries.builtin import BuiltInQuery
@@ -25,7 +26,8 @@ DEBS_Q2 = BuiltInQuery(
         "time_unit": "iso",
         "window": "30m",
         "slide": "1m",
-        # A ride that ended outside of the grid takes its taxi out of the area where it was: '' is no area of a profit.
+        # A ride that ended outside of the grid takes its taxi out of the area where it was: '' is no area of
+        # a profit.
         "columns": {
             "dropoff": "coalesce(dropoff_area, '')",
             "paid": "CASE WHEN fare_amount > 0 THEN fare_amount + tip_amount END",

@@ -1,4 +1,6 @@
-"""The registry of built-in queries. Another name is asked of `evenflow.plugins`: an entry point, or `module:QUERY`."""
+"""The registry of built-in queries. Another name is asked of `evenflow.plugins`: an entry point, or
+`module:QUERY`.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,8 @@ _ALL = {
 
 
 def known() -> tuple[BuiltInQuery, ...]:
-    """All built-in queries, and behind them those that installed packages offer. One that cannot be loaded is left out,
-    with a warning."""
+    """All built-in queries, and behind them those that installed packages offer. One that cannot be loaded is
+    left out, with a warning."""
     offered = []
     for name in QUERIES.names(own=_ALL):
         try:
@@ -66,7 +68,9 @@ def catalogue() -> list[Entry[BuiltInQuery]]:
 
 
 def named(name: str) -> BuiltInQuery:
-    """The query of this name, or of `module:QUERY`. ConfigError for an unknown name, and for what is no BuiltInQuery."""
+    """The query of this name, or of `module:QUERY`. ConfigError for an unknown name, and for what is no
+    BuiltInQuery.
+    """
     if name in _ALL:
         return _ALL[name]
     if not QUERIES.knows(name):

@@ -4,7 +4,9 @@ from evenflow.queries.builtin import BuiltInQuery
 
 TPCH_Q3 = BuiltInQuery(
     name="tpch-q3",
-    what="the ten orders of one market segment with the most revenue, by a join, over 28 days that slide by 7",
+    what=(
+        "the ten orders of one market segment with the most revenue, by a join, over 28 days that slide by 7"
+    ),
     source="tpch:scale=0.01",
     data="60,175 rows of lineitem at scale 0.01, made by tpchgen-cli at the first use",
     columns=(

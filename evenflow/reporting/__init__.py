@@ -1,7 +1,8 @@
 """How services talk to people: lines at intervals, warnings for conditions that last, and words for numbers.
 
-Admission rule: pure code with injected clocks, without Kafka, Spark or a terminal. A service hands in what it has
-counted and which conditions last. This package decides what is said when. Python's `logging` decides where it goes.
+Admission rule: pure code with injected clocks, without Kafka, Spark or a terminal. A service hands in what it
+has counted and which conditions last. This package decides what is said when. Python's `logging` decides
+where it goes.
 """
 
 from evenflow.reporting.concerns import Concern, Concerns, Lasting

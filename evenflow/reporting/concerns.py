@@ -1,4 +1,6 @@
-"""Warnings for conditions that last: a line at once, a line now and then while it lasts, and a line when it is over."""
+"""Warnings for conditions that last: a line at once, a line now and then while it lasts, and a line when
+it is over.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,8 @@ class Lasting(NamedTuple):
 class Concerns:
     """Logs the concerns that last. A concern that comes and goes is logged no more often than one that stays.
 
-    again: seconds until the same warning is logged again. clock: seconds that never go back. `lasting` holds the present
-    concerns.
+    again: seconds until the same warning is logged again. clock: seconds that never go back. `lasting` holds
+    the present concerns.
     """
 
     def __init__(

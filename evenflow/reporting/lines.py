@@ -15,20 +15,24 @@ _PROCESS: dict[str, Any] = {}
 
 
 def with_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The argument `extra` for a call of a logger: figures beside the text, which must be possible in JSON."""
+    """The argument `extra` for a call of a logger: figures beside the text, which must be possible in
+    JSON.
+    """
     return {_FIELDS: dict(fields)}
 
 
 def on_every_line(**fields: Any) -> None:
-    """Add these fields to every JSON line of this process from now on, such as its query or the epoch in force."""
+    """Add these fields to every JSON line of this process from now on, such as its query or the epoch in
+    force.
+    """
     _PROCESS.update(fields)
 
 
 class JsonLines(logging.Formatter):
     """Formats a log record as one JSON object on one line.
 
-    It holds ts (UTC), level, logger, message and, after an exception, its traceback as error. Then come the fields of
-    every line and the record's own fields.
+    It holds ts (UTC), level, logger, message and, after an exception, its traceback as error. Then come the
+    fields of every line and the record's own fields.
     """
 
     def format(self, record: logging.LogRecord) -> str:

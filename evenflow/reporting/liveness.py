@@ -1,4 +1,5 @@
-"""Whether a part works, by what it last said. `evenflow status`, the live page and the health pages judge by this alone.
+"""Whether a part works, by what it last said. `evenflow status`, the live page and the health pages judge by
+this alone.
 
 A part that works says something at least every five seconds, or once per batch interval if that is longer.
 """
@@ -48,12 +49,16 @@ class Sign:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the part counts as dead: it has said that it ended, or nothing for 12 s or for three batch intervals."""
+        """Whether the part counts as dead: it has said that it ended, or nothing for 12 s or for three
+        batch intervals.
+        """
         return self.ended is not None or self.silent >= silent_after(self.interval)
 
 
 def silent_after(interval: float = 0.0) -> float:
-    """Seconds without a word after which a part counts as dead. interval: its batch interval in s, 0 for none."""
+    """Seconds without a word after which a part counts as dead. interval: its batch interval in s, 0 for
+    none.
+    """
     return max(_SILENT, 3 * interval)
 
 
@@ -69,8 +74,8 @@ def silence(sign: Sign) -> Trouble | None:
 def hanging(sign: Sign) -> Trouble | None:
     """What is wrong if a micro-batch does not end. None if none runs for long, or if the part says nothing.
 
-    A micro-batch is slow after 12 s and stuck after 30 s, or after five batch intervals if these are longer. The first one
-    of a process is stuck after 60 s, and never slow.
+    A micro-batch is slow after 12 s and stuck after 30 s, or after five batch intervals if these are longer.
+    The first one of a process is stuck after 60 s, and never slow.
     """
     if sign.running is None or sign.is_silent:
         return None
@@ -83,7 +88,9 @@ def hanging(sign: Sign) -> Trouble | None:
 
 
 def unanswered(servers: str, seconds: float) -> Trouble | None:
-    """What is wrong if Kafka does not answer. servers: its address. seconds: since the first request without an answer."""
+    """What is wrong if Kafka does not answer. servers: its address. seconds: since the first request
+    without an answer.
+    """
     if seconds < UNANSWERED:
         return None
     return Trouble("wrong", f"Kafka at {servers} has not answered for {_seconds(seconds)}")

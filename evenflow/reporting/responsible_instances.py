@@ -1,4 +1,6 @@
-"""Which instances answer for the input partitions, when some instances are heard and others have fallen silent."""
+"""Which instances answer for the input partitions, when some instances are heard and others have fallen
+silent.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,9 @@ def in_charge(
 ) -> list[T]:
     """The instances that count, in the given order.
 
-    newest_first: all instances. The one with the newest record comes first. partitions: number of input partitions.
-    owned: the number of input partitions that an instance said it owns. anyway: whether an instance counts whatever
-    it owns.
+    newest_first: all instances. The one with the newest record comes first. partitions: number of input
+    partitions. owned: the number of input partitions that an instance said it owns. anyway: whether an
+    instance counts whatever it owns.
 
     An instance that dies does not say so. Other instances take over its input partitions by and by, and their
     records are newer. So an older record counts only if the partitions that its instance owned

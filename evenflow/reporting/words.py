@@ -15,13 +15,17 @@ LONGEST_SHOWN = 80
 
 
 def moment(ms: int) -> str:
-    """A time in ms since 1970 as `2026-01-31 12:00:00.250 UTC`. Outside the years 1 to 9999 as `the year 58,860`."""
+    """A time in ms since 1970 as `2026-01-31 12:00:00.250 UTC`. Outside the years 1 to 9999 as
+    `the year 58,860`.
+    """
     shown = clock(ms)
     return f"{shown} UTC" if shown[0].isdigit() else shown
 
 
 def clock(ms: int, *, minutes: bool = False) -> str:
-    """A time as `moment` writes it, but without `UTC`, for lists that say it once. minutes: leave out the seconds."""
+    """A time as `moment` writes it, but without `UTC`, for lists that say it once. minutes: leave out the
+    seconds.
+    """
     try:
         shown = _YEAR_1970 + timedelta(milliseconds=ms)
     except OverflowError:
@@ -40,7 +44,9 @@ def span(ms: float) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """A part of a whole in percent: `31 %`, `0.5 %`. A small part is never rounded to 0 %, nor a large one to 100 %."""
+    """A part of a whole in percent: `31 %`, `0.5 %`. A small part is never rounded to 0 %, nor a large one
+    to 100 %.
+    """
     percent = 100 * part / whole if whole else 0.0
     if 0 < percent < 0.1:
         return "under 0.1 %"
@@ -50,7 +56,8 @@ def share(part: int, whole: int) -> str:
 def numbers(some: Iterable[int]) -> str:
     """Whole numbers, where neighbours are joined to a range: `0-3, 7`."""
     runs = []
-    # Consecutive numbers differ by the same amount from a counter that grows with them, so they form one group.
+    # Consecutive numbers differ by the same amount from a counter that grows with them, so they form one
+    # group.
     steps = count()
     for _, group in groupby(sorted(some), key=lambda number: number - next(steps)):
         run = list(group)
@@ -83,6 +90,7 @@ def shown_bytes(value: bytes | None) -> str:
     """A record or key for people, cut to at most `LONGEST_SHOWN` printable characters."""
     if value is None:
         return "no value"
-    # A character has at most 4 bytes in UTF-8, so of a value that is too long these bytes hold too many characters.
+    # A character has at most 4 bytes in UTF-8, so of a value that is too long these bytes hold too many
+    # characters.
     text = printable(value[: 4 * (LONGEST_SHOWN + 1)].decode("utf-8", "backslashreplace"))
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."

@@ -1,9 +1,10 @@
-"""A pipeline on paper: how often each thing happens, what it costs, and how large a pipeline has to be (`evenflow size`).
+"""A pipeline on paper: how often each thing happens, what it costs, and how large a pipeline has to be
+(`evenflow size`).
 
-`shape` counts, `law` knows the keys, `costs` multiplies counts by unit costs, `measurements` has the unit costs that
-`evenflow bench scale` measured. `sizes` turns a demand into a pipeline, `limits` says what breaks first, `lines` writes the
-settings. `runs` holds the model against measured runs. Everything here is arithmetic: nothing is measured, and no service
-is asked. docs/scale.md is the page.
+`shape` counts, `law` knows the keys, `costs` multiplies counts by unit costs, `measurements` has the unit
+costs that `evenflow bench scale` measured. `sizes` turns a demand into a pipeline, `limits` says what breaks
+first, `lines` writes the settings. `runs` holds the model against measured runs. Everything here is
+arithmetic: nothing is measured, and no service is asked. docs/scale.md is the page.
 """
 
 from __future__ import annotations

@@ -15,9 +15,11 @@ BUDGET = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Units:
-    """CPU seconds of one thing of each kind, or bytes if the name ends so. docs/scale.md says how each is measured.
+    """CPU seconds of one thing of each kind, or bytes if the name ends so. docs/scale.md says how each is
+    measured.
 
-    The values are measured by `evenflow bench scale`, or by other benchmarks (`benchmarks/scale/documented_costs.py`).
+    The values are measured by `evenflow bench scale`, or by other benchmarks
+    (`benchmarks/scale/documented_costs.py`).
     """
 
     tuple_partitioned: float
@@ -135,7 +137,9 @@ def _work(shape: Shape, load: StreamLoad, units: Units) -> list[Term]:
 
 
 def partials_a_second(shape: Shape, load: StreamLoad) -> float:
-    """Partials a second. Each (key, worker) pair of a pane gives one partial in each micro-batch that the pane lies in."""
+    """Partials a second. Each (key, worker) pair of a pane gives one partial in each micro-batch that the
+    pane lies in.
+    """
     return load.slide_keys * load.ksr / min(shape.slide, shape.batch)
 
 
@@ -150,8 +154,8 @@ def _frames(shape: Shape, units: Units) -> list[Term]:
 def _passed(topic: str, count: float, shape: Shape, units: Units) -> list[Term]:
     """The way of `count` frames a second from the partitioner through the broker into the combiner.
 
-    Every frame is charged for decoding its header: at this size the combiner remembers fewer headers than there are
-    blocks.
+    Every frame is charged for decoding its header: at this size the combiner remembers fewer headers than
+    there are blocks.
     """
     read = units.frame_scanned + units.frame_decoded + units.header_decoded
     return [
@@ -171,7 +175,9 @@ def _transactions(shape: Shape, units: Units) -> list[Term]:
 
 
 def _blobs(shape: Shape, units: Units) -> list[Term]:
-    """Each task has a blob for each bucket. A bucket's blobs hold segments and lines of marks of all routed partitions."""
+    """Each task has a blob for each bucket. A bucket's blobs hold segments and lines of marks of all
+    routed partitions.
+    """
     blobs = shape.tasks * shape.buckets / shape.batch
     segments = shape.buckets * shape.routed / shape.batch
     marks = segments * shape.inputs
@@ -239,7 +245,8 @@ def sync_values(shape: Shape, load: StreamLoad) -> float:
 def sync_message_bytes(shape: Shape, load: StreamLoad) -> float:
     """Bytes of one message of a cooperating partitioner.
 
-    The message has a row of values for each hot key, and key and frequency of as many keys as there are workers.
+    The message has a row of values for each hot key, and key and frequency of as many keys as there are
+    workers.
     """
     return 8.0 * load.hot * (shape.routed + 1) + 16.0 * shape.routed
 
@@ -279,7 +286,9 @@ def broker_traffic(shape: Shape, load: StreamLoad, units: Units) -> tuple[float,
 
 
 def broker_partitions(shape: Shape) -> float:
-    """Replicas of partitions on a broker: input, rejected, routed, results, and four of one partition each."""
+    """Replicas of partitions on a broker: input, rejected, routed, results, and four of one partition
+    each.
+    """
     return (2 * shape.inputs + shape.routed + shape.buckets + 4) * shape.replicas / shape.brokers
 
 
@@ -329,7 +338,8 @@ def furthest(
     *,
     budget: float = BUDGET,
 ) -> float | None:
-    """The value of `side` at which the term is just within its budget: the largest number, or the shortest time.
+    """The value of `side` at which the term is just within its budget: the largest number, or the shortest
+    time.
 
     The end of the range if the term is within its budget everywhere. None if it is nowhere.
     """

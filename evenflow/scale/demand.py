@@ -1,4 +1,6 @@
-"""What is asked of a pipeline: its stream, its workers, and how long a tuple may wait. Checked, and nothing more."""
+"""What is asked of a pipeline: its stream, its workers, and how long a tuple may wait. Checked, and
+nothing more.
+"""
 
 from __future__ import annotations
 
@@ -54,12 +56,14 @@ class Demand:
                 raise ConfigError(f"{name.replace('_', ' ')} must be at least 1, not {getattr(self, name):,}")
         if self.workers > MOST_WORKERS:
             raise ConfigError(
-                f"{self.workers:,} workers are more than the {MOST_WORKERS:,} partitions that a routed topic may have",
+                f"{self.workers:,} workers are more than the {MOST_WORKERS:,} partitions that a routed topic"
+                " may have",
                 hint="divide the keys among several queries, each with workers of its own (docs/scale.md)",
             )
         if self.workers > self.rate:
             raise ConfigError(
-                f"{self.workers:,} workers for {self.rate:g} tuples a second: most workers would have no tuple to work on",
+                f"{self.workers:,} workers for {self.rate:g} tuples a second: most workers would have no"
+                " tuple to work on",
                 hint="--rate is in tuples per second: 10M, 250k or 1e7. Or ask for fewer workers",
             )
         if not 0 <= self.zipf <= 10:
@@ -71,8 +75,8 @@ class Demand:
             )
         if self.delay < LEAST_DELAY:
             raise ConfigError(
-                f"a delay of {self.delay:g} s is too short: a tuple waits in a block, in a transaction and for a "
-                "micro-batch, and a micro-batch of Spark takes a third of a second by itself",
+                f"a delay of {self.delay:g} s is too short: a tuple waits in a block, in a transaction and"
+                " for a micro-batch, and a micro-batch of Spark takes a third of a second by itself",
                 hint=f"give at least {LEAST_DELAY:g}s",
             )
         if self.slide > self.window or abs(self.window / self.slide - round(self.window / self.slide)) > 1e-9:

@@ -1,4 +1,6 @@
-"""Zipf's law as a pipeline on paper needs it: shares of keys, and how many distinct keys a number of tuples has."""
+"""Zipf's law as a pipeline on paper needs it: shares of keys, and how many distinct keys a number of
+tuples has.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ class ZipfLaw:
     def distinct(self, tuples: float) -> float:
         """Expected number of distinct keys among `tuples` tuples."""
         shares, counts = _shares(self.keys, self.zipf)
-        # The sum of 1 - (1 - p)^tuples, in logarithms. Shares below 1 keep the logarithm finite where one key is all.
+        # The sum of 1 - (1 - p)^tuples, in logarithms. Shares below 1 keep the logarithm finite where one key
+        # is all.
         return float((-np.expm1(tuples * np.log1p(-np.minimum(shares, 1 - 1e-12))) * counts).sum())
 
     def hot(self, workers: int) -> int:
@@ -48,7 +51,9 @@ class ZipfLaw:
     def load(
         self, *, rate: float, slide: float, window: float, workers: int, ksr: float, imbalance: float
     ) -> StreamLoad:
-        """The load at this rate (tuples/s), slide and window (s). ksr, imbalance: how a partitioner routes this law."""
+        """The load at this rate (tuples/s), slide and window (s). ksr, imbalance: how a partitioner routes
+        this law.
+        """
         return StreamLoad(
             law=self.name,
             slide_keys=self.distinct(rate * slide),

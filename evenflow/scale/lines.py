@@ -8,13 +8,17 @@ from evenflow.scale.sizes import Sizes
 
 _MIB, _GIB = 2**20, 2**30
 _FIRST_TRANSACTION = 0.06
-"""Seconds for each routed partition that the first transaction registers: a minute for 1,000 on a busy broker."""
+"""Seconds for each routed partition that the first transaction registers: a minute for 1,000 on a busy
+broker.
+"""
 _DEFAULT_TIMEOUT = 10.0
 _BLOCK_WORK = 1.0
 
 
 def settings_lines(sizes: Sizes) -> str:
-    """The tables of `evenflow.toml` that the plan rests on. The query, and where Kafka is, are not among them."""
+    """The tables of `evenflow.toml` that the plan rests on. The query, and where Kafka is, are not among
+    them.
+    """
     how = sizes.shape
     timeout = max(_DEFAULT_TIMEOUT, how.commit + how.linger + _BLOCK_WORK, _FIRST_TRANSACTION * how.routed)
     tables: dict[str, dict[str, int | str]] = {
@@ -52,7 +56,8 @@ def settings_lines(sizes: Sizes) -> str:
 def overlay_lines(sizes: Sizes) -> str:
     """Patches for an overlay of Kubernetes: requests and limits of partitioners and drivers, and the brokers.
 
-    How many partitioners run is the controller's to say, so it stands in the settings (`control.replicas_min`).
+    How many partitioners run is the controller's to say, so it stands in the settings
+    (`control.replicas_min`).
     """
     memory, how = sizes.memory, sizes.shape
     driver = _memory(memory.driver_heap + _GIB, "Mi")

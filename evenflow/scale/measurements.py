@@ -1,4 +1,6 @@
-"""What was measured: unit costs, and how partitioners route at 1,000 workers. `evenflow bench scale` writes such a file."""
+"""What was measured: unit costs, and how partitioners route at 1,000 workers. `evenflow bench scale`
+writes such a file.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from evenflow.scale.shape import StreamLoad
 DEFAULT = "evenflow"
 """The partitioner whose routing by 100 instances the bills use."""
 MEASURED = Path(__file__).with_name("measured.json")
-"""The measurements that come with this version. The tables of docs/scale.md and `evenflow size` are made from them."""
+"""The measurements that come with this version. The tables of docs/scale.md and `evenflow size` are made
+from them.
+"""
 
 
 @dataclass(frozen=True)
@@ -51,9 +55,11 @@ class Measurements:
         return cls(units=Units(**fields.pop("units")), **fields), facts
 
     def transaction_seconds(self, partitions: float) -> float:
-        """Seconds (not of CPU) that a partitioner waits for the commit of a transaction over this many partitions.
+        """Seconds (not of CPU) that a partitioner waits for the commit of a transaction over this many
+        partitions.
 
-        A line through the rows with one frame a partition, which were measured on one busy broker: an upper bound.
+        A line through the rows with one frame a partition, which were measured on one busy broker: an upper
+        bound.
         """
         rows = [row for row in self.transactions if row["frames_a_partition"] == 1]
         few, many = (min(rows, key=_partitions), max(rows, key=_partitions))

@@ -1,7 +1,7 @@
 """The model beside measured runs: what was measured, what the model gives, and how far it is off.
 
-A run is a setting that was measured as a whole. The unit costs were measured apart from it, except where `fitted` says that
-they were fitted to this very run.
+A run is a setting that was measured as a whole. The unit costs were measured apart from it, except where
+`fitted` says that they were fitted to this very run.
 """
 
 from __future__ import annotations
@@ -79,16 +79,16 @@ SERVICES = (
     Service("growth-shapes", 1_000, 16, 50_000, 0.5, 24_000, 4.22, 24.3),
     Service("growth-shapes", 1_000, 16, 200_000, 2.0, 47_000, 2.84, 11.4),
 )
-"""docs/measurements.md has the first three. The others are one turn of `growth-service` in each of six settings, while other
-programs used both cores and the broker's JVM was cold."""
+"""docs/measurements.md has the first three. The others are one turn of `growth-service` in each of six
+settings, while other programs used both cores and the broker's JVM was cold."""
 
 FULL_BATCHES = ((8, 4, 2, 0.033), (64, 16, 8, 0.052), (1_000, 100, 2, 0.340), (1_000, 100, 64, 0.932))
-"""`growth-lanes`, micro-batches of 50,000 tuples in five blocks over 100,000 keys: routed partitions, input partitions,
-buckets, CPU seconds of combine and reduce."""
+"""`growth-lanes`, micro-batches of 50,000 tuples in five blocks over 100,000 keys: routed partitions, input
+partitions, buckets, CPU seconds of combine and reduce."""
 
 _END_TO_END = ((1.0, 377_000, 739_000, 1.0, 0.8, 3.4), (1.4, 918_000, 632_000, 0.8, 0.5, 1.1))
-"""`service-end-to-end-fused`, catch-up: exponent, tuples and result rows a second, CPU seconds per million tuples of
-partitioner, broker and Spark (JVM and Python)."""
+"""`service-end-to-end-fused`, catch-up: exponent, tuples and result rows a second, CPU seconds per million
+tuples of partitioner, broker and Spark (JVM and Python)."""
 
 
 def runs(measurements: Measurements) -> list[Run]:
@@ -104,7 +104,9 @@ def runs(measurements: Measurements) -> list[Run]:
 
 
 def factor(compared: Sequence[Run]) -> tuple[float, float]:
-    """How far the model is off: the median and the largest factor between model and measured, each at least 1."""
+    """How far the model is off: the median and the largest factor between model and measured, each at
+    least 1.
+    """
     factors = [math.exp(abs(math.log(run.ratio))) for run in compared]
     return median(factors), max(factors)
 
@@ -112,8 +114,8 @@ def factor(compared: Sequence[Run]) -> tuple[float, float]:
 def empty_batch(routed: int, inputs: int, buckets: int, units: Units) -> float:
     """CPU seconds of a micro-batch without tuples, by the model.
 
-    Each routed partition has one frame that tells, whose cost is part of `range`. There are two tasks, and each has one
-    line of marks.
+    Each routed partition has one frame that tells, whose cost is part of `range`. There are two tasks, and
+    each has one line of marks.
     """
     blobs = TASKS * buckets
     return (

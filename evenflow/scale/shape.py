@@ -1,18 +1,23 @@
-"""A pipeline on paper: its sizes and settings, and how often a second each thing happens in it. Pure arithmetic."""
+"""A pipeline on paper: its sizes and settings, and how often a second each thing happens in it. Pure
+arithmetic.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 RANGE_END = 0.005
-"""Seconds that Spark's source waits at the end of a partition's range (`fetch.max.wait.ms`, spark_consumers/sources.py)."""
+"""Seconds that Spark's source waits at the end of a partition's range (`fetch.max.wait.ms`,
+spark_consumers/sources.py).
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
     """Sizes and settings of one pipeline.
 
-    An instance has one core, because its data plane is one thread. The driver and the controller have one core each.
+    An instance has one core, because its data plane is one thread. The driver and the controller have one
+    core each.
     """
 
     rate: float = 1e7
@@ -109,24 +114,32 @@ class Shape:
 
     @property
     def markers(self) -> float:
-        """Transaction markers a second: one in each partition that a transaction writes to, and one with its offsets."""
+        """Transaction markers a second: one in each partition that a transaction writes to, and one with
+        its offsets.
+        """
         return self.transactions * (self.partitions_a_transaction + 1)
 
     @property
     def bucket_lanes(self) -> int:
-        """Bytes of the lanes that one bucket keeps: merged offsets, marks, and how far its watched partitions are read."""
+        """Bytes of the lanes that one bucket keeps: merged offsets, marks, and how far its watched
+        partitions are read.
+        """
         # The routed partitions are divided among the buckets, rounded up.
         watched = -(-self.routed // self.buckets)
         return 8 * (self.routed + self.routed * self.inputs + watched * self.inputs)
 
     @property
     def delay(self) -> float:
-        """Most seconds that a tuple waits until a micro-batch has it: in a block, in a transaction, and for the interval."""
+        """Most seconds that a tuple waits until a micro-batch has it: in a block, in a transaction, and
+        for the interval.
+        """
         return self.linger + self.commit + self.batch
 
 
 def touched(partitions: int, tuples: float) -> float:
-    """Expected number of partitions that get at least one of `tuples` tuples. All partitions are equally likely."""
+    """Expected number of partitions that get at least one of `tuples` tuples. All partitions are equally
+    likely.
+    """
     # The formula below takes 0 to the power of `tuples`, which may be a fraction below 1 here.
     if partitions == 1:
         return min(1.0, tuples)

@@ -1,7 +1,7 @@
 """The smallest pipeline that meets a demand: instances, brokers, executors, settings, memory.
 
-Every place is planned for a share of its cores, so that there is room to catch up. The delay is divided into linger, commit
-interval and batch interval such that what stands around the work costs least.
+Every place is planned for a share of its cores, so that there is room to catch up. The delay is divided into
+linger, commit interval and batch interval such that what stands around the work costs least.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from evenflow.scale.shape import RANGE_END, Shape, StreamLoad
 INSTANCE_SHARE = 0.6
 """Share of an instance's core that is planned for. The rest is room to catch up."""
 BROKER_SHARE = 0.5
-"""Share of the brokers' cores, and of their network cards, that is planned for. The others can take a dead one's part."""
+"""Share of the brokers' cores, and of their network cards, that is planned for. The others can take a dead
+one's part.
+"""
 BATCH_SHARE = 0.75
 """Share of its interval that a whole micro-batch may take."""
 MOST_INSTANCES, MOST_BUCKETS, MOST_BLOCK = 256, 1_024, 1_000_000
@@ -95,8 +97,8 @@ class Sizes:
         return terms(self.shape, self.load, self.units)
 
     def busy(self, shape: Shape | None = None, load: StreamLoad | None = None) -> dict[str, float]:
-        """The share that each place is busy: cores of each place, a broker's card, a transaction and a micro-batch of their
-        intervals. shape, load: others than the planned ones.
+        """The share that each place is busy: cores of each place, a broker's card, a transaction and a
+        micro-batch of their intervals. shape, load: others than the planned ones.
         """
         shape, load = shape or self.shape, load or self.load
         needed, cores = by_place(terms(shape, load, self.units)), cores_of(shape)
@@ -131,7 +133,9 @@ def sizes(demand: Demand, measurements: Measurements) -> Sizes:
 
 
 def load_of(demand: Demand, measurements: Measurements, *, rate: float) -> StreamLoad:
-    """The keys of the demand's stream at this rate (tuples a second), as the default partitioner routes them."""
+    """The keys of the demand's stream at this rate (tuples a second), as the default partitioner routes
+    them.
+    """
     ksr, imbalance = measurements.routing_at(demand.zipf)
     law = ZipfLaw(f"Zipf {demand.zipf:g}", demand.zipf, demand.keys)
     load = law.load(
@@ -226,7 +230,8 @@ def _with_instances(
             broker_cores=demand.broker_cores,
             executor_cores=1,
         )
-        # More instances have more transactions and smaller frames, so their cost is computed anew for each number.
+        # More instances have more transactions and smaller frames, so their cost is computed anew for each
+        # number.
         needed = math.ceil(by_place(terms(shape, load, units))["instances"] / INSTANCE_SHARE)
         if needed <= instances or instances == MOST_INSTANCES:
             return shape
@@ -236,7 +241,8 @@ def _with_instances(
 def _with_tasks(demand: Demand, shape: Shape, load: StreamLoad, units: Units) -> Shape:
     """The shape with as few tasks and buckets as keep a micro-batch within its share of the interval.
 
-    The step that takes longer gets more of them. If that does not suffice, the shape whose micro-batch is the shortest.
+    The step that takes longer gets more of them. If that does not suffice, the shape whose micro-batch is the
+    shortest.
     """
     state = state_bytes(shape, load, demand.window)
     shape = replace(shape, buckets=min(MOST_BUCKETS, max(2, math.ceil(state / BUCKET_BYTES))))
@@ -313,7 +319,8 @@ def _memory(
     return Memory(
         instance=_room(_PROCESS + learned + block),
         executor_heap=_room(1e9 + 1e8 * demand.executor_cores),
-        # A Python worker for each task at once, RocksDB and Java beside its heap, and state twice: as read and as written.
+        # A Python worker for each task at once, RocksDB and Java beside its heap, and state twice: as read
+        # and as written.
         executor_overhead=_room(_PROCESS * (1 + demand.executor_cores) + 2 * at_once * state / shape.buckets),
         driver_heap=2.0 * _GIB if shape.tasks + shape.buckets <= 500 else 4.0 * _GIB,
         state=state,
@@ -335,14 +342,15 @@ def _misfits(
         )
     if seconds > BATCH_SHARE * shape.batch:
         yield (
-            f"a micro-batch takes {seconds:.2g} s, more than {BATCH_SHARE:.0%} of its interval of {shape.batch:g} s: "
-            "allow a longer delay, or ask for more workers if they are what is busy"
+            f"a micro-batch takes {seconds:.2g} s, more than {BATCH_SHARE:.0%} of its interval of"
+            f" {shape.batch:g} s: allow a longer delay, or ask for more workers if they are what is busy"
         )
     waits = _transaction_share(shape, measurements)
     if waits > TRANSACTION_SHARE:
         yield (
-            f"a transaction over {shape.partitions_a_transaction:,.0f} partitions takes {waits:.0%} of its interval of "
-            f"{shape.commit:g} s, and nothing is read meanwhile: allow a longer delay, or ask for fewer workers"
+            f"a transaction over {shape.partitions_a_transaction:,.0f} partitions takes {waits:.0%} of its"
+            f" interval of {shape.commit:g} s, and nothing is read meanwhile: allow a longer delay, or ask"
+            " for fewer workers"
         )
     bucket = state_bytes(shape, load, demand.window) / shape.buckets
     if bucket > BUCKET_BYTES:

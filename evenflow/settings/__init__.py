@@ -1,7 +1,7 @@
 """Settings: one `evenflow.toml`, overridden by `EVENFLOW_*` variables, every field documented.
 
-Admission rule: declarations of settings and their validation, and the pure translation of the neutral Kafka fields into
-each client's names. Nothing in here connects to a broker or another service.
+Admission rule: declarations of settings and their validation, and the pure translation of the neutral Kafka
+fields into each client's names. Nothing in here connects to a broker or another service.
 """
 
 from evenflow.grammar.aggregate_spec import AggregateSpec

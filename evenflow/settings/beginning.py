@@ -1,6 +1,7 @@
 """How a query began, as its record in Kafka says it. `topics/query/record.py` reads and writes the record.
 
-What the record means stands here, so that a reader without a Kafka client of evenflow's knows it too (`evenflow.spark`).
+What the record means stands here, so that a reader without a Kafka client of evenflow's knows it too
+(`evenflow.spark`).
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ class Beginning:
     """The columns of which the query counts values of any kind (`Query.any_columns`), sorted."""
 
     def first_offset(self, partition: int) -> int:
-        """Where reading began. A partition that the query did not begin with is read from its first record on."""
+        """Where reading began. A partition that the query did not begin with is read from its first record
+        on.
+        """
         return self.begin.get(partition, 0)
 
 
@@ -82,8 +85,8 @@ def parse_beginning(value: bytes | None, *, where: str) -> Beginning:
         return _decoded(value)
     except _OtherVersion as error:
         raise IncompatibleStateError(
-            f"the record of how the query began has version {error.version}, this evenflow reads {_VERSION} and "
-            f"{_ANY_VALUE}",
+            f"the record of how the query began has version {error.version}, this evenflow reads {_VERSION}"
+            f" and {_ANY_VALUE}",
             hint="finish the query with the evenflow that began it, or give it a new name",
         ) from None
     except (KeyError, ValueError) as error:
@@ -101,7 +104,8 @@ def _decoded(value: bytes | None) -> Beginning:
         raise ValueError("its identity is no object")
     if version not in (_VERSION, _ANY_VALUE):
         raise _OtherVersion(version)
-    # Both fields say the same of every query: filters come before keys, and each part of a key has a column of results.
+    # Both fields say the same of every query: filters come before keys, and each part of a key has a column
+    # of results.
     parts = fields.flag("key_columns") if "key_columns" in fields.fields else False
     if not fields.flag("filter_first") or parts is not _has_key_parts(identity):
         raise ValueError("the query began by other rules than those of this evenflow")
@@ -148,7 +152,8 @@ def as_recorded(settings: Settings, record: bytes) -> Settings:
         beginning = _decoded(record)
     except (KeyError, ValueError) as error:
         raise IncompatibleStateError(
-            f"the record {IDENTITY_KEY.decode()} of query {settings.query.name} cannot be read: {str(error)[:_SHOWN]}",
+            f"the record {IDENTITY_KEY.decode()} of query {settings.query.name} cannot be read:"
+            f" {str(error)[:_SHOWN]}",
             hint="read it with the evenflow that runs the query",
         ) from None
     settings = as_begun(settings, beginning)

@@ -23,7 +23,9 @@ class DeltaPlace(NamedTuple):
 
 
 def delta_place(settings: Settings) -> DeltaPlace:
-    """The place of these settings' table, which need `results.path`. ConfigError for a file system that was not tried."""
+    """The place of these settings' table, which need `results.path`. ConfigError for a file system that
+    was not tried.
+    """
     path = settings.results.path
     if path is None:
         raise ConfigError("results.sink = 'delta' needs results.path")
@@ -33,13 +35,18 @@ def delta_place(settings: Settings) -> DeltaPlace:
     if not path.startswith(_S3A):
         raise ConfigError(
             f"results.path is {path}, and results.sink = 'delta' writes to folders and to {_S3A} alone",
-            hint=f"in an object store with the API of S3 write {_S3A}bucket/path; elsewhere take results.sink = 'parquet'",
+            hint=(
+                f"in an object store with the API of S3 write {_S3A}bucket/path; elsewhere take results.sink"
+                " = 'parquet'"
+            ),
         )
     return DeltaPlace(path.rstrip("/"), _options(settings.spark.conf))
 
 
 def _options(conf: dict[str, str]) -> dict[str, str]:
-    """What `[spark.conf]` says of the store, in the library's words. Credentials come from the environment."""
+    """What `[spark.conf]` says of the store, in the library's words. Credentials come from the
+    environment.
+    """
     # A commit is an object that must not be there yet. With this the store itself refuses the second of two.
     options = {"aws_conditional_put": "etag"}
     endpoint, region = (conf.get(f"{_OF_SPARK}{name}") for name in ("endpoint", "endpoint.region"))

@@ -1,4 +1,6 @@
-"""The fingerprint of what is fixed for the life of a query, and the differences between two such identities."""
+"""The fingerprint of what is fixed for the life of a query, and the differences between two such
+identities.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,23 @@ from typing import Any
 from evenflow.settings.durations import parse_duration
 
 CHANGEABLE = ("max_jump", "out_of_orderness")
-"""The settings of a query that may change while it runs. Of a query that has begun, an identity has their first values."""
+"""The settings of a query that may change while it runs. Of a query that has begun, an identity has their
+first values.
+"""
 
 
 def fingerprint(identity: dict[str, Any]) -> str:
-    """16 hex digits over these (JSON) fields. They differ when any field differs, and the order of fields is ignored."""
+    """16 hex digits over these (JSON) fields. They differ when any field differs, and the order of fields
+    is ignored.
+    """
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def changes(before: Any, now: Any, name: str = "") -> list[str]:
-    """The fields that differ between two nested dicts, each as `query.window: "1m" -> "30s"`, sorted by name."""
+    """The fields that differ between two nested dicts, each as `query.window: "1m" -> "30s"`, sorted by
+    name.
+    """
     if isinstance(before, dict) and isinstance(now, dict):
         keys = sorted({*before, *now})
         return [
@@ -33,7 +41,9 @@ def changes(before: Any, now: Any, name: str = "") -> list[str]:
 
 
 def begun_limits(identity: dict[str, Any]) -> dict[str, int | None]:
-    """What the query in an identity has of `CHANGEABLE`, in ms (None: off). A value that no query can have is left out."""
+    """What the query in an identity has of `CHANGEABLE`, in ms (None: off). A value that no query can have
+    is left out.
+    """
     query = identity.get("query")
     fields = query if isinstance(query, dict) else {}
     limits: dict[str, int | None] = {}
@@ -57,5 +67,6 @@ def begun_lookup(identity: dict[str, Any]) -> str | None:
 def _word(value: Any) -> str:
     if value is None:
         return "none"
-    # A lone half of a surrogate pair, which a user may have written, cannot be encoded. It is escaped instead.
+    # A lone half of a surrogate pair, which a user may have written, cannot be encoded. It is escaped
+    # instead.
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()

@@ -1,7 +1,8 @@
 """The translation of the neutral Kafka fields into each client's own names.
 
-librdkafka, aiokafka and Spark's Java client name TLS and SASL differently. Only this module knows these names. Raw
-`extras` override the neutral fields. The only files that are opened are those of TLS and of the token.
+librdkafka, aiokafka and Spark's Java client name TLS and SASL differently. Only this module knows these
+names. Raw `extras` override the neutral fields. The only files that are opened are those of TLS and of the
+token.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ _OWN_TOKENS = frozenset({"sasl.login.callback.handler.class", "sasl.oauthbearer.
 
 
 def librdkafka_config(kafka: KafkaSettings, **more: Any) -> dict[str, Any]:
-    """Configuration of a confluent-kafka client. `more`: further settings as keywords, with _ in place of dots.
+    """Configuration of a confluent-kafka client. `more`: further settings as keywords, with _ in place of
+    dots.
 
-    Raises ConfigError, which names the setting, if a file of TLS cannot be read, or if the file of the token holds none.
+    Raises ConfigError, which names the setting, if a file of TLS cannot be read, or if the file of the token
+    holds none.
     """
     _refuse_unreadable(kafka)
     config: dict[str, Any] = {
@@ -54,10 +57,10 @@ def librdkafka_config(kafka: KafkaSettings, **more: Any) -> dict[str, Any]:
 def java_config(kafka: KafkaSettings) -> dict[str, str]:
     """Configuration of a Java client. Spark's options are the same names with the prefix 'kafka.'.
 
-    The configuration holds the PEM texts and not their paths, because executors on other machines have no such files.
-    With a token file, it names an endpoint of this process where clients of this machine get the token, unless
-    `extras.java` says where else. Raises ConfigError, which names the setting, if a file of TLS cannot be read, or if
-    the file of the token holds none.
+    The configuration holds the PEM texts and not their paths, because executors on other machines have no
+    such files. With a token file, it names an endpoint of this process where clients of this machine get the
+    token, unless `extras.java` says where else. Raises ConfigError, which names the setting, if a file of TLS
+    cannot be read, or if the file of the token holds none.
     """
     _refuse_unreadable(kafka)
     config = {"bootstrap.servers": kafka.bootstrap_servers, "security.protocol": kafka.security_protocol}
@@ -105,7 +108,9 @@ def _java_tokens(kafka: KafkaSettings, file: Path) -> dict[str, str]:
     client, secret = jaas_quoted(endpoint.client), jaas_quoted(endpoint.secret)
     return config | {
         "sasl.oauthbearer.token.endpoint.url": endpoint.url,
-        "sasl.jaas.config": f"{_OAUTH}.OAuthBearerLoginModule required clientId={client} clientSecret={secret};",
+        "sasl.jaas.config": (
+            f"{_OAUTH}.OAuthBearerLoginModule required clientId={client} clientSecret={secret};"
+        ),
     }
 
 
@@ -115,7 +120,9 @@ def spark_options(kafka: KafkaSettings) -> dict[str, str]:
 
 
 def aiokafka_config(kafka: KafkaSettings) -> dict[str, Any]:
-    """Configuration for Faust's control plane as plain values. The service builds the TLS and credential objects."""
+    """Configuration for Faust's control plane as plain values. The service builds the TLS and credential
+    objects.
+    """
     return {
         "bootstrap_servers": kafka.bootstrap_servers.split(","),
         "security_protocol": kafka.security_protocol,
@@ -146,7 +153,9 @@ def _refuse_unreadable(kafka: KafkaSettings) -> None:
 
 
 def _librdkafka_name(name: str) -> str:
-    """The name with dots in place of underscores, except for the few names that have underscores in confluent-kafka."""
+    """The name with dots in place of underscores, except for the few names that have underscores in
+    confluent-kafka.
+    """
     if name == "log_level" or name.endswith("_cb") or name.startswith("on_"):
         return name
     return name.replace("_", ".")

@@ -16,15 +16,19 @@ _NO_NAME = re.compile("[\0\ud800-\udfff]")
 
 
 def refuse_taken_names(query: Query) -> None:
-    """Raise ConfigError if a part of the key has a name that no column beside the others of a result row can have."""
+    """Raise ConfigError if a part of the key has a name that no column beside the others of a result row
+    can have.
+    """
     if query.result_keys == ("key",):
         return
     for name in query.result_keys:
         for why in _obstacles(query, name):
             raise ConfigError(
                 f"key column {name!r} cannot be a column of the results of {query.name}: {why}",
-                hint="give the part another name with a derived column (docs/expressions.md), and name that column in "
-                "query.key",
+                hint=(
+                    "give the part another name with a derived column (docs/expressions.md), and name that"
+                    " column in query.key"
+                ),
             )
 
 

@@ -1,4 +1,6 @@
-"""Reads settings from a file, the environment and arguments, and writes them to a file for another process."""
+"""Reads settings from a file, the environment and arguments, and writes them to a file for another
+process.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ DEFAULT_FILE = Path("evenflow.toml")
 def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
     """Settings from a TOML or .json file, the variables EVENFLOW_*, and overrides.
 
-    Without `file`, `evenflow.toml` is read if it exists. `overrides` are nested dicts that win over everything else.
-    Raises ConfigError, which lists every problem.
+    Without `file`, `evenflow.toml` is read if it exists. `overrides` are nested dicts that win over
+    everything else. Raises ConfigError, which lists every problem.
     """
     path = file if file is not None else DEFAULT_FILE
     content = _content(path, named=file is not None)
@@ -33,7 +35,8 @@ def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
         # The file and the environment are merged and validated first. Overrides then go on top, without the
         # environment, which would win over them otherwise.
         base = Settings(**content).model_dump(mode="python", exclude_unset=True)
-        # Taken apart before they are merged, so that the options behind a name replace those of the file, too.
+        # Taken apart before they are merged, so that the options behind a name replace those of the file,
+        # too.
         over = {table: taken_apart(values, CHOICES.get(table, "")) for table, values in overrides.items()}
         return _FixedSettings(**_merge(base, over))
     except ValidationError as error:
@@ -117,7 +120,8 @@ def _is_model(kind: Any) -> bool:
 def save_settings(settings: Settings, file: Path) -> None:
     """Write a .json settings file that `load_settings` reads back, for a process that is started with it.
 
-    The file holds the passwords of Kafka and of the schema registries in the clear, so only its owner may read it.
+    The file holds the passwords of Kafka and of the schema registries in the clear, so only its owner may
+    read it.
     """
     # model_dump masks secrets as asterisks, so they are put back below.
     fields = settings.model_dump(mode="json", exclude_unset=True)

@@ -41,8 +41,10 @@ class KafkaExtras(Section):
     faust: dict[str, str | int | float | bool] = Field(
         default_factory=dict,
         repr=False,
-        description="For the control plane, by Faust's own names (broker_request_timeout, ...). Faust configures its "
-        "aiokafka clients by them.",
+        description=(
+            "For the control plane, by Faust's own names (broker_request_timeout, ...). Faust configures its "
+            "aiokafka clients by them."
+        ),
     )
     java: dict[str, str | int | float | bool] = Field(
         default_factory=dict,
@@ -67,7 +69,9 @@ _SASL_FIELDS = ("sasl_mechanism", "sasl_username", "sasl_password", "sasl_token_
 
 
 class KafkaSettings(Section):
-    """The address of the broker and how to log in, in neutral names. `settings.kafka` translates them for each client."""
+    """The address of the broker and how to log in, in neutral names. `settings.kafka` translates them for
+    each client.
+    """
 
     bootstrap_servers: str = Field(
         default="127.0.0.1:9092",
@@ -87,8 +91,11 @@ class KafkaSettings(Section):
     )
     sasl_token_file: Path | None = Field(
         default=None,
-        description="With OAUTHBEARER: file with the access token, a JSON Web Token with an end (`exp`). It is read "
-        "again for each log-in, so whatever renews the token replaces the file. None: another mechanism, or no SASL.",
+        description=(
+            "With OAUTHBEARER: file with the access token, a JSON Web Token with an end (`exp`). It is read"
+            " again for each log-in, so whatever renews the token replaces the file. None: another mechanism,"
+            " or no SASL."
+        ),
     )
     ssl_ca: Path | None = Field(
         default=None, description="PEM file of the authority that signed the broker. None: the system's."
@@ -109,15 +116,18 @@ class KafkaSettings(Section):
     )
     startup_wait: Duration = Field(
         default=0,
-        description="How long a starting service waits for a broker that does not answer, or for an input topic that does "
-        "not exist yet, before it gives up. 0ms: it does not wait.",
+        description=(
+            "How long a starting service waits for a broker that does not answer, or for an input topic that"
+            " does not exist yet, before it gives up. 0ms: it does not wait."
+        ),
     )
     extras: KafkaExtras = Field(default_factory=KafkaExtras, description="Raw settings per client.")
 
     @model_validator(mode="before")
     @classmethod
     def _accept_the_dotted_name(cls, data: Any) -> Any:
-        # An unquoted bootstrap.servers is to TOML a table `bootstrap` with the key `servers`, a quoted one is one key.
+        # An unquoted bootstrap.servers is to TOML a table `bootstrap` with the key `servers`, a quoted one is
+        # one key.
         if isinstance(data, dict):
             data = dict(data)
             nested = data.pop("bootstrap", None)
@@ -162,7 +172,9 @@ class KafkaSettings(Section):
 
 
 _FEWEST_FRAMES = 400
-"""Least bound of a micro-batch that catches up, in frames. Two cores combine about this many full frames in a second."""
+"""Least bound of a micro-batch that catches up, in frames. Two cores combine about this many full frames
+in a second.
+"""
 _ALL_TASKS = 64
 """Most tasks of the combiner on a cluster manager of which each routed partition has one."""
 
@@ -172,8 +184,10 @@ class PartitionerSettings(Section):
 
     name: str = Field(
         default="evenflow",
-        description="Registered partitioner (`evenflow partitioners`), or a class of your own as module:Class "
-        "(docs/your-own.md). Options may stand behind it (pkg:d=3) or in options, not in both.",
+        description=(
+            "Registered partitioner (`evenflow partitioners`), or a class of your own as module:Class "
+            "(docs/your-own.md). Options may stand behind it (pkg:d=3) or in options, not in both."
+        ),
     )
     options: dict[str, int | float | bool | str | list[int | float]] = Field(
         default_factory=dict,
@@ -184,120 +198,167 @@ class PartitionerSettings(Section):
         default=None,
         ge=1,
         le=1024,
-        description="Partitions of the routed topic, which is the largest possible number of workers. Fixed for the life of "
-        "a query. None: equal to workers.",
+        description=(
+            "Partitions of the routed topic, which is the largest possible number of workers. Fixed for the"
+            " life of a query. None: equal to workers."
+        ),
     )
     cost: str | None = Field(
         default=None,
-        description="How much work a tuple is for its worker: a column of numbers, or a SQL expression as in "
-        "'length(text) / 100' or 'size(items)', the number of elements of a list (docs/expressions.md). It is rounded to a "
-        "whole number from 1 to 1,000,000. Only some partitioners weigh tuples. This affects the balance, never the "
-        "results, and may change at any restart. None: each tuple costs 1.",
+        description=(
+            "How much work a tuple is for its worker: a column of numbers, or a SQL expression as in"
+            " 'length(text) / 100' or 'size(items)', the number of elements of a list (docs/expressions.md)."
+            " It is rounded to a whole number from 1 to 1,000,000. Only some partitioners weigh tuples. This"
+            " affects the balance, never the results, and may change at any restart. None: each tuple"
+            " costs 1."
+        ),
     )
     speeds: Literal["settings", "measured"] = Field(
         default="settings",
-        description="How fast the workers are. settings: as an option of the partitioner says (evenflow's weights), or all "
-        "alike. measured: Spark measures how long each worker's tuples take to combine, and workers that take longer get "
-        "less, whether their machine is slow or their tuples are much work. Only 'evenflow' can be told. This affects the "
-        "balance, never the results.",
+        description=(
+            "How fast the workers are. settings: as an option of the partitioner says (evenflow's weights),"
+            " or all alike. measured: Spark measures how long each worker's tuples take to combine, and"
+            " workers that take longer get less, whether their machine is slow or their tuples are much work."
+            " Only 'evenflow' can be told. This affects the balance, never the results."
+        ),
     )
     seed: int = Field(default=7, ge=0, description="Seed of the hash family and of every random choice.")
     instance: str = Field(
         default="0",
         pattern=r"^[A-Za-z0-9._-]{1,64}$",
-        description="Identity of this instance: its transactional.id, snapshots and status page. It must be unique within "
-        "the query. It should end in a number of its own (partitioner-3).",
+        description=(
+            "Identity of this instance: its transactional.id, snapshots and status page. It must be unique"
+            " within the query. It should end in a number of its own (partitioner-3)."
+        ),
     )
     instances: int = Field(
         default=1,
         ge=1,
         le=256,
-        description="How many instances share the input. With more than one, partitioners that remember where keys live "
-        "agree on each key's home by hash instead. This affects the balance, never the results.",
+        description=(
+            "How many instances share the input. With more than one, partitioners that remember where keys"
+            " live agree on each key's home by hash instead. This affects the balance, never the results."
+        ),
     )
     exchange: Literal["on", "off"] = Field(
         default="on",
-        description="Whether instances tell each other what they know, if there are several and their partitioner can. They "
-        "do so over the topic '<query name>.sync'. This affects the balance, never the results.",
+        description=(
+            "Whether instances tell each other what they know, if there are several and their partitioner"
+            " can. They do so over the topic '<query name>.sync'. This affects the balance, never the"
+            " results."
+        ),
     )
     exchange_patience: Duration = Field(
         default=2_000,
         gt=0,
-        description="How long (processing time) a round of the exchange waits for instances that have not told yet, from "
-        "its first message on. An instance tells between two blocks, each of up to a second. So an instance that is at work "
-        "tells within the default. Nobody stands still meanwhile.",
+        description=(
+            "How long (processing time) a round of the exchange waits for instances that have not told yet,"
+            " from its first message on. An instance tells between two blocks, each of up to a second. So an"
+            " instance that is at work tells within the default. Nobody stands still meanwhile."
+        ),
     )
     block_tuples: int | None = Field(
         default=None,
         ge=1,
         le=1_000_000,
-        description="Most records that are read, routed and framed at once. None: 200 for each worker, at least 50000.",
+        description=(
+            "Most records that are read, routed and framed at once. None: 200 for each worker, at least"
+            " 50000."
+        ),
     )
     reading: Literal["queues", "consume"] = Field(
         default="queues",
-        description="How records come from Kafka's client. queues: into one buffer, without an object of Python for each "
-        "record. consume: through confluent-kafka's `consume`, which takes twice as much CPU time a tuple. Where queues "
-        "were not proven for the installed confluent-kafka, the service reads by consume and says so. This affects the "
-        "speed, never the results.",
+        description=(
+            "How records come from Kafka's client. queues: into one buffer, without an object of Python for"
+            " each record. consume: through confluent-kafka's `consume`, which takes twice as much CPU time a"
+            " tuple. Where queues were not proven for the installed confluent-kafka, the service reads by"
+            " consume and says so. This affects the speed, never the results."
+        ),
     )
     linger: Duration | None = Field(
         default=None,
-        description="How long a block waits to fill while records are scarce. It bounds the frames per second, and the time "
-        "until a stop is noticed. None: chosen by the rate and the number of workers (50ms to 1s), such that frames have "
-        "200 tuples or are few, within max_delay. The log and the status page say what was chosen.",
+        description=(
+            "How long a block waits to fill while records are scarce. It bounds the frames per second, and"
+            " the time until a stop is noticed. None: chosen by the rate and the number of workers (50ms to"
+            " 1s), such that frames have 200 tuples or are few, within max_delay. The log and the status page"
+            " say what was chosen."
+        ),
     )
     max_delay: Duration = Field(
         default=2_000,
         ge=20,
-        description="How long a tuple may wait in a block and in a transaction together, where linger or commit_interval is "
-        "chosen. What is set counts as it is. This affects the delay and the load of the brokers, never the results.",
+        description=(
+            "How long a tuple may wait in a block and in a transaction together, where linger or"
+            " commit_interval is chosen. What is set counts as it is. This affects the delay and the load of"
+            " the brokers, never the results."
+        ),
     )
     batch_interval: Duration | None = Field(
         default=None,
         ge=10,
-        description="Length of a micro-batch, for partitioners that decide on whole batches (prompt, partly, "
-        "time-based, dalton-batch). With a length, any other partitioner routes in batches too. None: the query's slide "
-        "for the former, no batches for the latter.",
+        description=(
+            "Length of a micro-batch, for partitioners that decide on whole batches (prompt, partly,"
+            " time-based, dalton-batch). With a length, any other partitioner routes in batches too. None:"
+            " the query's slide for the former, no batches for the latter."
+        ),
     )
     batch_clock: Literal["event", "processing"] = Field(
         default="event",
-        description="What ends a micro-batch: event time, once every input partition of the instance has passed an interval "
-        "(batch_interval divides the slide), or processing time. This affects the balance, never the results.",
+        description=(
+            "What ends a micro-batch: event time, once every input partition of the instance has passed an"
+            " interval (batch_interval divides the slide), or processing time. This affects the balance,"
+            " never the results."
+        ),
     )
     batch_release: Literal["early", "off"] = Field(
         default="early",
-        description="With batch_clock = 'processing': early cuts a batch before its interval is over, by as long as the "
-        "slowest of the last 8 batches took, at most half of the interval. off: cut at the end of the interval.",
+        description=(
+            "With batch_clock = 'processing': early cuts a batch before its interval is over, by as long as"
+            " the slowest of the last 8 batches took, at most half of the interval. off: cut at the end of"
+            " the interval."
+        ),
     )
     batch_bytes: int = Field(
         default=128_000_000,
         ge=1_000_000,
         le=2_000_000_000,
-        description="Bytes of tuples that may wait for the end of their micro-batch. A batch is cut short when there are "
-        "more. The process needs about four times as much while it frames a batch.",
+        description=(
+            "Bytes of tuples that may wait for the end of their micro-batch. A batch is cut short when there"
+            " are more. The process needs about four times as much while it frames a batch."
+        ),
     )
     commit_interval: Duration | None = Field(
         default=None,
-        description="Length of a transaction (processing time). Up to one linger and the work of one block are added. None: "
-        "500ms, and longer with more than 200 workers, because each commit writes a marker for every worker, within "
-        "max_delay.",
+        description=(
+            "Length of a transaction (processing time). Up to one linger and the work of one block are added."
+            " None: 500ms, and longer with more than 200 workers, because each commit writes a marker for"
+            " every worker, within max_delay."
+        ),
     )
     transaction_timeout: Duration = Field(
         default=10_000,
-        description="Longest time for which a crashed instance holds back readers. It must be at least commit_interval + "
-        "linger + 1s, or the broker would abort transactions before they are committed.",
+        description=(
+            "Longest time for which a crashed instance holds back readers. It must be at least"
+            " commit_interval + linger + 1s, or the broker would abort transactions before they are"
+            " committed."
+        ),
     )
     idle_timeout: Duration | None = Field(
         default=None,
-        description="An input partition with nothing to read for this long stops holding back the others. None: the others "
-        "wait for it for ever, which is right for replays. Idle partitions do not follow a step of more than max_skew: "
-        "where only one partition has tuples, set max_skew to more than the longest gap between them.",
+        description=(
+            "An input partition with nothing to read for this long stops holding back the others. None: the"
+            " others wait for it for ever, which is right for replays. Idle partitions do not follow a step"
+            " of more than max_skew: where only one partition has tuples, set max_skew to more than the"
+            " longest gap between them."
+        ),
     )
     max_skew: Duration | None = Field(
         default=None,
-        description="An input partition that is further than this (event time) ahead of the slowest is paused. Idle "
-        "partitions do not follow a larger step of the only partition with tuples, so no window closes until a second one "
-        "is as far. None: the window plus ten slides.",
+        description=(
+            "An input partition that is further than this (event time) ahead of the slowest is paused. Idle"
+            " partitions do not follow a larger step of the only partition with tuples, so no window closes"
+            " until a second one is as far. None: the window plus ten slides."
+        ),
     )
     frame_bytes: int = Field(
         default=1_000_000,
@@ -322,7 +383,8 @@ class PartitionerSettings(Section):
 
     @model_validator(mode="after")
     def _transactions_end_in_time(self) -> PartitionerSettings:
-        # A service asks only after each block whether it is time to commit, so a block may begin just before that time.
+        # A service asks only after each block whether it is time to commit, so a block may begin just before
+        # that time.
         shortest = shortest_transaction(self)
         if shortest > self.transaction_timeout:
             parts = [
@@ -330,9 +392,9 @@ class PartitionerSettings(Section):
                 for name, value in (("commit_interval", self.commit_interval), ("linger", self.linger))
             ]
             raise ValueError(
-                f"{' + '.join(parts)} + {BLOCK_WORK} ms for a block's work, {shortest} ms together, must not exceed "
-                f"transaction_timeout ({self.transaction_timeout} ms): a transaction is as long as that, and the broker "
-                "would abort each before it is committed. Lower the first two"
+                f"{' + '.join(parts)} + {BLOCK_WORK} ms for a block's work, {shortest} ms together, must not"
+                f" exceed transaction_timeout ({self.transaction_timeout} ms): a transaction is as long as"
+                " that, and the broker would abort each before it is committed. Lower the first two"
             )
         return self
 
@@ -352,17 +414,21 @@ class ResultsSettings(Section):
 
     sink: str = Field(
         default="kafka",
-        description="kafka: a JSON record for each row. avro: an Avro record for each row, in Kafka too, with a schema in a "
-        "registry. frames: an Arrow record for each bucket and window, in Kafka too. parquet: a folder. delta: a Delta "
-        "table. postgres: a table of Postgres. A sink of your own: the name of its entry point, or module:SINK. See "
-        "docs/results.md.",
+        description=(
+            "kafka: a JSON record for each row. avro: an Avro record for each row, in Kafka too, with a"
+            " schema in a registry. frames: an Arrow record for each bucket and window, in Kafka too."
+            " parquet: a folder. delta: a Delta table. postgres: a table of Postgres. A sink of your own: the"
+            " name of its entry point, or module:SINK. See docs/results.md."
+        ),
     )
     topic: str | None = Field(default=None, description="Results topic. None: '<query name>.results'.")
     path: str | None = Field(
         default=None,
-        description="Folder or URI of the Parquet files or the Delta table, for this query alone. With postgres: "
-        "'postgresql://user@host:5432/database/table', without a password. None: these sinks are refused. A sink of your "
-        "own decides what it means.",
+        description=(
+            "Folder or URI of the Parquet files or the Delta table, for this query alone. With postgres:"
+            " 'postgresql://user@host:5432/database/table', without a password. None: these sinks are"
+            " refused. A sink of your own decides what it means."
+        ),
     )
     registry: RegistrySettings | None = Field(
         default=None,
@@ -370,18 +436,21 @@ class ResultsSettings(Section):
     )
     register_schema: bool = Field(
         default=True,
-        description='With `sink = "avro"`: whether a start registers the schema of the results if it is not there yet. '
-        "False: the start is refused then. `evenflow results --schema` shows the schema.",
+        description=(
+            'With `sink = "avro"`: whether a start registers the schema of the results if it is not there'
+            " yet. False: the start is refused then. `evenflow results --schema` shows the schema."
+        ),
     )
 
     @field_validator("sink")
     @classmethod
     def _sink_is_a_name(cls, value: str) -> str:
-        # Whether there is such a sink is known only where its package is installed, and the services load it there.
+        # Whether there is such a sink is known only where its package is installed, and the services load it
+        # there.
         if not _SINK_NAME.fullmatch(value):
             raise ValueError(
-                f"{value!r} is no name of a sink: {', '.join(BUILT_IN_SINKS)}, the name of an entry point of the group "
-                "evenflow.sinks, or module:SINK"
+                f"{value!r} is no name of a sink: {', '.join(BUILT_IN_SINKS)}, the name of an entry point of"
+                " the group evenflow.sinks, or module:SINK"
             )
         return value
 
@@ -412,7 +481,9 @@ class ResultsSettings(Section):
 
     @property
     def folder(self) -> str | None:
-        """Folder or URI that Spark reaches. None if `path` is another place: of a sink of one's own, or on a server."""
+        """Folder or URI that Spark reaches. None if `path` is another place: of a sink of one's own, or on
+        a server.
+        """
         return None if self.form is None or self.form.path == "server" else self.path
 
     @property
@@ -472,7 +543,8 @@ class Settings(BaseSettings):
             )
         if self.reducers > self.spark.buckets:
             raise ValueError(
-                f"spark.reducers ({self.reducers}) exceeds spark.buckets ({self.spark.buckets}): so many are there to run"
+                f"spark.reducers ({self.reducers}) exceeds spark.buckets ({self.spark.buckets}): so many are"
+                " there to run"
             )
         self.control.check(most_p=self.routed_partitions, most_r=self.spark.buckets)
         self._check_batches()
@@ -500,8 +572,8 @@ class Settings(BaseSettings):
             self._check_places()
         if self.query.summaries and (self.spark.wiring != "fused" or self.spark.reduce != "hash"):
             raise ValueError(
-                f"a summary (query.summaries.{next(iter(self.query.summaries))}) needs spark.wiring = 'fused' and "
-                "spark.reduce = 'hash'"
+                f"a summary (query.summaries.{next(iter(self.query.summaries))}) needs spark.wiring = 'fused'"
+                " and spark.reduce = 'hash'"
             )
         return self
 
@@ -509,16 +581,18 @@ class Settings(BaseSettings):
         how, slide = self.partitioner, self.query.slide_ms
         if how.batch_clock == "event" and how.batch_interval is not None and slide % how.batch_interval:
             raise ValueError(
-                f"partitioner.batch_interval ({how.batch_interval} ms) must divide the slide ({slide} ms), because batches "
-                "of event time end where slides end: choose a divisor, or batch_clock = 'processing'"
+                f"partitioner.batch_interval ({how.batch_interval} ms) must divide the slide ({slide} ms),"
+                " because batches of event time end where slides end: choose a divisor, or batch_clock ="
+                " 'processing'"
             )
 
     def _check_exploded(self) -> None:
         explosion = self.query.explosion
         if explosion is not None and explosion.way == "list" and self.input.format != "json":
             raise ValueError(
-                f"explode = {self.query.explode!r} takes lists in JSON apart, but input.format is {self.input.format!r}: "
-                f"write \"split({explosion.column}, ';')\" or 'words({explosion.column})', which take texts apart"
+                f"explode = {self.query.explode!r} takes lists in JSON apart, but input.format is"
+                f" {self.input.format!r}: write \"split({explosion.column}, ';')\" or"
+                f" 'words({explosion.column})', which take texts apart"
             )
 
     def _check_cost(self) -> None:
@@ -533,15 +607,16 @@ class Settings(BaseSettings):
         lists = [size.source.column for size in cost.sizes.values() if size.source.way == "list"]
         if lists and form.format != "json":
             raise ValueError(
-                f"partitioner.cost = {self.partitioner.cost!r} counts the list {lists[0]!r}, which only JSON can hold here, "
-                f"but input.format is {form.format!r}: write size(split({lists[0]}, ';')) or size(words({lists[0]})), which "
-                "count the parts of a text"
+                f"partitioner.cost = {self.partitioner.cost!r} counts the list {lists[0]!r}, which only JSON"
+                f" can hold here, but input.format is {form.format!r}: write size(split({lists[0]}, ';')) or"
+                f" size(words({lists[0]})), which count the parts of a text"
             )
         if form.format == "csv":
             missing = [name for name in own if name not in form.columns]
             if missing:
                 raise ValueError(
-                    f"{named} {', '.join(missing)}, which input.columns lacks{did_you_mean(missing[0], form.columns)}"
+                    f"{named} {', '.join(missing)}, which input.columns"
+                    f" lacks{did_you_mean(missing[0], form.columns)}"
                 )
         elif form.format == "text":
             missing = [name for name in own if name != "value"]
@@ -556,21 +631,23 @@ class Settings(BaseSettings):
         self._check_cost_of_elements(cost, named)
 
     def _check_cost_of_elements(self, cost: Cost, named: str) -> None:
-        """Refuse texts of the record that would be repeated for each of its elements because of the cost alone."""
+        """Refuse texts of the record that would be repeated for each of its elements because of the cost
+        alone.
+        """
         explosion, query = self.query.explosion, self.query
         if explosion is None:
             return
         if explosion.way != "list" and set(cost.of_element.values()) - {"string"}:
             raise ValueError(
-                f"{named} {', '.join(cost.of_element)} as a number, but explode = {query.explode!r} makes texts: "
-                "length(...) of a text is a number"
+                f"{named} {', '.join(cost.of_element)} as a number, but explode = {query.explode!r} makes"
+                " texts: length(...) of a text is a number"
             )
         texts = [name for name in cost.repeated if name not in query.repeated_texts]
         if texts:
             raise ValueError(
-                f"{named} the text {', '.join(map(repr, texts))} of the record beside something of its elements, so each "
-                "element would repeat the text: take a column of numbers, or only columns of the elements, or only of the "
-                "record"
+                f"{named} the text {', '.join(map(repr, texts))} of the record beside something of its"
+                " elements, so each element would repeat the text: take a column of numbers, or only columns"
+                " of the elements, or only of the record"
             )
 
     def _check_places(self) -> None:
@@ -583,8 +660,8 @@ class Settings(BaseSettings):
                 other = owners.setdefault(settings.topic(role), mine)
                 if other != mine:
                     raise ValueError(
-                        f"{mine} and {other} would be one topic, {settings.topic(role)}: give the view another name, or "
-                        "set results.topic to another one"
+                        f"{mine} and {other} would be one topic, {settings.topic(role)}: give the view"
+                        " another name, or set results.topic to another one"
                     )
 
     def as_view(self, query: Query, results: ResultsSettings) -> Settings:
@@ -592,14 +669,18 @@ class Settings(BaseSettings):
         return self._changed(self, query=query, results=results)
 
     def _changed(self, origin: Settings | None, **sections: Query | Section) -> Settings:
-        """These settings with other sections. origin: the settings of the query, if these are to be those of a view."""
+        """These settings with other sections. origin: the settings of the query, if these are to be those
+        of a view.
+        """
         changed = self.model_copy(update=sections)
         changed._origin = origin
         return changed
 
     @property
     def origin(self) -> Settings:
-        """The settings of the query that routes the tuples. For a view, those of its query. Otherwise these settings."""
+        """The settings of the query that routes the tuples. For a view, those of its query. Otherwise
+        these settings.
+        """
         return self if self._origin is None else self._origin
 
     def with_first_limits(self, limits: Mapping[str, int | None]) -> Settings:
@@ -616,8 +697,8 @@ class Settings(BaseSettings):
     def cost(self) -> Cost | None:
         """What a tuple costs (`partitioner.cost`). None if each costs 1.
 
-        ConfigError if the setting is wrong. Columns that only the cost reads are not in `needed_columns`: what they hold
-        is no reason to reject a record.
+        ConfigError if the setting is wrong. Columns that only the cost reads are not in `needed_columns`:
+        what they hold is no reason to reject a record.
         """
         if self.partitioner.cost is None:
             return None
@@ -631,7 +712,9 @@ class Settings(BaseSettings):
 
     @property
     def input_partitions(self) -> int:
-        """Partitions of the input topic. ConfigError if the number is neither set nor read from the topic yet."""
+        """Partitions of the input topic. ConfigError if the number is neither set nor read from the topic
+        yet.
+        """
         if self.input.partitions is None:
             raise ConfigError(
                 "the number of input partitions is not known",
@@ -658,10 +741,10 @@ class Settings(BaseSettings):
     def frames_per_batch(self) -> int:
         """Most offsets of a topic that a micro-batch reads.
 
-        By default it is twice what the partitioners can write in a batch interval, so that a backlog shrinks even if a
-        slow stream makes small frames. After each linger an instance cuts a frame for each worker, and each commit
-        writes a marker behind the frames, which takes an offset too. Where the linger is chosen, an instance with many
-        workers makes fewer frames, because each has 200 tuples.
+        By default it is twice what the partitioners can write in a batch interval, so that a backlog shrinks
+        even if a slow stream makes small frames. After each linger an instance cuts a frame for each worker,
+        and each commit writes a marker behind the frames, which takes an offset too. Where the linger is
+        chosen, an instance with many workers makes fewer frames, because each has 200 tuples.
         """
         if self.spark.max_frames_per_batch is not None:
             return self.spark.max_frames_per_batch
@@ -672,16 +755,18 @@ class Settings(BaseSettings):
         )
 
     def combine_tasks(self, cores: int) -> int:
-        """Most tasks of the combiner in a micro-batch. cores: of this process, where it runs all tasks itself.
+        """Most tasks of the combiner in a micro-batch. cores: of this process, where it runs all tasks
+        itself.
 
         Fewer tasks cost less, but every core must find something to do.
 
         * If `spark.combine_tasks` is set, it decides.
-        * With executors there is one task per routed partition. From 64 on there is one for each core that the largest
-          plan asks for: with a thousand workers Spark's driver would hand out tasks and do nothing else.
+        * With executors there is one task per routed partition. From 64 on there is one for each core that
+          the largest plan asks for: with a thousand workers Spark's driver would hand out tasks and do
+          nothing else.
         * In one process there is one task per core if every routed partition is a worker in use.
-        * Otherwise there are two tasks per core. Spark decides which routed partitions share a task. With one task per
-          core, all workers in use could fall to the same task.
+        * Otherwise there are two tasks per core. Spark decides which routed partitions share a task. With one
+          task per core, all workers in use could fall to the same task.
         """
         if self.spark.combine_tasks is not None:
             return self.spark.combine_tasks
@@ -702,7 +787,9 @@ class Settings(BaseSettings):
 
     @property
     def exchanges(self) -> bool:
-        """Whether the partitioner instances tell each other what they know. False for an unknown partitioner."""
+        """Whether the partitioner instances tell each other what they know. False for an unknown
+        partitioner.
+        """
         how = self.partitioner
         if how.instances == 1 or how.exchange == "off":
             return False
@@ -716,7 +803,9 @@ class Settings(BaseSettings):
 
     @property
     def data_plane_group(self) -> str:
-        """Consumer group of the partitioners. Its committed offsets carry the state of each input partition."""
+        """Consumer group of the partitioners. Its committed offsets carry the state of each input
+        partition.
+        """
         return f"{self.origin.query.name}.partitioner"
 
     @property
@@ -732,7 +821,9 @@ class Settings(BaseSettings):
         return f"{self.spark.checkpoint_folder.rstrip('/')}/{self.query.name}"
 
     def topic(self, role: TopicRole) -> str:
-        """Name of the topic with this role. A view shares some topics with its query (`views.OF_THE_QUERY`)."""
+        """Name of the topic with this role. A view shares some topics with its query
+        (`views.OF_THE_QUERY`).
+        """
         if self._origin is not None and role in OF_THE_QUERY:
             return self._origin.topic(role)
         if role == "input" and self.input.topic is not None:
@@ -758,10 +849,10 @@ class Settings(BaseSettings):
             return self._origin.identity() | {"view": self._of_view()}
         return {
             "query": self.query.canonical(),
-            "input": self.input.model_dump(
-                mode="json", exclude={"registry", "reject_limit", "rejected_retention"}
-            )
-            | {"topic": self.topic("input"), "partitions": self.input_partitions},
+            "input": (
+                self.input.model_dump(mode="json", exclude={"registry", "reject_limit", "rejected_retention"})
+                | {"topic": self.topic("input"), "partitions": self.input_partitions}
+            ),
             "partitioner": {"routed_partitions": self.routed_partitions},
             "spark": {"buckets": self.spark.buckets},
         }
@@ -788,8 +879,8 @@ class Settings(BaseSettings):
     def changes_since(self, identity: dict[str, Any]) -> list[str]:
         """What has changed since the query began, one line for each setting. identity: that of the beginning.
 
-        Input partitions that were added since then are no change, and neither is another `max_jump` or a larger
-        `out_of_orderness`.
+        Input partitions that were added since then are no change, and neither is another `max_jump` or a
+        larger `out_of_orderness`.
         """
         now = self.identity()
         first = begun_limits(identity)
@@ -809,9 +900,11 @@ class Settings(BaseSettings):
         unset = self.partitioner.routed_partitions is None
         named = "partitioner.routed_partitions"
         return [
-            f"{line} (as many as partitioner.workers, as it is not set)"
-            if unset and line.startswith(named)
-            else line
+            (
+                f"{line} (as many as partitioner.workers, as it is not set)"
+                if unset and line.startswith(named)
+                else line
+            )
             for line in lines
         ]
 

@@ -9,16 +9,18 @@ from pathlib import Path
 
 
 def state_folder() -> str:
-    """The folder `evenflow` in $XDG_STATE_HOME (~/.local/state if unset). It does not depend on the working directory."""
+    """The folder `evenflow` in $XDG_STATE_HOME (~/.local/state if unset). It does not depend on the
+    working directory.
+    """
     return os.path.join(os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"), "evenflow")
 
 
 def private_folder(folder: Path) -> None:
     """Make this folder and those above it that are missing, for their owner alone (0700).
 
-    The `state_folder` is evenflow's own, so it is closed to others even if it is there already. Any other folder that is
-    there stays as somebody made it, and so does a `state_folder` of another user, such as the root of a volume. Raises
-    OSError if a folder cannot be made.
+    The `state_folder` is evenflow's own, so it is closed to others even if it is there already. Any other
+    folder that is there stays as somebody made it, and so does a `state_folder` of another user, such as the
+    root of a volume. Raises OSError if a folder cannot be made.
     """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
@@ -31,7 +33,9 @@ def private_folder(folder: Path) -> None:
 
 
 def private_file(file: str, flags: int) -> int:
-    """An opener for `open`: the file is readable and writable by its owner alone (0600), even if it was there before."""
+    """An opener for `open`: the file is readable and writable by its owner alone (0600), even if it was
+    there before.
+    """
     number = os.open(file, flags, 0o600)
     with suppress(PermissionError):  # another user's file stays as it is
         os.fchmod(number, 0o600)
@@ -39,5 +43,7 @@ def private_file(file: str, flags: int) -> int:
 
 
 def local_folder(place: str) -> Path | None:
-    """The local folder that a setting names, as a path or a file: URI. None for a URI of another file system."""
+    """The local folder that a setting names, as a path or a file: URI. None for a URI of another file
+    system.
+    """
     return None if "://" in place.removeprefix("file://") else Path(place.removeprefix("file:"))

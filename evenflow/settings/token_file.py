@@ -1,8 +1,9 @@
-"""The token with which OAUTHBEARER clients log in: a file that something else renews, and a page of it for Java.
+"""The token with which OAUTHBEARER clients log in: a file that something else renews, and a page of it for
+Java.
 
-The file is read again for each log-in, so a new token in it needs no restart. Kafka's Java client 3.9, which Spark
-brings, reads a token file once in a process, but asks a token endpoint for each log-in. So Spark's clients get the
-token from such an endpoint on a loopback port of the driver (`token_endpoint`).
+The file is read again for each log-in, so a new token in it needs no restart. Kafka's Java client 3.9, which
+Spark brings, reads a token file once in a process, but asks a token endpoint for each log-in. So Spark's
+clients get the token from such an endpoint on a loopback port of the driver (`token_endpoint`).
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class TokenFile:
     """Seconds since 1970."""
 
     def read(self) -> tuple[str, float]:
-        """(the token, when it ends in seconds since 1970). Raises ConfigError, which never quotes the token."""
+        """(the token, when it ends in seconds since 1970). Raises ConfigError, which never quotes the
+        token.
+        """
         try:
             with self.path.open("rb") as file:
                 content = file.read(_MOST_BYTES + 1)
@@ -107,11 +110,14 @@ def token_endpoint(path: Path) -> TokenEndpoint:
 
 
 def _signed(tokens: TokenFile) -> tuple[str, float]:
-    """As `TokenFile.read`. Raises ConfigError for a token without a signature: Java would refuse and quote it."""
+    """As `TokenFile.read`. Raises ConfigError for a token without a signature: Java would refuse and quote
+    it.
+    """
     token, end = tokens.read()
     if token.endswith("."):
         raise ConfigError(
-            f"kafka.sasl_token_file: the token in {tokens.path} is not signed, and Kafka's Java client takes no such token",
+            f"kafka.sasl_token_file: the token in {tokens.path} is not signed, and Kafka's Java client takes"
+            " no such token",
             hint="put a signed token there",
         )
     return token, end

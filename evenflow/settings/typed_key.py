@@ -1,7 +1,8 @@
 """A key as a person types it, as the bytes that the key is between the parts of a pipeline.
 
-The person types the key as it stands in results: text as it is, a whole number in digits, a date as `2026-01-31`, true
-or false. A key of several columns is typed as a JSON array of its parts, such as `["DE",5]`.
+The person types the key as it stands in results: text as it is, a whole number in digits, a date as
+`2026-01-31`, true or false. A key of several columns is typed as a JSON array of its parts, such as
+`["DE",5]`.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def _of_columns(query: Query, typed: bytes) -> bytes:
         ]
         keys = columns[0].cast(pa.string()) if len(columns) == 1 else arrays(columns)
         key: bytes = keys.cast(pa.binary())[0].as_py()
-    # pa.ArrowInvalid is a ValueError. A number beyond int64 is an OverflowError, and too deep JSON a RecursionError.
+    # pa.ArrowInvalid is a ValueError. A number beyond int64 is an OverflowError, and too deep JSON a
+    # RecursionError.
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         reason = "it is not UTF-8" if isinstance(error, UnicodeError) else str(error).splitlines()[0][:200]
         raise ConfigError(

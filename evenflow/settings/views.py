@@ -1,10 +1,10 @@
 """Views: further aggregates and windows over tuples that a query has read and routed once.
 
-For the Spark stages, the results and `verify`, a view is a query of its own. Its name is `<query>.<view>`, and `view`
-makes its settings. A view has its own partials, results, telemetry and checkpoint. It shares with its query what it
-reads: the input, the routed frames, the plan and the rejected records. So the query's slide decides whether a tuple is
-late, whatever the view's slide is. Tuples are routed by the query's key, also for a view that groups by another column:
-both steps together are exact for any routing.
+For the Spark stages, the results and `verify`, a view is a query of its own. Its name is `<query>.<view>`,
+and `view` makes its settings. A view has its own partials, results, telemetry and checkpoint. It shares with
+its query what it reads: the input, the routed frames, the plan and the rejected records. So the query's slide
+decides whether a tuple is late, whatever the view's slide is. Tuples are routed by the query's key, also for
+a view that groups by another column: both steps together are exact for any routing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ RESERVED_VIEW_NAMES = OF_THE_QUERY | {
     "control",
     "controller",
 }
-"""Names that no view can have, because `<query>.<name>` already names a topic, a group or a part of the query."""
+"""Names that no view can have, because `<query>.<name>` already names a topic, a group or a part of the
+query.
+"""
 
 
 class View(BaseModel):
@@ -52,8 +54,10 @@ class View(BaseModel):
     aggregates: Aggregates = Field(description="Result column = aggregate, as in [query.aggregates].")
     key: str | None = Field(
         default=None,
-        description="Column that the view groups by: of the record, derived or of the lookup file. A tuple without it is in "
-        "no window of the view. None: the query's key.",
+        description=(
+            "Column that the view groups by: of the record, derived or of the lookup file. A tuple without it"
+            " is in no window of the view. None: the query's key."
+        ),
     )
     window: Duration | None = Field(
         default=None,
@@ -86,7 +90,9 @@ def check_name(name: str, noun: str = "view") -> None:
 
 
 def view(settings: Settings, name: str) -> Settings:
-    """The settings of this view or summary, as if it were a query of its own. ConfigError if there is none of that name."""
+    """The settings of this view or summary, as if it were a query of its own. ConfigError if there is none
+    of that name.
+    """
     views = {**settings.query.views, **settings.query.summaries}
     if name not in views:
         raise ConfigError(
@@ -103,7 +109,9 @@ def queries(settings: Settings) -> list[Settings]:
 
 
 def _results(of_query: ResultsSettings, name: str) -> ResultsSettings:
-    """The results of a view: the same sink as the query's, with its topic and folder beside those of the query."""
+    """The results of a view: the same sink as the query's, with its topic and folder beside those of the
+    query.
+    """
     places = {"topic": of_query.topic, "path": None if of_query.path is None else of_query.path.rstrip("/")}
     return of_query.model_copy(
         update={field: None if place is None else f"{place}.{name}" for field, place in places.items()}
@@ -111,7 +119,9 @@ def _results(of_query: ResultsSettings, name: str) -> ResultsSettings:
 
 
 def place_of_views(results: ResultsSettings) -> None:
-    """ValueError if the folder of results has no name of its own, because a view's folder is named after it."""
+    """ValueError if the folder of results has no name of its own, because a view's folder is named after
+    it.
+    """
     path = results.folder
     if path is None:
         return
@@ -120,6 +130,6 @@ def place_of_views(results: ResultsSettings) -> None:
     folder = place.rpartition("/")[2]
     if folder in ("", ".", "..") or (bucket and "/" not in place):
         raise ValueError(
-            f"results.path = {path!r} has no name of its own, and the results of a view go to '<that name>.<view>': "
-            "name a folder in it"
+            f"results.path = {path!r} has no name of its own, and the results of a view go to '<that"
+            " name>.<view>': name a folder in it"
         )

@@ -14,8 +14,8 @@ from evenflow.text.options import pairs
 class WordOptions:
     """Options that the caller takes one by one. `done()` then refuses options that nobody took.
 
-    owner: what the options belong to, for messages. Every method that takes an option raises ConfigError for a wrong value,
-    and for a missing option without a default.
+    owner: what the options belong to, for messages. Every method that takes an option raises ConfigError for
+    a wrong value, and for a missing option without a default.
     """
 
     def __init__(self, text: str, *, owner: str) -> None:

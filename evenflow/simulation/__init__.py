@@ -1,11 +1,11 @@
 """Partitioners over a stream without Kafka: what each of them would have done, in figures.
 
-Admission rule: streams as arrays, their routing through any registered partitioner, and the figures of the result. No
-service belongs here, and no clock except the one that measures `assign`. `streams` makes and stores the tuples,
-`scenario` says how they are routed, `channel` carries what sources tell each other, `routing` routes the tuples,
-`results` computes the figures, `provenance` says where they come from, `run` runs several partitioners in processes,
-and `charts` draws. Importing the package also registers the Gymnasium environments of
-`evenflow.elasticity.simulated.environments`.
+Admission rule: streams as arrays, their routing through any registered partitioner, and the figures of the
+result. No service belongs here, and no clock except the one that measures `assign`. `streams` makes and
+stores the tuples, `scenario` says how they are routed, `channel` carries what sources tell each other,
+`routing` routes the tuples, `results` computes the figures, `provenance` says where they come from, `run`
+runs several partitioners in processes, and `charts` draws. Importing the package also registers the Gymnasium
+environments of `evenflow.elasticity.simulated.environments`.
 
 >>> from evenflow.simulation import Scenario, entrant, generated, simulate
 >>> stream = generated("zipf", tuples=10_000, keys=1_000, zipf=1.4)

@@ -1,8 +1,9 @@
-"""The exchange between the sources of one stream, over a channel in event time that delays and loses what is sent.
+"""The exchange between the sources of one stream, over a channel in event time that delays and loses what is
+sent.
 
-Event time moves with the tuples. So what is due at a time happens before the first tuple of that time or a later one, and
-`Exchange.catch_up` does all that is due by then, in order of time. Of a silence each source tells the first end of an
-interval and the last one: the ends in between would tell nothing more.
+Event time moves with the tuples. So what is due at a time happens before the first tuple of that time or a
+later one, and `Exchange.catch_up` does all that is due by then, in order of time. Of a silence each source
+tells the first end of an interval and the last one: the ends in between would tell nothing more.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ class Exchange:
         self._sources = sources
         self._channel = channel
         self._now = NEVER
-        # Merging takes no event time. On a perfect channel the interval of an algorithm that measures its work has nothing
-        # to adapt to, and stays. Otherwise it adapts to the channel.
+        # Merging takes no event time. On a perfect channel the interval of an algorithm that measures its
+        # work has nothing to adapt to, and stays. Otherwise it adapts to the channel.
         perfect = not channel.delay_ms and not channel.loss
         merger = sources[0].merger(clock=lambda: 0.0 if perfect else self._now / 1000)
         self._rounds = Rounds(merger, sources=len(sources), patience=patience_ms, clock=lambda: self._now)

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg", ".pdf", ".html")
 CURVE_POINTS = 200
-"""Most points of a curve in the picture. Of a longer curve the picture takes the largest value of each stretch."""
+"""Most points of a curve in the picture. Of a longer curve the picture takes the largest value of each
+stretch.
+"""
 _FLOOR = 1e-7
 """Least imbalance of the logarithmic axes. Smaller imbalances, also 0, are drawn at this value."""
 _TITLE = "Imbalance against replication, imbalance over time, and loads"
@@ -70,7 +72,9 @@ def plot(
     about: Provenance | None = None,
     stress: str | None = None,
 ) -> None:
-    """Write the picture. The ending of the path decides the format (`FORMATS`). The rest is as for `picture`."""
+    """Write the picture. The ending of the path decides the format (`FORMATS`). The rest is as for
+    `picture`.
+    """
     check_target(path)
     save(picture(results, about=about, stress=stress), path)
 
@@ -80,8 +84,8 @@ def picture(
 ) -> altair.TopLevelMixin:
     """The charts side by side. The title says what is drawn, and never which partitioner is better.
 
-    about: the provenance of one of the results, for the caption. stress: the partitioner that stands out. None: none does.
-    Of many partitioners the well-known and the best ones are named, and the rest is grey.
+    about: the provenance of one of the results, for the caption. stress: the partitioner that stands out.
+    None: none does. Of many partitioners the well-known and the best ones are named, and the rest is grey.
     """
     by_name = {result.figures.partitioner: result for result in results}
     at = {name: (result.figures.ksr, _imbalance(result)) for name, result in by_name.items()}
@@ -134,7 +138,9 @@ def caption(about: Provenance) -> str:
 
 
 def thinned(result: SimulationResult, most: int = CURVE_POINTS) -> Line:
-    """The series of a result with at most so many points: the largest value of each stretch, at its own place."""
+    """The series of a result with at most so many points: the largest value of each stretch, at its own
+    place.
+    """
     stretch = -(-len(result.at) // most)
     pieces = [
         first + int(result.over_time[first : first + stretch].argmax())

@@ -1,4 +1,6 @@
-"""Where a figure comes from: program, machine, stream and scenario. JSON objects and the rows of a sweep carry it."""
+"""Where a figure comes from: program, machine, stream and scenario. JSON objects and the rows of a sweep
+carry it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class Origin:
     """Where the tuples of a stream come from. A field is None if this kind of stream has no such thing."""
 
     stream: str
-    """Name of the generated stream, with its settings (`kind_of`), or the file or topic as the user named it."""
+    """Name of the generated stream, with its settings (`kind_of`), or the file or topic as the user named
+    it.
+    """
     seed: int | None = None
     """Seed of a generated stream."""
     exponent: float | None = None
@@ -36,13 +40,17 @@ class Origin:
     period_ms: int | None = None
     """Period of a generated stream, ms of event time."""
     rate: float | None = None
-    """Tuples per second of event time, as asked for. None: the index of a tuple is its time in ms, or tuples have times."""
+    """Tuples per second of event time, as asked for. None: the index of a tuple is its time in ms, or
+    tuples have times.
+    """
     key: str | None = None
     """Key column of a file or topic."""
     time: str | None = None
     """Event time column of a file or topic."""
     cost: str | None = None
-    """Column of a file that says what a tuple costs. None: tuples have no costs, or the generated stream has them."""
+    """Column of a file that says what a tuple costs. None: tuples have no costs, or the generated stream
+    has them.
+    """
     digest: str | None = None
     """Digest of the tuples of a file or topic (`KeyedStream.digest`)."""
 
@@ -59,12 +67,16 @@ def origin_of(
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """All that made the figures of one partitioner, besides what they say themselves (partitioner, workers, tuples)."""
+    """All that made the figures of one partitioner, besides what they say themselves (partitioner,
+    workers, tuples).
+    """
 
     version: str
     """Version of evenflow."""
     commit: str
-    """Commit of the clone that ran, with `-dirty` behind it if tracked files were changed. Empty without a clone."""
+    """Commit of the clone that ran, with `-dirty` behind it if tracked files were changed. Empty without a
+    clone.
+    """
     cpu: str
     """Model of the processor."""
     cores: int
@@ -121,7 +133,8 @@ def program() -> dict[str, Any]:
 
 
 def of_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The provenance of a figure over several rows of a sweep: a field whose value differs is the list of its values.
+    """The provenance of a figure over several rows of a sweep: a field whose value differs is the list of its
+    values.
 
     rows: each has the fields of `Provenance`. They come in the order in which the rows have them.
     """
@@ -150,7 +163,9 @@ def described(origin: Origin, scenario: Scenario) -> dict[str, Any]:
 
 
 def provenance_of(origin: Origin, scenario: Scenario, who: Entrant, stream: KeyedStream) -> Provenance:
-    """The provenance of this entrant's figures on this stream. ConfigError for an unknown partitioner or option."""
+    """The provenance of this entrant's figures on this stream. ConfigError for an unknown partitioner or
+    option.
+    """
     effective = scenario.partitioners(who, stream)[0].options.model_dump(mode="json")
     return Provenance(
         **program(),
@@ -170,7 +185,9 @@ def evenflow_version() -> str:
 
 @cache
 def commit(folder: Path = CHECKOUT) -> str:
-    """The commit of the clone in this folder, with `-dirty` if tracked files are changed. Empty if there is none."""
+    """The commit of the clone in this folder, with `-dirty` if tracked files are changed. Empty if there
+    is none.
+    """
     if not beside(folder) or not (folder / ".git").exists():
         return ""
     # No tag may stand in for the hash.

@@ -33,9 +33,13 @@ class Figures:
     exchange_tables: int | None
     """Tables that were made of the messages of all. None without an exchange."""
     exchange_bytes: float | None
-    """Bytes that a source sent per second of event time: its messages, and its share of the tables. None without one."""
+    """Bytes that a source sent per second of event time: its messages, and its share of the tables. None
+    without one.
+    """
     total_cost: int | None = None
-    """Sum of the costs of all tuples. The loads of workers are then sums of costs. None: loads count tuples."""
+    """Sum of the costs of all tuples. The loads of workers are then sums of costs. None: loads count
+    tuples.
+    """
     weighs: bool | None = None
     """Whether the partitioner weighs tuples by their costs. None if tuples have no costs."""
     imbalance: float
@@ -43,8 +47,8 @@ class Figures:
     imbalance_mean: float
     """Mean of I(t) at evenly spaced points of the stream."""
     window_imbalance: float | None
-    """(max load - mean load) / load of all workers in the window, mean over slides after the warm-up. None without
-    window."""
+    """(max load - mean load) / load of all workers in the window, mean over slides after the warm-up. None
+    without window."""
     gamma: float
     """Distinct (key, worker) pairs of the whole stream. With windows, their mean over the measured slides."""
     distinct: float
@@ -54,21 +58,25 @@ class Figures:
     max_holders: float
     """Workers that hold the most split key. With windows, their mean over the measured slides."""
     key_moves: float | None = None
-    """How often a worker gets a key that other workers have in the window and it has not: mean over the measured slides,
-    or over the whole stream without windows. None unless the scenario has `state_bytes`."""
+    """How often a worker gets a key that other workers have in the window and it has not: mean over the
+    measured slides, or over the whole stream without windows. None unless the scenario has `state_bytes`."""
     moved_bytes: float | None = None
     """Bytes of state that these moves take along, if state follows its key."""
     moved_pause_s: float | None = None
     """Seconds for which work stands still while they move."""
     hot_keys: int | None
-    """Keys treated as frequent at the end, at the source that has most. None if the rule does not tell keys apart."""
+    """Keys treated as frequent at the end, at the source that has most. None if the rule does not tell
+    keys apart.
+    """
     seconds: float
     """Processor time inside `assign`. Compiling the kernels and the exchange are not included."""
     ns_per_tuple: float
     """`seconds` per tuple, in nanoseconds."""
 
     def as_json(self) -> dict[str, Any]:
-        """The fields as plain JSON, in their order. Those of costs and of state are left out where there are none."""
+        """The fields as plain JSON, in their order. Those of costs and of state are left out where there
+        are none.
+        """
         fields = asdict(self)
         if self.key_moves is None:
             del fields["key_moves"], fields["moved_bytes"], fields["moved_pause_s"]

@@ -1,7 +1,7 @@
 """Runs several partitioners over one stream, each in its own process, as many at a time as there are cores.
 
-The stream lies in files that every process maps into its memory. Only figures and curves are pickled. A further small
-mapped file, the board, carries the progress from the processes, and the wish to stop to them.
+The stream lies in files that every process maps into its memory. Only figures and curves are pickled. A
+further small mapped file, the board, carries the progress from the processes, and the wish to stop to them.
 """
 
 from __future__ import annotations
@@ -63,11 +63,12 @@ def simulate(
 ) -> list[SimulationResult]:
     """The result of each entrant on the stream, in the order of the entrants.
 
-    `processes`: how many run at a time, by default as many as there are cores. With one, everything runs in this
-    process. With more, processes are spawned, so a script that calls this function must guard its own start with
-    `if __name__ == "__main__"`.
+    `processes`: how many run at a time, by default as many as there are cores. With one, everything runs in
+    this process. With more, processes are spawned, so a script that calls this function must guard its own
+    start with `if __name__ == "__main__"`.
 
-    ConfigError, before anything runs, for an entrant or a scenario that cannot be. EvenflowError if a process dies.
+    ConfigError, before anything runs, for an entrant or a scenario that cannot be. EvenflowError if a process
+    dies.
     """
     # Making the partitioners and finding the slides raises ConfigError now, not in a process.
     for who in entrants:

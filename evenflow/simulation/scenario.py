@@ -51,9 +51,13 @@ class Scenario:
     workers: int
     """How many workers tuples are routed to."""
     sources: int = 1
-    """Number of sources. Tuple t goes to source t mod sources. Each source is a partitioner with its own state."""
+    """Number of sources. Tuple t goes to source t mod sources. Each source is a partitioner with its own
+    state.
+    """
     exchange: Channel | None = None
-    """The channel over which sources tell each other what they know, if their algorithm can. None: nobody tells."""
+    """The channel over which sources tell each other what they know, if their algorithm can. None: nobody
+    tells.
+    """
     seed: int = 1
     """Seed of the hash family and of partitioners that draw random numbers."""
     window_ms: int | None = None
@@ -61,7 +65,9 @@ class Scenario:
     slide_ms: int = 1_000
     """Slide in ms. By default it is also the micro-batch of a micro-batch partitioner."""
     warmup_slides: int | None = None
-    """First slides that are left out of the figures. None: one window's slides if tuples follow them, otherwise 0."""
+    """First slides that are left out of the figures. None: one window's slides if tuples follow them,
+    otherwise 0.
+    """
     batch: int | None = None
     """Tuples of the stream in a micro-batch. None: the tuples of a slide."""
     state_bytes: int | None = None
@@ -101,14 +107,16 @@ class Scenario:
         return (self.window_ms or self.slide_ms) // self.slide_ms
 
     def panes(self, times: Int64s) -> Int64s:
-        """The slide in which each tuple counts. A tuple that is older than the current slide counts in the current one."""
+        """The slide in which each tuple counts. A tuple that is older than the current slide counts in the
+        current one.
+        """
         return np.maximum.accumulate(pane_of(self.clock(times), self.slide_ms))
 
     def clock(self, times: Int64s) -> Int64s:
         """Event times as the windows see them.
 
-        With a window, the times of a wrong clock are replaced (`windows.without_leaps`), because one of them would end
-        every window.
+        With a window, the times of a wrong clock are replaced (`windows.without_leaps`), because one of them
+        would end every window.
         """
         return times if self.window_ms is None else without_leaps(times, self.window_ms)
 
@@ -127,17 +135,21 @@ class Scenario:
         create(who.name, workers=self.workers, seed=self.seed, **who.options)
 
     def options_of(self, who: Entrant, stream: KeyedStream) -> dict[str, Any]:
-        """The entrant's options, completed by the scenario's window and slide if the entrant's rule knows windows.
+        """The entrant's options, completed by the scenario's window and slide if the entrant's rule knows
+        windows.
 
-        With a window, every rule that can use a window does. Without a window, state is cumulative, and a rule that
-        needs a window gets one that is as long as the stream. Options of the entrant are never changed.
+        With a window, every rule that can use a window does. Without a window, state is cumulative, and a
+        rule that needs a window gets one that is as long as the stream. Options of the entrant are never
+        changed.
         """
         windowed = self.window_ms is not None
         window, slide = (self.window_ms, self.slide_ms) if self.window_ms else self._as_long_as(stream)
         return fitted(who.name, who.options, window_ms=window, slide_ms=slide, windowed=windowed)
 
     def _as_long_as(self, stream: KeyedStream) -> tuple[int, int]:
-        """(window, slide) in ms, of a window that holds the whole stream. The slide is longer if there were too many."""
+        """(window, slide) in ms, of a window that holds the whole stream. The slide is longer if there
+        were too many.
+        """
         # A stream of `span` ms touches at most span // slide + 2 slides.
         span = int(stream.times.max()) - int(stream.times.min()) + 1
         slide = max(self.slide_ms, -(-span // _MOST_CUMULATIVE_SLIDES))
@@ -146,8 +158,9 @@ class Scenario:
     def measured_slides(self, panes: Int64s, stream: KeyedStream) -> tuple[int, int]:
         """(first, last) slide of those that have figures: the complete slides after the warm-up.
 
-        The last slide of the stream is complete if the next tuple would come after it. For a file with times this is not
-        known, and its last slide is left out unless it is the only one. ConfigError if no slide is left.
+        The last slide of the stream is complete if the next tuple would come after it. For a file with times
+        this is not known, and its last slide is left out unless it is the only one. ConfigError if no slide
+        is left.
         """
         first, last = int(panes[0]), int(panes[-1])
         full = stream.next_time is not None and stream.next_time >= (last + 1) * self.slide_ms

@@ -1,8 +1,9 @@
-"""The tuples to route: columns of key hashes, key numbers, event times and perhaps costs, made once for all processes.
+"""The tuples to route: columns of key hashes, key numbers, event times and perhaps costs, made once for all
+processes.
 
-A generated stream is the same as that of `evenflow replay` with the same law, keys and seed: the same draws, and the
-same labels k0, k1, ... with the same hashes. A tuple takes 20 bytes, or 28 if tuples have costs. In a folder, the columns
-are memory-mapped files.
+A generated stream is the same as that of `evenflow replay` with the same law, keys and seed: the same draws,
+and the same labels k0, k1, ... with the same hashes. A tuple takes 20 bytes, or 28 if tuples have costs. In a
+folder, the columns are memory-mapped files.
 """
 
 from __future__ import annotations
@@ -69,16 +70,20 @@ class KeyedStream:
         return len(self.keys)
 
     def digest(self) -> str:
-        """16 hex digits that tell these tuples from others: a hash of all keys, times and costs in their order."""
+        """16 hex digits that tell these tuples from others: a hash of all keys, times and costs in their
+        order.
+        """
         whole = hashlib.sha256()
         for column in (self.keys, self.times) if self.costs is None else (self.keys, self.times, self.costs):
             whole.update(np.ascontiguousarray(column).data)
         return whole.hexdigest()[:16]
 
     def stored(self, folder: Path) -> KeyedStream:
-        """The same stream with its columns as files in this folder, so that other processes can open it (`opened`).
+        """The same stream with its columns as files in this folder, so that other processes can open it
+        (`opened`).
 
-        A stream that is already stored is returned as it is. ConfigError if the disk has no room for the files.
+        A stream that is already stored is returned as it is. ConfigError if the disk has no room for the
+        files.
         """
         if self.folder is not None:
             return self
@@ -136,7 +141,9 @@ class _Kind:
     clock: _Clock = _STEADY
     """When its tuples come."""
     by_halves: bool = False
-    """Whether the law's period is 0 in the first half of the tuples and 1 in the second, whatever the time."""
+    """Whether the law's period is 0 in the first half of the tuples and 1 in the second, whatever the
+    time.
+    """
 
     @property
     def has_exponent(self) -> bool:
@@ -174,7 +181,8 @@ STREAMS: dict[str, _Kind] = {
 
 
 def kind_of(text: str) -> _Kind:
-    """The kind of a stream as a person writes it: `NAME[:setting=value,...]`, with settings of its law besides z.
+    """The kind of a stream as a person writes it: `NAME[:setting=value,...]`, with settings of its law
+    besides z.
 
     ConfigError for an unknown name or setting, or a value that cannot be.
     """
@@ -188,7 +196,9 @@ def kind_of(text: str) -> _Kind:
 
 
 def rank_hashes(keys: int) -> UInt64s:
-    """The key hash of each rank 0 .. keys-1 of a generated stream, shape (keys,): XXH64 of the labels k0, k1, ..."""
+    """The key hash of each rank 0 .. keys-1 of a generated stream, shape (keys,): XXH64 of the labels k0,
+    k1, ...
+    """
     return hash_keys(labels(np.arange(keys)))
 
 
@@ -203,11 +213,12 @@ def generated(
     period_ms: int = 10_000,
     folder: Path | None = None,
 ) -> KeyedStream:
-    """A seeded stream, in memory or as files in `folder`. kind: its name (`STREAMS`), with settings (`kind_of`).
+    """A seeded stream, in memory or as files in `folder`. kind: its name (`STREAMS`), with settings
+    (`kind_of`).
 
-    Times begin at 0. With `rate`, tuples come at this rate per second. Without it, the time of a tuple is its index in
-    ms. `period_ms` is the length of a period in event time, for streams that change with each period. ConfigError for
-    an unknown name, a value out of range, or a disk without room.
+    Times begin at 0. With `rate`, tuples come at this rate per second. Without it, the time of a tuple is its
+    index in ms. `period_ms` is the length of a period in event time, for streams that change with each
+    period. ConfigError for an unknown name, a value out of range, or a disk without room.
     """
     stream_kind, pace = kind_of(kind), rate or _INDEX_RATE
     _check(tuples=tuples, keys=keys, zipf=zipf, seed=seed, rate=rate, period_ms=period_ms)
@@ -247,8 +258,8 @@ def from_columns(
 ) -> KeyedStream:
     """A stream of given keys (binary or text) with their event times in ms, and perhaps their costs.
 
-    Without times, tuples are numbered: they come at `rate` tuples per second, or the time of a tuple is its index in ms.
-    ConfigError if there are no tuples or a key is null.
+    Without times, tuples are numbered: they come at `rate` tuples per second, or the time of a tuple is its
+    index in ms. ConfigError if there are no tuples or a key is null.
     """
     _check_rate(rate)
     if len(keys) == 0:
@@ -311,7 +322,8 @@ def _check_room(folder: Path, tuples: int, columns: _Types) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise ConfigError(
-            f"{tuples:,} tuples need {needed / 1e9:,.1f} GB in {folder.parent}, which has {free / 1e9:,.1f} GB left",
+            f"{tuples:,} tuples need {needed / 1e9:,.1f} GB in {folder.parent}, which has {free / 1e9:,.1f}"
+            " GB left",
             hint="take fewer tuples, or name another folder for temporary files in TMPDIR",
         )
 

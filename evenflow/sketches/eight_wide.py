@@ -1,11 +1,12 @@
 """Eight neighbouring array elements at once: vector code that numba would not make of a loop.
 
-A set of eight counters is one or two cache lines. numba unrolls a loop over it into eight comparisons and eight selects.
-(Measured, SpaceSaving in such sets takes 10.9 ns per key with a loop and 5.9 ns with `equal` and `place_of_least`.) LLVM
-makes of these functions what the processor has: one instruction each with AVX-512, two to four with AVX2 or NEON.
+A set of eight counters is one or two cache lines. numba unrolls a loop over it into eight comparisons and
+eight selects. (Measured, SpaceSaving in such sets takes 10.9 ns per key with a loop and 5.9 ns with `equal`
+and `place_of_least`.) LLVM makes of these functions what the processor has: one instruction each with
+AVX-512, two to four with AVX2 or NEON.
 
-`equal` and `place_of_least` take an array and the index of the first of the eight elements. The caller makes sure that
-all eight exist.
+`equal` and `place_of_least` take an array and the index of the first of the eight elements. The caller makes
+sure that all eight exist.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def _load(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> A
 
 def _places_of(builder: Any, vector: Any, value: Any) -> Any:
     """A 64-bit word in which bit i is set if element i equals the value."""
-    # The value is put into lane 0 and spread to all lanes, which is LLVM's way to write "compare with a scalar".
+    # The value is put into lane 0 and spread to all lanes, which is LLVM's way to write "compare with a
+    # scalar".
     nothing, lane = ir.Constant(vector.type, ir.Undefined), ir.Constant(ir.IntType(32), 0)
     first = builder.insert_element(nothing, value, lane)
     lanes = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
@@ -58,7 +60,9 @@ def _lowest_bit(builder: Any, bits: Any) -> Any:
 
 @inlined
 def set_of(key: UInt64s, spot: np.uint64) -> np.uint64:
-    """The first element of the eight that keys with this hash belong to. `key` has a power of two of such sets."""
+    """The first element of the eight that keys with this hash belong to. `key` has a power of two of such
+    sets.
+    """
     return (spot & np.uint64(key.shape[0] // WIDTH - 1)) * _WIDTH
 
 

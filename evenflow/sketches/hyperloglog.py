@@ -1,20 +1,20 @@
 """HyperLogLog: the number of distinct keys of a stream from m = 2^precision registers of one byte.
 
-Laws: the relative standard error is about 1.04/sqrt(m) (1.6 % at precision 12). Order and repetition do not matter. The
-merge of two sketches is the sketch of both streams together. The estimate never decreases. A key that was added
-`would_change` nothing. A key that was not added may change nothing as well: after D keys a new key changes something
-with probability 1 - sum(1 - 2^-M_j)/m, which is about 3 % at D = 25 m.
+Laws: the relative standard error is about 1.04/sqrt(m) (1.6 % at precision 12). Order and repetition do not
+matter. The merge of two sketches is the sketch of both streams together. The estimate never decreases. A key
+that was added `would_change` nothing. A key that was not added may change nothing as well: after D keys a new
+key changes something with probability 1 - sum(1 - 2^-M_j)/m, which is about 3 % at D = 25 m.
 
-A register M_j holds the largest number of leading zero bits, plus one, among the keys that fall to it. The sum of 2^-M_j
-is kept as a whole number, so it is exact and depends on no order.
+A register M_j holds the largest number of leading zero bits, plus one, among the keys that fall to it. The
+sum of 2^-M_j is kept as a whole number, so it is exact and depends on no order.
 
-Small cardinalities are estimated by linear counting, m ln(m/V), where V is the number of empty registers. The original
-rule changes to the raw estimate when that exceeds 2.5 m. At this point the raw estimate is 1.6 standard errors too high
-(measured, precision 12), and the estimate may fall. Here the rule changes when linear counting itself exceeds 3 m.
-There the raw estimate is 0.7 standard errors too high, and the worst root mean square error is 1.26 instead of 1.8. From
-then on the raw estimate counts for at least 3 m, so the estimate is a monotone function of the registers. Hashes have 64
-bits, so large cardinalities need no correction. The HIP estimator would be better, but depends on the order and cannot
-be merged.
+Small cardinalities are estimated by linear counting, m ln(m/V), where V is the number of empty registers. The
+original rule changes to the raw estimate when that exceeds 2.5 m. At this point the raw estimate is 1.6
+standard errors too high (measured, precision 12), and the estimate may fall. Here the rule changes when
+linear counting itself exceeds 3 m. There the raw estimate is 0.7 standard errors too high, and the worst root
+mean square error is 1.26 instead of 1.8. From then on the raw estimate counts for at least 3 m, so the
+estimate is a monotone function of the registers. Hashes have 64 bits, so large cardinalities need no
+correction. The HIP estimator would be better, but depends on the order and cannot be merged.
 
 Cost: O(1) per key. State: 2^precision bytes. (The papers pack 5 bits per register, which only saves memory.)
 Papers: Flajolet et al., AofA 2007. As used in 004, section 3.2.2 ("optimistic contains").
@@ -79,7 +79,9 @@ def sketch_hash(key: np.uint64) -> np.uint64:
 
 @_INTRINSIC
 def _leading_zeros(_: Any, word: Any) -> Any:
-    """The number of leading zero bits, by one instruction. A loop over bits would be mispredicted for every second key."""
+    """The number of leading zero bits, by one instruction. A loop over bits would be mispredicted for
+    every second key.
+    """
 
     # The constant 0 tells LLVM that the word may be 0, and the result then is 64.
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:

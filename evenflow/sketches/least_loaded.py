@@ -1,10 +1,11 @@
 """The least loaded of all workers, as a tournament over the load array. The lowest number wins a tie.
 
-A leaf holds load * leaves + worker. An inner node holds the lesser of its two children. So the root names the winner,
-and the same comparison settles ties. Reading the winner is O(1). After a load has changed, `raised` plays that worker's
-log2(leaves) matches again. These are minima along a path that is known beforehand, without a branch. Measured at 64
-workers, this halves the cost of w-choices, compared with matches that look loads up and stop at the first match that is
-not won. After many loads have changed, `rebuild` plays all matches (O(n)).
+A leaf holds load * leaves + worker. An inner node holds the lesser of its two children. So the root names the
+winner, and the same comparison settles ties. Reading the winner is O(1). After a load has changed, `raised`
+plays that worker's log2(leaves) matches again. These are minima along a path that is known beforehand,
+without a branch. Measured at 64 workers, this halves the cost of w-choices, compared with matches that look
+loads up and stop at the first match that is not won. After many loads have changed, `rebuild` plays all
+matches (O(n)).
 State: 16 to 32 bytes per worker. Loads stay below 2^63 / leaves.
 """
 

@@ -1,27 +1,31 @@
 """SpaceSaving: the most frequent keys of a stream with `capacity` counters, as a stream summary.
 
-Laws, for N keys offered, c counters and a key of frequency f: the counts sum to N. The least count is at most N/c
-(0 while counters are free). A key with a counter is *monitored*. It has f <= count <= f + error, and error <= the
-least count. Every key with f > N/c is monitored. A key that is not monitored has f <= the least count.
+Laws, for N keys offered, c counters and a key of frequency f: the counts sum to N. The least count is at most
+N/c (0 while counters are free). A key with a counter is *monitored*. It has f <= count <= f + error, and
+error <= the least count. Every key with f > N/c is monitored. A key that is not monitored has f <= the least
+count.
 
-Structure: all entries stand in one order, ascending by count. Entries with equal counts form a *group*, which has a
-count, a first and a last position, and the groups above and below. To raise an entry by one, it is swapped with the
-last entry of its group, and the group's border moves. That is O(1) in the worst case, and the most frequent keys can
-be read off the end in sorted order. A tuple may also raise its key by a *cost* above one. The entry then passes the
-groups in between, one after the other: the last entry of each takes the place below the group. That is O(groups that
-are passed). All laws then hold with the sum of a key's costs as its frequency, and N as the sum of all costs. A
-chained hash table (4 to 8 slots per counter) finds a key's entry. A new key takes over the entry at the last position
-of the least group. Which entry that is depends on the order of arrival only.
+Structure: all entries stand in one order, ascending by count. Entries with equal counts form a *group*, which
+has a count, a first and a last position, and the groups above and below. To raise an entry by one, it is
+swapped with the last entry of its group, and the group's border moves. That is O(1) in the worst case, and
+the most frequent keys can be read off the end in sorted order. A tuple may also raise its key by a *cost*
+above one. The entry then passes the groups in between, one after the other: the last entry of each takes the
+place below the group. That is O(groups that are passed). All laws then hold with the sum of a key's costs as
+its frequency, and N as the sum of all costs. A chained hash table (4 to 8 slots per counter) finds a key's
+entry. A new key takes over the entry at the last position of the least group. Which entry that is depends on
+the order of arrival only.
 
-Forgetting: `halve` halves all counts and N, rounded down. All laws but the sum of the counts then hold for frequencies
-that are halved, rounded down, at the same moments.
+Forgetting: `halve` halves all counts and N, rounded down. All laws but the sum of the counts then hold for
+frequencies that are halved, rounded down, at the same moments.
 
-Speed: measured 11 ns per key, where a simpler version with the same counters took 34. `offer` is compiled into the loop
-that calls it, because a call passes seven words per array. Indices are unsigned, because numba tests signed ones for
-being negative, on the critical path. Sentinels spare tests whose outcome a processor cannot predict: entry `capacity`
-ends every chain and holds the wanted key, group 0 lies below all groups, and group 1 above all.
-With costs the groups that are passed tell. Costs from 1 to 50 take 22 ns more per key with 1,280 counters, and 28 ns more
-with 20,000. Costs from 1 to 1,000,000, where hardly two counts are equal, take 0.7 us and 7 us more.
+Speed: measured 11 ns per key, where a simpler version with the same counters took 34. `offer` is compiled
+into the loop that calls it, because a call passes seven words per array. Indices are unsigned, because numba
+tests signed ones for being negative, on the critical path. Sentinels spare tests whose outcome a processor
+cannot predict: entry `capacity` ends every chain and holds the wanted key, group 0 lies below all groups, and
+group 1 above all.
+With costs the groups that are passed tell. Costs from 1 to 50 take 22 ns more per key with 1,280 counters,
+and 28 ns more with 20,000. Costs from 1 to 1,000,000, where hardly two counts are equal, take 0.7 us and 7 us
+more.
 
 State: 76 to 92 bytes per counter.
 Paper: Metwally et al., ICDT 2005. Merging as in Cafaro et al. / Agarwal et al. (mergeable summaries).
@@ -49,16 +53,16 @@ ENTRY = np.dtype(
         "itemsize": 32,
     }
 )
-"""`chain`: the next entry with the same place in the table, or `capacity`. 32 bytes, so that an address is made by a
-shift."""
+"""`chain`: the next entry with the same place in the table, or `capacity`. 32 bytes, so that an address is
+made by a shift."""
 GROUP = np.dtype(
     [("count", np.int64), ("first", np.uint32), ("last", np.uint32), ("up", np.uint32), ("down", np.uint32)]
 )
 """`up` and `down`: the groups of the next higher and lower count. `up` also links the unused groups."""
 META = np.dtype([(name, np.int64) for name in ("total", "size", "free", "floor", "shift")])
-"""`total`: N, the costs of the keys offered. `size`: entries in use. `free`: first unused group. `floor`: bound of the
-frequency of a key without an entry while entries are free. `shift`: by how many bits a product is shifted to a place in
-the table."""
+"""`total`: N, the costs of the keys offered. `size`: entries in use. `free`: first unused group. `floor`:
+bound of the frequency of a key without an entry while entries are free. `shift`: by how many bits a product
+is shifted to a place in the table."""
 
 
 class SpaceSavingSummary(NamedTuple):
@@ -161,13 +165,13 @@ def _raise(s: SpaceSavingSummary, at: Whole, cost: Whole) -> None:
     above = group[mine]["up"]
     count = group[mine]["count"] + cost
     alone = group[mine]["first"] == last
-    # The commonest case of frequent keys: the entry is alone in its group, and no group has a count up to the new one.
-    # Then the group itself moves up.
+    # The commonest case of frequent keys: the entry is alone in its group, and no group has a count up to the
+    # new one. Then the group itself moves up.
     if alone and group[above]["count"] > count:
         group[mine]["count"] = count
     else:
-        # The last entry of the group takes the entry's place, so that the place that is free borders on the next higher
-        # count.
+        # The last entry of the group takes the entry's place, so that the place that is free borders on the
+        # next higher count.
         position = entry[at]["position"]
         other = order[last]
         order[position] = other
@@ -210,7 +214,8 @@ def offer(s: SpaceSavingSummary, key: np.uint64, cost: Whole) -> np.uint32:
             # Positions are used from the last one down, so that the order always ends at the last position.
             _enter(s, at, np.uint32(capacity - at - _ONE), meta["floor"])
         else:
-            # A key takes over the entry with its count, which may all belong to former keys: it is the possible error.
+            # A key takes over the entry with its count, which may all belong to former keys: it is the
+            # possible error.
             least = group[_BOTTOM]["up"]
             at = order[group[least]["last"]]
             entry[at]["error"] = group[least]["count"]
@@ -294,7 +299,8 @@ def empty_summary(capacity: int) -> SpaceSavingSummary:
     # Two sentinels that no count equals, so that no link is ever missing.
     group[_BOTTOM] = (-1, 0, 0, _TOP, 0)
     group[_TOP] = (_LARGEST, 0, 0, 0, _BOTTOM)
-    # At least four slots per entry keep chains short. The number is a power of two, so that a shift finds the slot.
+    # At least four slots per entry keep chains short. The number is a power of two, so that a shift finds the
+    # slot.
     bits = (4 * capacity - 1).bit_length()
     return SpaceSavingSummary(
         entry=records(capacity + 1, ENTRY),
@@ -367,9 +373,9 @@ class SpaceSaving:
     ) -> SpaceSaving:
         """The summary with this state, in the order in which `counters` gives it.
 
-        If there are more entries than counters, the largest stay. `least` bounds the frequency of keys without an entry.
-        It matters only while counters are free. ValueError for arrays of different lengths, counts that do not ascend,
-        or a key that occurs twice.
+        If there are more entries than counters, the largest stay. `least` bounds the frequency of keys
+        without an entry. It matters only while counters are free. ValueError for arrays of different lengths,
+        counts that do not ascend, or a key that occurs twice.
         """
         if not len(keys) == len(counts) == len(errors) or np.any(np.diff(counts) < 0):
             raise ValueError("counters must have equal lengths and ascend by count")
@@ -389,8 +395,9 @@ class SpaceSaving:
     def merge(self, other: SpaceSaving) -> SpaceSaving:
         """The summary of both streams together, with the capacity of this summary.
 
-        A key that one side does not monitor may have occurred up to `least` times there. So that side's `least` is added
-        to its count and its error, and f <= count <= f + error holds. The counts may then sum to more than N.
+        A key that one side does not monitor may have occurred up to `least` times there. So that side's
+        `least` is added to its count and its error, and f <= count <= f + error holds. The counts may then
+        sum to more than N.
         """
         mine, theirs = self.counters(), other.counters()
         keys, index = np.unique(np.concatenate([mine[0], theirs[0]]), return_inverse=True)
@@ -406,7 +413,8 @@ class SpaceSaving:
             errors[at] += side_errors
             counts[absent] += least
             errors[absent] += least
-        # Equal counts in the order of keys, so that the result does not depend on which side is merged into which.
+        # Equal counts in the order of keys, so that the result does not depend on which side is merged into
+        # which.
         order = np.lexsort((keys, counts))
         return SpaceSaving.from_counters(
             self.capacity,

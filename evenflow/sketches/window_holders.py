@@ -1,26 +1,28 @@
-"""Which workers hold which key within a sliding window: X(k) exactly, and C[w], the distinct keys of each worker.
+"""Which workers hold which key within a sliding window: X(k) exactly, and C[w], the distinct keys of each
+worker.
 
-The window is the current slide and the `slides - 1` slides before it. Its clock works as in `window_loads`. A tumbling
-window, which forgets everything at once, is a window of one slide. A cumulative window is never advanced.
+The window is the current slide and the `slides - 1` slides before it. Its clock works as in `window_loads`. A
+tumbling window, which forgets everything at once, is a window of one slide. A cumulative window is never
+advanced.
 
-Structure: a pool of rows in one chained hash table. There is one row per (key, worker) pair and one per key. A key's row
-counts its holders and starts the list of them. Touching a pair only notes the slide. Each pair stands in the list of
-*some* slide in which it was touched. When that slide expires, a pair that was touched since moves to the list of its
-last slide, and any other pair leaves the window. So a tuple costs O(1) amortised, and the end of a slide with many tuples
-costs no more than its new pairs.
+Structure: a pool of rows in one chained hash table. There is one row per (key, worker) pair and one per key.
+A key's row counts its holders and starts the list of them. Touching a pair only notes the slide. Each pair
+stands in the list of *some* slide in which it was touched. When that slide expires, a pair that was touched
+since moves to the list of its last slide, and any other pair leaves the window. So a tuple costs O(1)
+amortised, and the end of a slide with many tuples costs no more than its new pairs.
 
 Ask `window_loads.due` before `advance`, because that saves a call per tuple.
 
-A kernel cannot enlarge the pool. Before each tuple it asks whether there is `room` for the two rows that the tuple may
-need. If not, it returns its position, and Python calls `grow` and then the kernel again:
+A kernel cannot enlarge the pool. Before each tuple it asks whether there is `room` for the two rows that the
+tuple may need. If not, it returns its position, and Python calls `grow` and then the kernel again:
 
     row = 0
     while (row := _route(keys, row, ..., holders.pool, ...)) < len(keys):
         holders.grow()
 
-State: 40 bytes per row of the pool. The pool has room for 1 to 2 times as many rows as were in use at once, or for 2 to 4
-times the rows of a snapshot. So a key on one worker takes 80 to 160 bytes, and up to 320 after a restore. Each further
-worker of the key takes half of that. `trim` gives back memory after a peak.
+State: 40 bytes per row of the pool. The pool has room for 1 to 2 times as many rows as were in use at once,
+or for 2 to 4 times the rows of a snapshot. So a key on one worker takes 80 to 160 bytes, and up to 320 after
+a restore. Each further worker of the key takes half of that. `trim` gives back memory after a peak.
 """
 
 from __future__ import annotations
@@ -44,13 +46,14 @@ ROW = np.dtype(
         "itemsize": _ROW_BYTES,
     }
 )
-"""A row is half a cache line. There are three kinds. A pair: its worker, `chain` the next row of its hash chain, `touched`
-the slot of the slide in which it was last touched, `listed` the next pair in its slide's list, `next` and `before` the
-next and the previous holder of the key, and the key. A key: worker -1, `next` its first holder, `holders` their number
-(in the place of `before`). An unused row: worker -2, `chain` the next unused row."""
+"""A row is half a cache line. There are three kinds. A pair: its worker, `chain` the next row of its hash
+chain, `touched` the slot of the slide in which it was last touched, `listed` the next pair in its slide's
+list, `next` and `before` the next and the previous holder of the key, and the key. A key: worker -1, `next`
+its first holder, `holders` their number (in the place of `before`). An unused row: worker -2, `chain` the
+next unused row."""
 CLOCK = np.dtype([(name, np.int64) for name in ("slide", "length", "end", "slot", "free", "room")])
-"""The current slide, the length of a slide in ms, the end of the current slide in ms, its place in `ring`. Then the first
-unused row, and the number of unused rows."""
+"""The current slide, the length of a slide in ms, the end of the current slide in ms, its place in `ring`.
+Then the first unused row, and the number of unused rows."""
 _TIMES = ("slide", "length", "end", "slot")
 """What a snapshot has of the clock. The other fields belong to the pool."""
 _KEY_ROW, _UNUSED = -1, -2
@@ -89,7 +92,9 @@ def find(pool: HolderPool, key: np.uint64, worker: Whole) -> np.int64:
 
 @inlined
 def first_holder(pool: HolderPool, key: np.uint64) -> np.int64:
-    """The row of the key's newest holder, or -1. `next_holder` goes on from there, and `worker_of` reads the worker."""
+    """The row of the key's newest holder, or -1. `next_holder` goes on from there, and `worker_of` reads
+    the worker.
+    """
     row = find(pool, key, _KEY_ROW)
     return np.int64(pool.rows[row]["next"]) if row >= 0 else np.int64(-1)
 
@@ -156,7 +161,8 @@ def _give_back(pool: HolderPool, row: Whole) -> None:
 def _insert(pool: HolderPool, key: np.uint64, worker: Whole, slot: Whole) -> None:
     """Enter a pair that is not there yet. It was last touched in the slide of this slot."""
     rows, ring = pool.rows, pool.ring
-    # Each key has a row of its own, for a worker that does not exist. It begins the list of the key's holders.
+    # Each key has a row of its own, for a worker that does not exist. It begins the list of the key's
+    # holders.
     owner = find(pool, key, _KEY_ROW)
     if owner < 0:
         owner = _take(pool, key, _KEY_ROW)
@@ -196,7 +202,9 @@ def _remove(pool: HolderPool, row: Whole) -> None:
 
 @inlined
 def touch(pool: HolderPool, key: np.uint64, worker: Whole) -> bool:
-    """Give the worker a tuple of the key in the current slide. Returns whether the worker did not hold the key yet."""
+    """Give the worker a tuple of the key in the current slide. Returns whether the worker did not hold the
+    key yet.
+    """
     row = find(pool, key, worker)
     if row >= 0:
         refresh(pool, row)
@@ -252,7 +260,9 @@ def _dump(rows: Rows, keys: UInt64s, workers: Int32s, slots: Int32s) -> None:
 
 @kernel
 def _fill(pool: HolderPool, keys: UInt64s, workers: Int32s, slots: Int32s) -> None:
-    """Insert dumped pairs. It goes backwards, because `_insert` puts a holder first and the newest must end there."""
+    """Insert dumped pairs. It goes backwards, because `_insert` puts a holder first and the newest must
+    end there.
+    """
     for at in range(keys.shape[0] - 1, -1, -1):
         _insert(pool, keys[at], np.int64(workers[at]), np.int64(slots[at]))
 
@@ -331,11 +341,13 @@ class WindowHolders:
         return sum(array.nbytes for array in self.pool)
 
     def bound(self, keys: int, holders: int) -> int:
-        """The most that `nbytes` can be while no window has more than `keys` keys, and no key more than `holders` holders.
+        """The most that `nbytes` can be while no window has more than `keys` keys, and no key more than
+        `holders` holders.
 
-        There are then at most r = keys (1 + holders) rows in use. The capacity is at most 2^ceil(log2 2r), and at least
-        64: `load` takes that much, and `grow` doubles only a pool of at most r + 1 rows. A row takes 40 bytes with its
-        places in the table. 4 bytes per slide, 8 per worker, and the clock come on top.
+        There are then at most r = keys (1 + holders) rows in use. The capacity is at most 2^ceil(log2 2r),
+        and at least 64: `load` takes that much, and `grow` doubles only a pool of at most r + 1 rows. A row
+        takes 40 bytes with its places in the table. 4 bytes per slide, 8 per worker, and the clock come on
+        top.
         """
         in_rows = self.pool.rows.nbytes + self.pool.table.nbytes
         row_bytes = in_rows // len(self.pool.rows)
@@ -346,7 +358,9 @@ class WindowHolders:
         advance(self.pool, time)
 
     def touch(self, key: int, worker: int) -> bool:
-        """Give this worker a tuple of the key now. Returns whether it did not hold the key. Kernels use `touch`."""
+        """Give this worker a tuple of the key now. Returns whether it did not hold the key. Kernels use
+        `touch`.
+        """
         if self.pool.clock["room"] < 2:
             self.grow()
         return bool(_touch(self.pool, np.uint64(key), worker))
@@ -356,7 +370,9 @@ class WindowHolders:
         return list(self.last_slides(key))
 
     def last_slides(self, key: int) -> dict[int, int]:
-        """X(k), the newest holder first: worker -> the slide in which it last got the key. NEVER before any slide."""
+        """X(k), the newest holder first: worker -> the slide in which it last got the key. NEVER before
+        any slide.
+        """
         pool = self.pool
         holder_workers, slots = np.empty((2, len(pool.distinct)), np.int64)
         count = _holders(pool, np.uint64(key), holder_workers, slots)
@@ -366,7 +382,9 @@ class WindowHolders:
         return dict(zip(workers, (slide - ago).tolist(), strict=True))
 
     def held_at(self, key: int, now: int | None) -> dict[int, int]:
-        """As `last_slides`, of the pairs that are still in the window at `now`, ms. None: at its present slide."""
+        """As `last_slides`, of the pairs that are still in the window at `now`, ms. None: at its present
+        slide.
+        """
         last, clock = self.last_slides(key), self.pool.clock
         if not moves(clock, now):
             return last

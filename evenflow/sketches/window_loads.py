@@ -1,9 +1,9 @@
 """Load of each worker within a sliding window of whole slides: the sum of what its tuples cost.
 
-The window is the current slide and the `slides - 1` slides before it. The clock never runs backwards: a tuple that is
-older than the current slide counts in the current slide. A gap longer than the window empties the window.
-Cost: O(1) per tuple, and O(workers) per slide that passes (for at most `slides` slides at once). State:
-(slides + 1) x workers counters.
+The window is the current slide and the `slides - 1` slides before it. The clock never runs backwards: a tuple
+that is older than the current slide counts in the current slide. A gap longer than the window empties the
+window. Cost: O(1) per tuple, and O(workers) per slide that passes (for at most `slides` slides at once).
+State: (slides + 1) x workers counters.
 """
 
 from __future__ import annotations
@@ -47,15 +47,17 @@ def loads_from(state: Mapping[str, Any]) -> WindowLoads:
 def end_of(slide: Whole, length: Whole) -> np.int64:
     """When the slide ends, ms. A slide that reaches beyond int64 ends at LAST_TIME.
 
-    A tuple of time LAST_TIME is then in the slide and yet `due`. That is harmless, because moving a clock to the slide
-    that it shows changes nothing.
+    A tuple of time LAST_TIME is then in the slide and yet `due`. That is harmless, because moving a clock to
+    the slide that it shows changes nothing.
     """
     return np.int64(LAST_TIME) if slide >= LAST_TIME // length else np.int64((slide + 1) * length)
 
 
 @inlined
 def passed(slides: Whole, current: Whole, now: Whole) -> np.int64:
-    """How many slides lie between the current slide and `now`, at most `slides`. Exact even if int64 would overflow."""
+    """How many slides lie between the current slide and `now`, at most `slides`. Exact even if int64 would
+    overflow.
+    """
     # Unsigned, even the difference of the first and the last slide of all time fits.
     return np.int64(min(np.uint64(slides), np.uint64(now) - np.uint64(current)))
 
@@ -105,7 +107,9 @@ def add(window: WindowLoads, worker: Whole, cost: Whole) -> None:
 
 @inlined
 def note(window: WindowLoads, worker: Whole, cost: Whole) -> None:
-    """Count a tuple of this worker in the current slide. The caller has counted its cost in the worker's load already."""
+    """Count a tuple of this worker in the current slide. The caller has counted its cost in the worker's
+    load already.
+    """
     window.ring[window.clock[()]["row"], worker] += cost
 
 

@@ -59,7 +59,9 @@ class Read(NamedTuple):
 
 
 def first_tuples(source: Source, size: int, most: int = MOST) -> Read:
-    """The first tuples, at most so many, read in batches of this size. CounterExample for a batch that is longer."""
+    """The first tuples, at most so many, read in batches of this size. CounterExample for a batch that is
+    longer.
+    """
     batches: list[Batch] = []
     count = 0
     for batch in source.batches(size):
@@ -174,9 +176,10 @@ LAWS: tuple[Law[SourceCase], ...] = (
 def check_source(source: str | SourceFormat | Callable[[str, SourceOptions], Source], **options: Any) -> None:
     """Hold a source to every law of the contract, by its first tuples.
 
-    source: as the user writes it (`"own:open_letters:hello"`), or the function or SourceFormat itself, which is then
-    opened with no text behind its name. options: fields of SourceOptions, such as key and time. Raises BrokenLawError with
-    the law, an example, what was expected and what came instead. ConfigError if the source cannot be opened.
+    source: as the user writes it (`"own:open_letters:hello"`), or the function or SourceFormat itself, which
+    is then opened with no text behind its name. options: fields of SourceOptions, such as key and time.
+    Raises BrokenLawError with the law, an example, what was expected and what came instead. ConfigError if
+    the source cannot be opened.
     """
     case = SourceCase(_written(source), SourceOptions(**options))
     _ = case.source

@@ -1,4 +1,6 @@
-"""Costs of tuples from a column of numbers: rounded, between 1 and `MAX_COST`, with what was changed in words."""
+"""Costs of tuples from a column of numbers: rounded, between 1 and `MAX_COST`, with what was changed in
+words.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +38,15 @@ class CostColumn:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What the user should know of the column, each as a sentence: what was changed, and that all costs are equal."""
+        """What the user should know of the column, each as a sentence: what was changed, and that all
+        costs are equal.
+        """
         changes = {
             "rounded to whole numbers": self.rounded,
             "below 1 or missing, which count as 1": self.low,
-            f"above {MAX_COST:,}, which count as {MAX_COST:,} (a larger unit would tell them apart)": self.high,
+            f"above {MAX_COST:,}, which count as {MAX_COST:,} (a larger unit would tell them apart)": (
+                self.high
+            ),
         }
         changed = [f"{count:,} {effect}" for effect, count in changes.items() if count]
         sentences = []
@@ -56,8 +62,9 @@ class CostColumn:
 def cost_column(column: pa.ChunkedArray | pa.Array, *, name: str, where: str) -> CostColumn:
     """The costs of this column. Numbers may be given as text, and a blank text is missing.
 
-    Values are rounded (a half to the even number), and then those below 1 become 1, and those above `MAX_COST` become
-    `MAX_COST`. name, where: the column and its source, for messages. ConfigError for a column that holds no numbers.
+    Values are rounded (a half to the even number), and then those below 1 become 1, and those above
+    `MAX_COST` become `MAX_COST`. name, where: the column and its source, for messages. ConfigError for a
+    column that holds no numbers.
     """
     values = _numbers(column, name, where).to_numpy(zero_copy_only=False)
     costs, low, high = weighed(values)

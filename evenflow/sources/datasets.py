@@ -1,8 +1,9 @@
 """The registry of source formats, and how a source is opened from a user's text.
 
-A new format is one file in `evenflow/sources/formats` and one line in `FORMATS`. The format of a file is what the user
-says (`SourceOptions.format`, or 'csv:data.txt'). Otherwise the file's name tells it, and otherwise its first lines do.
-Another name is asked of `evenflow.plugins`: the entry point of a package, or `module:Thing`.
+A new format is one file in `evenflow/sources/formats` and one line in `FORMATS`. The format of a file is what
+the user says (`SourceOptions.format`, or 'csv:data.txt'). Otherwise the file's name tells it, and otherwise
+its first lines do. Another name is asked of `evenflow.plugins`: the entry point of a package, or
+`module:Thing`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evenflow.errors import ConfigError
-from evenflow.plugins import SOURCES, Entry, first_line, mistakes_told
+from evenflow.plugins import SOURCES, Entry, mistakes_told, summary_of
 from evenflow.sources.files import head_lines, is_parquet, unwrapped_name
 from evenflow.sources.formats import (
     cluster_tasks,
@@ -86,7 +87,8 @@ def catalogue() -> list[Entry[SourceFormat]]:
 
 
 def open_source(text: str, options: SourceOptions | None = None) -> Source:
-    """A source from a file path, a name, 'name:rest' ("flights", "zipf:z=1.4", "csv:data.txt") or 'module:Thing:rest'.
+    """A source from a file path, a name, 'name:rest' ("flights", "zipf:z=1.4", "csv:data.txt") or
+    'module:Thing:rest'.
 
     ConfigError says what is wrong with the file, in which row, and what to do.
     """
@@ -96,10 +98,11 @@ def open_source(text: str, options: SourceOptions | None = None) -> Source:
 def reading_of(text: str, options: SourceOptions | None = None) -> Reading:
     """How `open_source` would read a source. ConfigError for options that the format does not have."""
     options = options or SourceOptions()
-    # Not `written.name_and_rest`: what stands behind the colon may be a path, and so may the whole text. A path keeps
-    # its blanks.
+    # Not `written.name_and_rest`: what stands behind the colon may be a path, and so may the whole text. A
+    # path keeps its blanks.
     name, _, rest = text.partition(":")
-    # The bare name of a format of files, as in "csv", names no file of that format. It may be a file called "csv".
+    # The bare name of a format of files, as in "csv", names no file of that format. It may be a file called
+    # "csv".
     prefixed = name in BY_NAME and not (rest == "" and BY_NAME[name].suffixes)
     if prefixed:
         item, path, why = BY_NAME[name], rest, f"{name!r} says so"
@@ -118,7 +121,8 @@ def reading_of(text: str, options: SourceOptions | None = None) -> Reading:
 
 
 def _outside(text: str) -> tuple[SourceFormat, str] | None:
-    """(the format, what stands behind its name) of a source that is not evenflow's. None: the text names no such thing.
+    """(the format, what stands behind its name) of a source that is not evenflow's. None: the text names no
+    such thing.
 
     A file of this name goes before a module.
     """
@@ -131,16 +135,20 @@ def _outside(text: str) -> tuple[SourceFormat, str] | None:
 
 
 def _format_outside(name: str) -> SourceFormat:
-    """The format that a package or module has under this name. ConfigError if it is not there, or is no source."""
+    """The format that a package or module has under this name. ConfigError if it is not there, or is no
+    source.
+    """
     plugin = SOURCES.load(name)
     if isinstance(plugin, SourceFormat):
         return replace(plugin, name=name)
     if not callable(plugin):
         raise ConfigError(
             f"{name} is no source: it is of class {type(plugin).__name__}",
-            hint="name a function of (rest, options) that gives a Source, or a SourceFormat (docs/your-own.md)",
+            hint=(
+                "name a function of (rest, options) that gives a Source, or a SourceFormat (docs/your-own.md)"
+            ),
         )
-    return SourceFormat(name, first_line(plugin), plugin)
+    return SourceFormat(name, summary_of(plugin), plugin)
 
 
 def _format_of(path: Path, options: SourceOptions) -> tuple[SourceFormat, str]:
@@ -148,8 +156,10 @@ def _format_of(path: Path, options: SourceOptions) -> tuple[SourceFormat, str]:
     if not path.exists():
         raise ConfigError(
             f"there is no file {path}, and no source of that name",
-            hint=f"name a file, or one of: {SOURCES.listed(BY_NAME)} (as in zipf:z=1.4,keys=1000); one of your own "
-            "is written as module:Thing",
+            hint=(
+                f"name a file, or one of: {SOURCES.listed(BY_NAME)} (as in zipf:z=1.4,keys=1000); one of your"
+                " own is written as module:Thing"
+            ),
         )
     by_name = _format_by_name(path)
     if is_parquet(path):
@@ -189,7 +199,9 @@ def _format_by_name(path: Path) -> SourceFormat | None:
 def _format_by_content(
     path: Path, options: SourceOptions, by_name: SourceFormat | None
 ) -> tuple[SourceFormat, str]:
-    """(format, why) of a file whose name does not tell whether it is a table. by_name: the format of its ending."""
+    """(format, why) of a file whose name does not tell whether it is a table. by_name: the format of its
+    ending.
+    """
     if options.delimiter is not None or not options.header:
         return csv_files.FORMAT, "--delimiter and --no-header say so"
     lines = head_lines(path, options.encoding)
@@ -200,14 +212,19 @@ def _format_by_content(
     if is_table(lines):
         raise ConfigError(
             f"{path} looks like a table with delimiter {delimiter_of(lines)!r}, but no column of it is named",
-            hint="name the key with --key (and give --no-header if the first row is data), or say --format words",
+            hint=(
+                "name the key with --key (and give --no-header if the first row is data), or say --format"
+                " words"
+            ),
         )
     if by_name is not None:
         return by_name, "its name says so"
     endings = sorted(suffix for item in FILES for suffix in item.suffixes)
     raise ConfigError(
         f"neither name nor content of {path} tell its format",
-        hint=f"say --format csv, json, words or parquet; known endings are {' '.join(endings)} (and .gz, .zip)",
+        hint=(
+            f"say --format csv, json, words or parquet; known endings are {' '.join(endings)} (and .gz, .zip)"
+        ),
     )
 
 

@@ -57,8 +57,8 @@ def data_set(name: str) -> DataSet:
 def check_download(name: str, path: Path | None = None) -> Download:
     """Compare a file with the data set of this name: its columns, every row and its checksum.
 
-    path: None for the file that a package has installed. A file that does not fit is no error: `problem` says why.
-    ConfigError for an unknown name, or for a file that is not there.
+    path: None for the file that a package has installed. A file that does not fit is no error: `problem` says
+    why. ConfigError for an unknown name, or for a file that is not there.
     """
     reference = data_set(name)
     if path is None:

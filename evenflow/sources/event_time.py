@@ -13,13 +13,16 @@ from evenflow.errors import ConfigError
 
 TimeUnit = Literal["s", "ms", "us", "iso"]
 _CLOCK_WITH_ZONE = r":\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)$"
-"""The end of a time with a zone. The colon before it keeps the hyphens of a plain date from being read as a zone."""
+"""The end of a time with a zone. The colon before it keeps the hyphens of a plain date from being read as
+a zone.
+"""
 
 
 def parse_times(column: pa.ChunkedArray, unit: TimeUnit, *, name: str, where: str) -> np.ndarray:
     """Milliseconds since 1970 UTC of every row, rounded down, shape (rows,).
 
-    Numbers may be given as text. ISO text without a zone means UTC. ConfigError names the first row that fails.
+    Numbers may be given as text. ISO text without a zone means UTC. ConfigError names the first row that
+    fails.
     """
     if len(column) == 0:  # a column without rows may have any type, so it is not checked
         return np.empty(0, np.int64)
@@ -40,7 +43,9 @@ def parse_times(column: pa.ChunkedArray, unit: TimeUnit, *, name: str, where: st
 
 
 def render_times(times: np.ndarray, unit: TimeUnit) -> pa.Array:
-    """Times (ms) as a column in `unit`: integers (seconds rounded down), or ISO text with milliseconds and Z."""
+    """Times (ms) as a column in `unit`: integers (seconds rounded down), or ISO text with milliseconds and
+    Z.
+    """
     if unit == "iso":
         stamps = pa.array(times, pa.int64()).cast(pa.timestamp("ms"))
         return pc.strftime(stamps, format="%Y-%m-%dT%H:%M:%SZ")
@@ -93,7 +98,8 @@ def _iso_micros(column: pa.Array) -> np.ndarray:
     # Arrow's cast to microseconds refuses more than six digits behind the point. Further digits are cut off.
     if pc.any(pc.match_substring_regex(text, r"\.\d{7}")).as_py():
         text = pc.replace_substring_regex(text, r"(\.\d{6})\d+", r"\1")
-    # Arrow parses text with a zone only to a type with one, and text without a zone only to a type without one.
+    # Arrow parses text with a zone only to a type with one, and text without a zone only to a type without
+    # one.
     zoned = pc.match_substring_regex(text, _CLOCK_WITH_ZONE).to_numpy(zero_copy_only=False).astype(bool)
     micros = np.empty(len(text), np.int64)
     for mask, kind in ((zoned, pa.timestamp("us", "UTC")), (~zoned, pa.timestamp("us"))):

@@ -1,4 +1,6 @@
-"""Reads files, compressed or not, as bytes into memory. Every error says which file is wrong and what to do."""
+"""Reads files, compressed or not, as bytes into memory. Every error says which file is wrong and what to
+do.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _HEAD = 1 << 16
 _PARQUET = b"PAR1"
 """What a Parquet file begins and ends with."""
 _BAD_ZIP = (zipfile.BadZipFile, RuntimeError, NotImplementedError)
-"""What `zipfile` raises. RuntimeError: the archive is encrypted. NotImplementedError: its compression is unknown."""
+"""What `zipfile` raises. RuntimeError: the archive is encrypted. NotImplementedError: its compression is
+unknown.
+"""
 ByteStream = IO[bytes] | gzip.GzipFile
 
 
@@ -33,7 +37,9 @@ def unwrapped_name(path: Path) -> str:
 
 
 def read_single(path: Path) -> bytes:
-    """Content of a plain file, a .gz, or a .zip that holds exactly one file. ConfigError if it cannot be read."""
+    """Content of a plain file, a .gz, or a .zip that holds exactly one file. ConfigError if it cannot be
+    read.
+    """
     raw = _read(path)
     name = path.name.lower()
     if name.endswith(".gz"):
@@ -76,8 +82,8 @@ def head_lines(path: Path, encoding: str) -> list[str]:
     except (OSError, EOFError, zlib.error, *_BAD_ZIP):
         head = read_single(path)[:_HEAD]  # raises a ConfigError that says what is wrong
     whole = len(head) < _HEAD
-    # The head may end within a character, which is no error to an incremental decoder. It may end within a line too,
-    # so its last line is dropped below.
+    # The head may end within a character, which is no error to an incremental decoder. It may end within a
+    # line too, so its last line is dropped below.
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(head, final=whole)
     except (UnicodeDecodeError, LookupError) as error:
@@ -99,7 +105,8 @@ def is_parquet(path: Path) -> bool:
 
 
 def read_many(path: Path, *, suffix: str) -> list[tuple[str, bytes]]:
-    """(name, content) of a file, or of every file that ends with `suffix` in a folder, .zip or .tar.gz, by name.
+    """(name, content) of a file, or of every file that ends with `suffix` in a folder, .zip or .tar.gz, by
+    name.
 
     ConfigError if there is no such file or one cannot be read.
     """

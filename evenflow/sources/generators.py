@@ -1,9 +1,10 @@
 """Seeded keyed streams: the same seed gives the same tuples, however they are cut into batches.
 
-Each random quantity (rank, value, disorder) has its own sequence of random numbers, of which every tuple takes one. So
-the size of the batches changes nothing. Ranks are drawn by the inverse of their distribution function, which makes Zipf
-exact for every exponent. Tuple i has the base time `start + i*1000/rate`. With `disorder` of D ms, a random time of up
-to D is added to each tuple. So a tuple is never more than D behind the largest time before it.
+Each random quantity (rank, value, disorder) has its own sequence of random numbers, of which every tuple
+takes one. So the size of the batches changes nothing. Ranks are drawn by the inverse of their distribution
+function, which makes Zipf exact for every exponent. Tuple i has the base time `start + i*1000/rate`. With
+`disorder` of D ms, a random time of up to D is added to each tuple. So a tuple is never more than D behind
+the largest time before it.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ class Stream:
 
 
 class Generated:
-    """A generator as a source with the columns key (text), time and value (integer). ConfigError for equal names."""
+    """A generator as a source with the columns key (text), time and value (integer). ConfigError for equal
+    names.
+    """
 
     def __init__(
         self,
@@ -126,9 +129,9 @@ def _labels(stream: Stream, keys: int) -> pa.Array:
 def generate(name: str, words: str = "", options: SourceOptions | None = None) -> Generated:
     """A generator by name and options, e.g. generate("zipf", "z=1.4,keys=1000,tuples=50000,seed=3").
 
-    Options of all generators: keys, tuples (a number or 'endless'), rate (tuples per second of event time), start (ISO
-    or ms), seed, disorder and period (durations), values, permute. ConfigError for an unknown name or option, or a value
-    out of range.
+    Options of all generators: keys, tuples (a number or 'endless'), rate (tuples per second of event time),
+    start (ISO or ms), seed, disorder and period (durations), values, permute. ConfigError for an unknown name
+    or option, or a value out of range.
     """
     options = options or SourceOptions()
     if name not in LAWS:

@@ -85,8 +85,8 @@ LAWS: tuple[Law[QueryCase], ...] = (
 def check_query(query: str | BuiltInQuery) -> None:
     """Hold a query to every law of the contract. Nothing is started.
 
-    query: a registered name, `"module:QUERY"`, or the query itself. Raises BrokenLawError with the law, an example, what
-    was expected and what came instead. ConfigError if there is no such query.
+    query: a registered name, `"module:QUERY"`, or the query itself. Raises BrokenLawError with the law, an
+    example, what was expected and what came instead. ConfigError if there is no such query.
     """
     known = named(query) if isinstance(query, str) else query
     case = QueryCase(known)

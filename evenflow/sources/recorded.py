@@ -1,7 +1,8 @@
-"""Data sets with fixed columns: a CSV file of the user, or a seeded generator that makes rows with the same columns.
+"""Data sets with fixed columns: a CSV file of the user, or a seeded generator that makes rows with the same
+columns.
 
-The text behind the name says which of them: `taxi:rides.csv` is a file, `taxi:tuples=1000,seed=3` and `taxi` are
-generated. The file of `flights` comes with a package, and nothing is generated.
+The text behind the name says which of them: `taxi:rides.csv` is a file, `taxi:tuples=1000,seed=3` and `taxi`
+are generated. The file of `flights` comes with a package, and nothing is generated.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class DataSet:
     make: Callable[[WordOptions], pa.Table] | None = None
     """Generates rows from the user's options: a table with these columns. None: it cannot be generated."""
     installed: Callable[[], Path] | None = None
-    """Where its file lies if a package has brought it. Raises ConfigError without the package. None: no package has it."""
+    """Where its file lies if a package has brought it. Raises ConfigError without the package. None: no
+    package has it.
+    """
     header: bool = False
     """Whether its files start with the names of the columns."""
     sha256: Mapping[str, str] = field(default_factory=dict)
@@ -60,7 +63,9 @@ class DataSet:
         return SourceFormat(self.name, self.summary, self.open)
 
     def open(self, rest: str, options: SourceOptions) -> TableSource:
-        """The file or the generated rows as a bounded source. ConfigError says what is wrong with the file or options."""
+        """The file or the generated rows as a bounded source. ConfigError says what is wrong with the file
+        or options.
+        """
         name = f"{self.name}:{rest}" if rest else self.name
         rest = rest if rest or self.installed is None else str(self.installed())
         table = self._read(rest, options) if self._is_file(rest) else self._generate(rest, options)
@@ -69,8 +74,8 @@ class DataSet:
         return bounded(name, table, options, key=self.key, time=self.time, time_unit=self.time_unit)
 
     def _read(self, path: str, options: SourceOptions) -> pa.Table:
-        # A computed column needs columns that the query does not name. All columns are then read, and the key, which
-        # may be a computed column, is the data set's own.
+        # A computed column needs columns that the query does not name. All columns are then read, and the
+        # key, which may be a computed column, is the data set's own.
         computed_names = self._computed_names(options)
         chosen = replace(
             options,
@@ -123,7 +128,8 @@ class Draw:
 
     @classmethod
     def of(cls, words: WordOptions, *, tuples: int, rate: float) -> Draw:
-        """A draw from the options tuples, rate (tuples per second of event time) and seed, with these defaults.
+        """A draw from the options tuples, rate (tuples per second of event time) and seed, with these
+        defaults.
 
         ConfigError for a value out of range.
         """
@@ -137,7 +143,9 @@ class Draw:
         )
 
     def ranks(self, keys: int, exponent: float) -> np.ndarray:
-        """A rank of 0 .. keys-1 for each tuple, by Zipf's law, shape (tuples,). ConfigError for too many keys."""
+        """A rank of 0 .. keys-1 for each tuple, by Zipf's law, shape (tuples,). ConfigError for too many
+        keys.
+        """
         if keys > MOST_KEYS:
             raise ConfigError(f"{keys:,} different keys exceed {MOST_KEYS:,}", hint="ask for fewer")
         weights = np.cumsum(np.arange(1, keys + 1, dtype=np.float64) ** -exponent)

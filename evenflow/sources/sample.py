@@ -1,7 +1,7 @@
 """The first tuples of a source: as a stream to route, and as the sample that `evenflow.advice` takes.
 
-A sample is consecutive and not drawn at random, because windows, drift and what a partitioner learns depend on
-neighbouring tuples.
+A sample is consecutive and not drawn at random, because windows, drift and what a partitioner learns depend
+on neighbouring tuples.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from evenflow.sources.costs import cost_column, in_settings
 from evenflow.sources.source import Source, column_at
 
 _FEW_STRAYS = 0.01
-"""Times beyond a gap are strays only if they are at most this share of the sample. More are a part of the stream."""
+"""Times beyond a gap are strays only if they are at most this share of the sample. More are a part of the
+stream.
+"""
 
 
 class SampleColumns(NamedTuple):
@@ -41,8 +43,8 @@ class SampleColumns(NamedTuple):
 def first_columns(source: Source, tuples: int | None, *, cost: str | None = None) -> SampleColumns:
     """Keys, times and costs of the first `tuples` tuples of a source, or of all tuples if it is None.
 
-    cost: the column of the costs, which is among those that the source carries. ConfigError if all tuples of an endless
-    source are asked for, or if there is no such column.
+    cost: the column of the costs, which is among those that the source carries. ConfigError if all tuples of
+    an endless source are asked for, or if there is no such column.
     """
     if source.rows is None and tuples is None:
         raise ConfigError(f"{source.name} never ends", hint="say with --tuples how many are wanted")
@@ -74,8 +76,9 @@ def first_tuples(
 ) -> Sample:
     """The first tuples of a source, in its own order. timed: whether its times are real and not numbered.
 
-    far_ms: of real times, the few that lie further than this (ms) from the others are set aside as strays. None: none are.
-    cost: as for `first_columns`. Costs that are all equal are left out of the sample, and a remark says so.
+    far_ms: of real times, the few that lie further than this (ms) from the others are set aside as strays.
+    None: none are. cost: as for `first_columns`. Costs that are all equal are left out of the sample, and a
+    remark says so.
     """
     # One tuple more is read, to see whether the source has more.
     keys, times, costs = first_columns(source, tuples + 1, cost=cost)
@@ -96,7 +99,9 @@ def first_tuples(
 
 
 def _apart(times: Int64s, far_ms: int) -> tuple[Bools, tuple[Strays, ...]]:
-    """(which times are no strays, the strays by cause). A file is sorted, so that only the distance tells a stray."""
+    """(which times are no strays, the strays by cause). A file is sorted, so that only the distance tells
+    a stray.
+    """
     regular = body_of(times, far_ms)
     count = int((~regular).sum())
     if not count or count > _FEW_STRAYS * len(times):
@@ -130,9 +135,9 @@ def stream_of(
 ) -> KeyedStream:
     """The source as a stream, in its own order.
 
-    If `timed` is false, the tuples are numbered at `rate` tuples per second. Otherwise a time that lies more than
-    `max_disorder_ms` behind an earlier one raises ConfigError. cost: as for `first_columns`. remark: is told what the user
-    should know of the costs.
+    If `timed` is false, the tuples are numbered at `rate` tuples per second. Otherwise a time that lies more
+    than `max_disorder_ms` behind an earlier one raises ConfigError. cost: as for `first_columns`. remark: is
+    told what the user should know of the costs.
     """
     columns = first_columns(source, tuples, cost=cost)
     costs = None

@@ -87,7 +87,9 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """The lists that a sweep combines, and what all its cells share. ConfigError for a list that cannot be."""
+    """The lists that a sweep combines, and what all its cells share. ConfigError for a list that cannot
+    be.
+    """
 
     partitioners: tuple[str, ...]
     """Partitioners as the user wrote them."""
@@ -123,7 +125,8 @@ class Grid:
             raise ConfigError(
                 f"the sweep has {self.size:,} cells, more than {MOST_CELLS:,}", hint="shorten its lists"
             )
-        # Each entrant is made once for each number of workers, so that a wrong option fails before the first cell runs.
+        # Each entrant is made once for each number of workers, so that a wrong option fails before the first
+        # cell runs.
         for text, workers in product(self.partitioners, self.workers):
             replace(self.scenario, workers=workers).check(entrant(text))
         # Making a scenario checks it.

@@ -60,7 +60,8 @@ def plot(
 ) -> None:
     """Write the picture. The ending of the path decides the format (`simulation.charts.FORMATS`).
 
-    ConfigError for an unknown metric, name, axis or format, and if the table differs in more than x and panels.
+    ConfigError for an unknown metric, name, axis or format, and if the table differs in more than x and
+    panels.
     """
     check_target(path)
     save(picture(table, metric=metric, x=x, panels=panels, names=names, centre=centre, level=level), path)
@@ -78,7 +79,8 @@ def picture(
 ) -> altair.TopLevelMixin:
     """A panel for each value of the column `panels`, or one panel, with the metric over the column `x`.
 
-    names: partitioners. Empty: all. centre, level: of the line and its band (`comparing.interval`). ConfigError as `plot`.
+    names: partitioners. Empty: all. centre, level: of the line and its band (`comparing.interval`).
+    ConfigError as `plot`.
     """
     _check_axes(x, panels)
     points = summarised(table, metric, names, centre=centre, level=level)
@@ -113,7 +115,9 @@ def picture(
 
 
 def _unit(metric: str, *, weighed: bool) -> str:
-    """The metric in words with its unit. weighed: whether the tuples have costs, so that shares are of costs."""
+    """The metric in words with its unit. weighed: whether the tuples have costs, so that shares are of
+    costs.
+    """
     unit = _UNITS.get(metric, metric)
     return unit.replace("tuples", "costs") if weighed and "share" in unit else unit
 
@@ -201,7 +205,9 @@ def _caption(
     how: tuple[str, float],
     cut: bool,
 ) -> list[str]:
-    """What was simulated, and what is drawn. how: centre and level. cut: whether a band ends below the axis."""
+    """What was simulated, and what is drawn. how: centre and level. cut: whether a band ends below the
+    axis.
+    """
     (centre, level), condition = how, points[0].condition
     words = [f"stream {condition['stream']}"]
     if condition["exponent"] is not None and "exponent" not in drawn:

@@ -1,7 +1,7 @@
 """Runs the cells of a sweep, as many at a time as there are cores, each process with one stream at a time.
 
-A process keeps the stream of its last cell, and cells on one stream come one after the other. So each process generates a
-stream once. The tuples of a file lie in a folder that every process maps into its memory.
+A process keeps the stream of its last cell, and cells on one stream come one after the other. So each process
+generates a stream once. The tuples of a file lie in a folder that every process maps into its memory.
 """
 
 from __future__ import annotations
@@ -60,12 +60,13 @@ def run(
     processes: int | None = None,
     finish: Callable[[CellOutcome], None],
 ) -> None:
-    """Run the cells, and call `finish` in this process with each one that is done, in the order in which they end.
+    """Run the cells, and call `finish` in this process with each one that is done, in the order in which they
+    end.
 
-    file: the tuples of all cells if they come from a file. None: each cell generates its own. processes: how many run at
-    a time, by default as many as there are cores. With one, everything runs in this process. With more, processes are
-    spawned, so a script must guard its own start with `if __name__ == "__main__"`. ConfigError for a cell that cannot be,
-    EvenflowError if a process dies.
+    file: the tuples of all cells if they come from a file. None: each cell generates its own. processes: how
+    many run at a time, by default as many as there are cores. With one, everything runs in this process. With
+    more, processes are spawned, so a script must guard its own start with `if __name__ == "__main__"`.
+    ConfigError for a cell that cannot be, EvenflowError if a process dies.
     """
     many = min(cores() if processes is None else processes, len(cells))
     if many <= 1:

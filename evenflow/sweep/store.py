@@ -1,8 +1,8 @@
 """Finished cells on disk, so that a sweep that was stopped goes on.
 
-While a sweep runs, each finished cell is a line of JSON in `FILE.part`. When all are finished, the table is written and
-`FILE.part` is removed. A sweep that begins takes what it finds in both. A cell is known by its own description
-(`grid.IDENTITY`), so a sweep with longer lists only runs what is new.
+While a sweep runs, each finished cell is a line of JSON in `FILE.part`. When all are finished, the table is
+written and `FILE.part` is removed. A sweep that begins takes what it finds in both. A cell is known by its
+own description (`grid.IDENTITY`), so a sweep with longer lists only runs what is new.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class _Finished:
 class Store:
     """The finished cells of one sweep. Use it in a `with` statement, which keeps others from the same file.
 
-    table: the file of the rows. series: the file of the whole series, or None. ConfigError for a file that holds another
-    sweep, that was cut, or that another process is writing.
+    table: the file of the rows. series: the file of the whole series, or None. ConfigError for a file that
+    holds another sweep, that was cut, or that another process is writing.
     """
 
     def __init__(self, cells: Sequence[Cell], table: Path, series: Path | None = None) -> None:
@@ -127,7 +127,9 @@ class Store:
             self._keep(row, series.get(key_of(row)), self._table)
 
     def _take_journal(self, journal: IO[str]) -> None:
-        """The rows of `FILE.part`. A last line without an end was being written when the sweep stopped, and is dropped."""
+        """The rows of `FILE.part`. A last line without an end was being written when the sweep stopped,
+        and is dropped.
+        """
         journal.seek(0)
         text = journal.read()
         whole = text[: text.rfind("\n") + 1]

@@ -1,4 +1,6 @@
-"""The form of a sweep's tables, and how they are written and read: Parquet or CSV, by the ending of the file."""
+"""The form of a sweep's tables, and how they are written and read: Parquet or CSV, by the ending of the
+file.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,8 @@ SERIES = pa.schema(
 )
 """A row for each point of each cell's series.
 
-at: seconds of event time since the first slide (windowed), or tuples so far. imbalance: of the window that ends there, or
-of the stream so far.
+at: seconds of event time since the first slide (windowed), or tuples so far. imbalance: of the window that
+ends there, or of the stream so far.
 """
 
 

@@ -1,8 +1,8 @@
 """Parses options as a person writes them.
 
-Options are written as `option=value,...`. Partitioners and policies are written as `NAME[:option=value,...]`, e.g.
-`pkg:d=3,window=sliding`. A list of numbers has semicolons: `evenflow:weights=1;2;0.5`. `weights=2;` is a list of one.
-A class of one's own has the name `module:Class`, and so `module:Class[:option=value,...]`.
+Options are written as `option=value,...`. Partitioners and policies are written as `NAME[:option=value,...]`,
+e.g. `pkg:d=3,window=sliding`. A list of numbers has semicolons: `evenflow:weights=1;2;0.5`. `weights=2;` is a
+list of one. A class of one's own has the name `module:Class`, and so `module:Class[:option=value,...]`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
 def parse_choice(text: str) -> tuple[str, dict[str, Any]]:
     """(name, options) of a choice: `"pkg:d=3,window=sliding"` -> ("pkg", {"d": 3, "window": "sliding"}).
 
-    ConfigError for options that are not in this form. Whether the name and the options exist is checked by `create`.
+    ConfigError for options that are not in this form. Whether the name and the options exist is checked by
+    `create`.
     """
     name, rest = name_and_rest(text)
     options = pairs(rest, owner=name, normal=lambda option: option.replace("-", "_"))
@@ -31,7 +32,9 @@ def parse_choice(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def choice_with(text: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """(name, options) of a choice whose options stand behind its name or in `options`. ConfigError if they do in both."""
+    """(name, options) of a choice whose options stand behind its name or in `options`. ConfigError if they
+    do in both.
+    """
     name, behind = parse_choice(text)
     if behind and options:
         raise ConfigError(
@@ -50,10 +53,11 @@ def no_option(owner: str, word: str) -> ConfigError:
 def checked_options(
     kind: type[_Options], options: Mapping[str, Any], *, owner: str, defaults: Mapping[str, Any] | None = None
 ) -> _Options:
-    """These options as the class that declares them. Partitioners and policies refuse options in the same words.
+    """These options as the class that declares them. Partitioners and policies refuse options in the same
+    words.
 
-    owner: the name that the options belong to. defaults: where they differ from the class's own. ConfigError for an unknown
-    option, and for a value out of range.
+    owner: the name that the options belong to. defaults: where they differ from the class's own. ConfigError
+    for an unknown option, and for a value out of range.
     """
     fields = kind.model_fields
     for option in options:
@@ -97,8 +101,8 @@ def _is_dotted(text: str) -> bool:
 def pairs(text: str, *, owner: str, normal: Callable[[str], str] = str) -> dict[str, str]:
     """The options of a text: `"a=1, b=2"` -> {"a": "1", "b": "2"}.
 
-    owner: what the options belong to, for messages. normal: turns an option's name into its usual form. ConfigError for a
-    piece that is no option, and for an option that is given twice.
+    owner: what the options belong to, for messages. normal: turns an option's name into its usual form.
+    ConfigError for a piece that is no option, and for an option that is given twice.
     """
     options: dict[str, str] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):

@@ -1,7 +1,8 @@
-"""Batches to train on, drawn by a seed: how many data blocks, keys and tuples there are, and how skewed they are.
+"""Batches to train on, drawn by a seed: how many data blocks, keys and tuples there are, and how skewed they
+are.
 
-Three of four batches are Zipf's. In the fourth the keys' shares are log-normal, so that a policy does not learn one law
-by heart. Numbers are drawn uniformly in their logarithm, and exponents uniformly.
+Three of four batches are Zipf's. In the fourth the keys' shares are log-normal, so that a policy does not
+learn one law by heart. Numbers are drawn uniformly in their logarithm, and exponents uniformly.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ class TrainingBatch(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchLaw:
-    """What batches to draw: the least and the greatest of each number. ConfigError for a range that is none."""
+    """What batches to draw: the least and the greatest of each number. ConfigError for a range that is
+    none.
+    """
 
     data_blocks: tuple[int, int] = (2, 32)
     """How many data blocks a batch is planned for."""

@@ -88,7 +88,8 @@ class Curve:
 def draw(curves: Mapping[str, Curve], path: Path, *, prompt: float) -> None:
     """Draw the cost over the steps of each training, beside Prompt's cost on the same batches.
 
-    The ending of the path says in which format (.png, .svg, .html). ConfigError without a package that charts need.
+    The ending of the path says in which format (.png, .svg, .html). ConfigError without a package that charts
+    need.
     """
     drawn = {
         name: Line([point.steps for point in curve.points], [point.cost for point in curve.points])

@@ -1,14 +1,15 @@
 """Gymnasium environment: one batch is one episode, and one action places one key (001, sections 4.5 and 4.6).
 
-`evenflow/PartitionBatch-v0`. It runs the planner's own kernels, so what is trained in it is what plans batches. An action
-is a number below the number of actions of its stage (`partly.actions`). Rewards are those of `partly.reward`.
+`evenflow/PartitionBatch-v0`. It runs the planner's own kernels, so what is trained in it is what plans
+batches. An action is a number below the number of actions of its stage (`partly.actions`). Rewards are those
+of `partly.reward`.
 
 view: what is observed.
 
 * "sums" is what the shipped policy sees (`partly.episode`): FEATURES numbers, whatever the batch is.
-* "matrix" is the paper's state: the counts of the head's keys as shares of a mean data block (at most 1), zero padded,
-  and the matrix of keys and data blocks, row by row. An entry is the share of the key that lies in the data block. The
-  law must have one number of data blocks.
+* "matrix" is the paper's state: the counts of the head's keys as shares of a mean data block (at most 1),
+  zero padded, and the matrix of keys and data blocks, row by row. An entry is the share of the key that lies
+  in the data block. The law must have one number of data blocks.
 
 The info at the end of an episode has `cost` (of the plan, `partly.cost`) and `fragments` (for each key).
 """
@@ -45,8 +46,9 @@ BoxValues = npt.NDArray[np.float32]
 class PartitionBatch(gymnasium.Env[BoxValues, np.int64]):
     """Plans batches of a law.
 
-    keys_each: keys of the head for each data block. stage: of the actions, 1 to 3. partial: whether there are partial
-    rewards. rewards: all about the rewards, in place of `partial`. ConfigError for a value out of range.
+    keys_each: keys of the head for each data block. stage: of the actions, 1 to 3. partial: whether there are
+    partial rewards. rewards: all about the rewards, in place of `partial`. ConfigError for a value out of
+    range.
     """
 
     def __init__(

@@ -1,6 +1,8 @@
-"""Many episodes side by side, stepped by one call of a kernel. A step takes about a microsecond for each episode.
+"""Many episodes side by side, stepped by one call of a kernel. A step takes about a microsecond for each
+episode.
 
-When an episode ends, the next one begins in its place at once, as Gymnasium's and Stable-Baselines3's vectors do.
+When an episode ends, the next one begins in its place at once, as Gymnasium's and Stable-Baselines3's vectors
+do.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from evenflow.training.batches import BatchLaw
 
 
 class _Many(NamedTuple):
-    """The fields of `Episode` and `Passes` with one row for each episode, each as wide as the widest needs."""
+    """The fields of `Episode` and `Passes` with one row for each episode, each as wide as the widest
+    needs.
+    """
 
     keys: Int64s
     """(episodes,): keys of each batch."""
@@ -91,7 +95,9 @@ class Stepped:
     """What a step has brought, one row for each episode."""
 
     observations: Float32s
-    """(episodes, FEATURES): observations. Of an episode that has ended it is the first one of the next episode."""
+    """(episodes, FEATURES): observations. Of an episode that has ended it is the first one of the next
+    episode.
+    """
     rewards: Float32s
     """(episodes,): reward of the action."""
     ended: Bools

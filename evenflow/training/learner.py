@@ -1,15 +1,17 @@
-"""Trains a policy of `partly` with PPO, on one core, from a seed. Stopped training goes on from its last checkpoint.
+"""Trains a policy of `partly` with PPO, on one core, from a seed. Stopped training goes on from its last
+checkpoint.
 
-PPO is that of Stable-Baselines3 (extra `rl`, `ppo`). It plays 256 episodes side by side (`episodes`). Actions beyond the
-present stage have probability 0 (`partly.actions`). Stage 2 begins when 15 % of the training is over, and stage 3 at 35 %,
-unless the space of decisions shall not grow (001, section 4.6, technique 2).
-The learning rate falls linearly. With prices of tasks, the rewards of the last 40 % are the variance of task times only
-(001, section 4.6, technique 3). The policy that is given back is, of those scored on held-out batches (`held_out`), the
-best one of the last stage, or of this last part: there the best one has the least excess.
+PPO is that of Stable-Baselines3 (extra `rl`, `ppo`). It plays 256 episodes side by side (`episodes`). Actions
+beyond the present stage have probability 0 (`partly.actions`). Stage 2 begins when 15 % of the training is
+over, and stage 3 at 35 %, unless the space of decisions shall not grow (001, section 4.6, technique 2).
+The learning rate falls linearly. With prices of tasks, the rewards of the last 40 % are the variance of task
+times only (001, section 4.6, technique 3). The policy that is given back is, of those scored on held-out
+batches (`held_out`), the best one of the last stage, or of this last part: there the best one has the least
+excess.
 
-A folder holds all of a training: `policy.evenflow` (the best so far), `checkpoint.pt` (weights and the state of the
-optimizer, read without pickle) and `curve.json`. Each file is replaced in one step. A resumed training draws other
-batches than one that was never stopped.
+A folder holds all of a training: `policy.evenflow` (the best so far), `checkpoint.pt` (weights and the state
+of the optimizer, read without pickle) and `curve.json`. Each file is replaced in one step. A resumed training
+draws other batches than one that was never stopped.
 Paper: Abdelhamid, PhD thesis 2021 (001), sections 4.6 and 4.7.
 """
 
@@ -114,7 +116,8 @@ def ppo(episodes: Episodes, training: Training, done: int) -> ActorCritic:
 
 
 class Learner:
-    """One training in a folder. ConfigError if the folder holds another one, or one although `resume` is False.
+    """One training in a folder. ConfigError if the folder holds another one, or one although `resume` is
+    False.
 
     make: what learns.
     """
@@ -137,7 +140,8 @@ class Learner:
             self._agent.load(folder / CHECKPOINT)
 
     def run(self, *, minutes: float, tell: Callable[[Point], None]) -> TrainedPolicy:
-        """Train until all steps are done, or for so many minutes of CPU time. tell: called with each point of the curve.
+        """Train until all steps are done, or for so many minutes of CPU time. tell: called with each point of
+        the curve.
 
         The best policy of the training, also if it is over already.
         """

@@ -1,15 +1,17 @@
-"""Prices of tasks from a file: kept costs, or the task times that executors measured (001, section 4.6, technique 3).
+"""Prices of tasks from a file: kept costs, or the task times that executors measured (001, section 4.6,
+technique 3).
 
 A file is one of two:
 
 * Kept costs: one JSON object `{"ns": {...}}` with the costs tuple, make, send, receive, hold and emit, as
   docs/reproducing/costs.json has them. They have no noise.
-* Telemetry: lines of JSON, each a record of `<query>.telemetry`. Records of other kinds are passed over. A record of a
-  micro-batch says how long its combine and reduce tasks took, and how many tuples, partial results and keys they had.
+* Telemetry: lines of JSON, each a record of `<query>.telemetry`. Records of other kinds are passed over. A
+  record of a micro-batch says how long its combine and reduce tasks took, and how many tuples, partial
+  results and keys they had.
 
-A batch of the training is on no cluster, so its task times are replayed. From telemetry the prices are the slopes, not
-below 0, that fit the measured times best. What the fit leaves is the noise. A task is started for a time of its own, which
-is the same for every task and so is no part of a variance.
+A batch of the training is on no cluster, so its task times are replayed. From telemetry the prices are the
+slopes, not below 0, that fit the measured times best. What the fit leaves is the noise. A task is started for
+a time of its own, which is the same for every task and so is no part of a variance.
 """
 
 from __future__ import annotations
@@ -81,7 +83,8 @@ def _measured(content: bytes, path: Path) -> Prices:
     fewest = min(len(combined), len(reduced))
     if fewest < LEAST_RECORDS:
         raise ConfigError(
-            f"{path} has {fewest} micro-batches with work of combine and reduce tasks, and {LEAST_RECORDS} are needed",
+            f"{path} has {fewest} micro-batches with work of combine and reduce tasks, and {LEAST_RECORDS}"
+            " are needed",
             hint=_HINT,
         )
     (tuple_price, make), mapped = _fitted(combined)
@@ -120,7 +123,9 @@ def _fitted(works: Sequence[_PartTasks]) -> tuple[tuple[float, float], float]:
 
 
 def _least_squares(counts: Float64s, times: Float64s) -> Float64s:
-    """The slopes of at least 0 with the least sum of squares: of each set of columns the best, if it has none below 0."""
+    """The slopes of at least 0 with the least sum of squares: of each set of columns the best, if it has
+    none below 0.
+    """
     best, least = np.zeros(counts.shape[1]), np.inf
     for size in range(1, counts.shape[1] + 1):
         for columns in combinations(range(counts.shape[1]), size):

@@ -1,4 +1,5 @@
-"""When the tuples of a micro-batch came into the input topic: how many tuples at which time. Latencies are made of this.
+"""When the tuples of a micro-batch came into the input topic: how many tuples at which time. Latencies are
+made of this.
 
 Times are ms since 1970 by the broker's or the producer's clock, rounded down to 100 ms. If there would be
 more than `MOST` times, they are rounded down to 200 ms, 400 ms and so on. A frame knows only the oldest

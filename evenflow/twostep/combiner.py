@@ -7,7 +7,8 @@ How the frames of a routed partition are folded into partials depends on these f
 Time, memory, Arrow's batches and the task's other routed partitions have no influence. So a repeated
 micro-batch makes the same rows in the same order, and the same float sums.
 
-With reduce tasks (`Layout.reduce_tasks`) a blob is for a task, and `reduce_task` makes the blobs of the buckets.
+With reduce tasks (`Layout.reduce_tasks`) a blob is for a task, and `reduce_task` makes the blobs of the
+buckets.
 """
 
 from __future__ import annotations
@@ -36,11 +37,14 @@ from evenflow.windows import NO_MARK
 from evenflow.wire import LANE, BlobHeader, Segment, cut, decode_frame, encode_blob
 
 FOLD_ROWS = 500_000
-"""After so many rows, the rows held are folded into partials. With `FOLD_BYTES`, this bounds the memory of a task."""
+"""After so many rows, the rows held are folded into partials. With `FOLD_BYTES`, this bounds the memory of
+a task.
+"""
 FOLD_BYTES = 64_000_000
 """After so many bytes, the rows held are folded, too.
 
-Rows and bytes are counted frame by frame. Both numbers are part of the format: another number gives other float sums.
+Rows and bytes are counted frame by frame. Both numbers are part of the format: another number gives other
+float sums.
 """
 
 Frames = Iterable[tuple[int, bytes | pa.Buffer]]
@@ -84,7 +88,9 @@ class _Range(NamedTuple):
 
 
 class _Stopwatch:
-    """Measures the work on frames, without the waiting for the next frame. clock: in s, None to measure nothing."""
+    """Measures the work on frames, without the waiting for the next frame. clock: in s, None to measure
+    nothing.
+    """
 
     def __init__(self, clock: Callable[[], float] | None) -> None:
         self._clock = clock
@@ -120,13 +126,13 @@ def combine_task(
 ) -> list[BlobPart]:
     """The blobs of one task, in the order of their receivers. The list is empty if there is no frame.
 
-    stretches: pairs (routed partition, its frames), each routed partition once. on_tally: called once at the end
-    with what was combined, if there were frames. clock: in s, to measure how long each routed partition takes. None: that is
-    not told.
+    stretches: pairs (routed partition, its frames), each routed partition once. on_tally: called once at the
+    end with what was combined, if there were frames. clock: in s, to measure how long each routed partition
+    takes. None: that is not told.
 
-    Raises IncompatibleStateError for a frame of another query or layout, and DataLossError if a frame is gone. Raises
-    ProtocolError for bytes that are no frame, and for a frame that has other columns, comes out of order or holds
-    input that was routed twice.
+    Raises IncompatibleStateError for a frame of another query or layout, and DataLossError if a frame is
+    gone. Raises ProtocolError for bytes that are no frame, and for a frame that has other columns, comes out
+    of order or holds input that was routed twice.
     """
     ranges: dict[int, _Range] = {}
     took: dict[int, tuple[int, float]] = {}
@@ -141,7 +147,8 @@ def combine_task(
                 took[routed] = combined.tuples, work.ms
     if not ranges:
         return []
-    # Spark gives the stretches in any order. Blobs hold their segments by routed partition, so a repeat is the same.
+    # Spark gives the stretches in any order. Blobs hold their segments by routed partition, so a repeat is
+    # the same.
     ordered = [ranges[routed] for routed in sorted(ranges)]
     whole = pa.concat_tables([entry.partials for entry in ordered])
     hashes = hash_keys(whole["key"])
@@ -181,8 +188,10 @@ def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -
         except ProtocolError as error:
             raise ProtocolError(
                 f"routed partition {routed}, offset {offset}: {error.message}",
-                hint="something else than the partitioners wrote to the routed topic, or a record was damaged: "
-                "rebuild the query under a new name (docs/operations/data-loss.md)",
+                hint=(
+                    "something else than the partitioners wrote to the routed topic, or a record was damaged:"
+                    " rebuild the query under a new name (docs/operations/data-loss.md)"
+                ),
             ) from None
         lanes.add(frame, offset)
         sequences.add(frame, offset)
@@ -199,10 +208,11 @@ def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -
 
 
 def _receivers(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UInt64s) -> Int32s:
-    """Who gets each partial: its bucket, or one of the reduce tasks by Prompt's Algorithm 3. Shape (partials,).
+    """Who gets each partial: its bucket, or one of the reduce tasks by Prompt's Algorithm 3. Shape
+    (partials,).
 
-    A routed partition is a data block. Its clusters are allocated by themselves, so the choice depends on its frames
-    alone, as their fold does.
+    A routed partition is a data block. Its clusters are allocated by themselves, so the choice depends on its
+    frames alone, as their fold does.
     """
     tasks = layout.reduce_tasks
     if tasks is None:
@@ -219,12 +229,15 @@ def _receivers(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes:
 
 
 def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UInt64s) -> Iterator[BlobPart]:
-    """One blob for each receiver. partials: of all ranges, in the order of `ranges`. hashes: those of the partials' keys."""
+    """One blob for each receiver. partials: of all ranges, in the order of `ranges`. hashes: those of the
+    partials' keys.
+    """
     receiver_ids = _receivers(layout, ranges, partials, hashes)
     table, totals = _by_receiver(
         partials, receiver_ids, [entry.partials.num_rows for entry in ranges], layout.receivers
     )
-    # Many ranges were told the same marks. Each different line of marks is written once, and segments name its number.
+    # Many ranges were told the same marks. Each different line of marks is written once, and segments name
+    # its number.
     marks, lines = np.unique(_marks(ranges), axis=0, return_inverse=True)
     lanes = [entry.lanes.rows() for entry in ranges]
     ends = np.cumsum(totals.sum(axis=1))
@@ -262,13 +275,17 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
 
 
 def _marks(ranges: list[_Range]) -> Int64s:
-    """The marks of each range, shape (ranges, input partitions). Some ranges may know of fewer input partitions."""
+    """The marks of each range, shape (ranges, input partitions). Some ranges may know of fewer input
+    partitions.
+    """
     inputs = max(len(entry.lanes.marks) for entry in ranges)
     return np.stack([grown(entry.lanes.marks, inputs, NO_MARK) for entry in ranges])
 
 
 def blob_parts(rows: pa.Table, header: BlobHeader, max_bytes: int) -> Iterator[BlobPart]:
-    """The blob of these rows, cut into parts near `max_bytes`. Each part names the rows of the segments that it holds."""
+    """The blob of these rows, cut into parts near `max_bytes`. Each part names the rows of the segments
+    that it holds.
+    """
     parts = list(cut(one_batch(rows), max_bytes))
     if len(parts) == 1:
         yield BlobPart(header.bucket, encode_blob(parts[0], header), 0, 1)
@@ -277,8 +294,8 @@ def blob_parts(rows: pa.Table, header: BlobHeader, max_bytes: int) -> Iterator[B
     for number, batch in enumerate(parts):
         end = begin + batch.num_rows
         segments = tuple(_within(header.segments, begin, end, first=number == 0))
-        # Lanes and numbers of frames travel with a segment's first rows only, because the reducer checks them when
-        # a segment begins.
+        # Lanes and numbers of frames travel with a segment's first rows only, because the reducer checks them
+        # when a segment begins.
         begun = [segment.routed for segment in segments if segment.begin == 0]
         lanes, sequences = (rows[np.isin(rows["routed"], begun)] for rows in (header.lanes, header.sequences))
         mine = replace(header, segments=segments, lanes=lanes, sequences=sequences)
@@ -288,7 +305,9 @@ def blob_parts(rows: pa.Table, header: BlobHeader, max_bytes: int) -> Iterator[B
 
 
 def _within(segments: tuple[Segment, ...], begin: int, end: int, *, first: bool) -> Iterator[Segment]:
-    """The segments, or pieces of them, that lie in rows begin..end. Segments without rows are named in the first part."""
+    """The segments, or pieces of them, that lie in rows begin..end. Segments without rows are named in the
+    first part.
+    """
     start = 0
     for segment in segments:
         low, high = max(begin, start), min(end, start + segment.total)
@@ -300,10 +319,11 @@ def _within(segments: tuple[Segment, ...], begin: int, end: int, *, first: bool)
 def _by_receiver(
     partials: pa.Table, receiver_ids: Int32s, rows: list[int], receivers: int
 ) -> tuple[pa.Table, Int64s]:
-    """The partials sorted by receiver, and how many of them each range has for each, shape (receivers, ranges).
+    """The partials sorted by receiver, and how many of them each range has for each, shape (receivers,
+    ranges).
 
-    For a receiver the partials keep their order. receiver_ids: the receiver of each partial. rows: number of partials
-    of each range.
+    For a receiver the partials keep their order. receiver_ids: the receiver of each partial. rows: number of
+    partials of each range.
     """
     source = np.repeat(np.arange(len(rows)), rows)
     # One number for each pair (receiver, range), so that one pass counts all pairs.

@@ -1,4 +1,6 @@
-"""How many distinct keys there are, exactly. One pass over a hash table: sorting the hashes would take ten times as long."""
+"""How many distinct keys there are, exactly. One pass over a hash table: sorting the hashes would take ten
+times as long.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Finds the rows of keys in a table: a hash table over the key column. The bytes of keys are compared exactly."""
+"""Finds the rows of keys in a table: a hash table over the key column. The bytes of keys are compared
+exactly.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ def _place(hashes: UInt64s, slots: Int32s) -> None:
     """
     mask = np.uint64(slots.shape[0] - 1)
     for row in range(hashes.shape[0]):
-        # The upper half is folded into the lower, so that all 64 bits decide about the slot. `_find` does the same.
+        # The upper half is folded into the lower, so that all 64 bits decide about the slot. `_find` does the
+        # same.
         at = (hashes[row] ^ (hashes[row] >> np.uint64(32))) & mask
         while slots[at] >= 0:
             at = (at + np.uint64(1)) & mask
@@ -76,7 +79,8 @@ class KeyIndex:
         _place(self._known.hashes, self._slots)
 
     def find(self, keys: pa.Array, hashes: UInt64s | None = None) -> Int64s:
-        """The row of each of these keys, or -1 for a key that the index lacks, shape (keys,). O(keys asked for).
+        """The row of each of these keys, or -1 for a key that the index lacks, shape (keys,). O(keys asked
+        for).
 
         hashes: the keys' `hash_keys`, if the caller has them.
         """
@@ -91,6 +95,7 @@ def _bytes_of(keys: pa.Array) -> tuple[Int64s, UInt8s]:
     wide = pa.types.is_large_binary(keys.type)
     offsets = viewed(places, np.int64 if wide else np.int32, keys.offset, len(keys) + 1)
     offsets = offsets.astype(np.int64, copy=False)
-    # numba compiles a kernel once for read-only and once for writable arrays. `viewed` gives read-only ones only.
+    # numba compiles a kernel once for read-only and once for writable arrays. `viewed` gives read-only ones
+    # only.
     offsets.flags.writeable = False
     return offsets, viewed(data, np.uint8, 0, data.size if data is not None else 0)

@@ -2,8 +2,8 @@
 
 A lane is a pair (input partition, routed partition). It has a mark, and an input offset up to which it has
 been read. The input offsets of a lane only grow. If an offset falls, input was routed twice, whatever the
-cause. Results would count this input twice, so the job stops with an error (rule "the beginning is locked before it is
-read").
+cause. Results would count this input twice, so the job stops with an error (rule "the beginning is locked
+before it is read").
 """
 
 from __future__ import annotations
@@ -22,12 +22,17 @@ UNREAD = -1
 
 
 def routed_twice(routed: int, partition: int, offset: int, reached: int) -> ProtocolError:
-    """The error for input that was routed twice. reached: the input offset that the lane was to be read from next."""
+    """The error for input that was routed twice. reached: the input offset that the lane was to be read
+    from next.
+    """
     return ProtocolError(
-        f"offset {offset} of input partition {partition} came to routed partition {routed}, but that lane had been "
-        f"read up to offset {reached - 1} before: the input was routed twice",
-        hint="no result from here on could be right: find who wrote to the consumer group or to the routed topic "
-        "besides the partitioners, then give the query a new name (docs/operations/data-loss.md, rebuild)",
+        f"offset {offset} of input partition {partition} came to routed partition {routed}, but that lane had"
+        f" been read up to offset {reached - 1} before: the input was routed twice",
+        hint=(
+            "no result from here on could be right: find who wrote to the consumer group or to the routed"
+            " topic besides the partitioners, then give the query a new name (docs/operations/data-loss.md,"
+            " rebuild)"
+        ),
     )
 
 
@@ -109,7 +114,8 @@ class RoutedLanes:
         self.reached[partitions] = reached
 
     def _begins(self, frame: Frame, offset: int) -> bool:
-        """Whether this is the first part of a frame. Raises ProtocolError unless each part follows the part before it.
+        """Whether this is the first part of a frame. Raises ProtocolError unless each part follows the part
+        before it.
 
         Parts of other frames may lie between, because the transactions of several instances interleave. The
         first parts of a frame may have been read in an earlier micro-batch. Then this micro-batch has read
@@ -121,13 +127,14 @@ class RoutedLanes:
             self._open[block] = (frame.part, frame.parts)
         if frame.part == 0 and before is None:
             return True
-        # Nothing here remembers what an earlier micro-batch read. The reducer compares that with what it has merged.
+        # Nothing here remembers what an earlier micro-batch read. The reducer compares that with what it has
+        # merged.
         began_earlier = before is None and (self.reached[frame.header.offsets["partition"]] == UNREAD).all()
         if frame.part and (began_earlier or before == (frame.part - 1, frame.parts)):
             return False
         raise ProtocolError(
-            f"routed partition {self._routed}, offset {offset}: part {frame.part} of {frame.parts} of a frame does not "
-            "follow the part before it: the input was routed twice, or a part is missing",
+            f"routed partition {self._routed}, offset {offset}: part {frame.part} of {frame.parts} of a frame"
+            " does not follow the part before it: the input was routed twice, or a part is missing",
             hint="rebuild the query under a new name (docs/operations/data-loss.md)",
         )
 
@@ -135,7 +142,7 @@ class RoutedLanes:
         routed, ours = frame.header.routed_partitions, self._layout.routed_partitions
         if routed != ours:
             raise IncompatibleStateError(
-                f"routed partition {self._routed}, offset {offset}: the frame is of {routed} routed partitions, but "
-                f"this query has {ours}",
+                f"routed partition {self._routed}, offset {offset}: the frame is of {routed} routed"
+                f" partitions, but this query has {ours}",
                 hint="the number of partitions is fixed for the life of a query: give the query a new name",
             )

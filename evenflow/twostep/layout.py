@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Shape of a query. All of it but `max_bytes` and `input_partitions` is fixed for the life of the query."""
+    """Shape of a query. All of it but `max_bytes` and `input_partitions` is fixed for the life of the
+    query.
+    """
 
     fingerprint: str
     """Fingerprint of the query. A frame or blob with another one is refused."""
@@ -35,7 +37,9 @@ class Layout:
 
     @property
     def receivers(self) -> int:
-        """How many receivers the combiner's blobs have: reduce tasks, or buckets if there are no reduce tasks."""
+        """How many receivers the combiner's blobs have: reduce tasks, or buckets if there are no reduce
+        tasks.
+        """
         return self.buckets if self.reduce_tasks is None else self.reduce_tasks
 
     def watcher(self, routed: int) -> int:
@@ -43,5 +47,7 @@ class Layout:
         return routed % self.buckets
 
     def lanes_go_to(self, routed: int) -> int:
-        """The receiver that the combiner tells of the lanes of this routed partition. Reduce task 0 is told of all."""
+        """The receiver that the combiner tells of the lanes of this routed partition. Reduce task 0 is
+        told of all.
+        """
         return self.watcher(routed) if self.reduce_tasks is None else 0

@@ -1,20 +1,21 @@
-"""A reduce task: the clusters that the combiner allocated to it -> a piece of the blob of every bucket. Stateless.
+"""A reduce task: the clusters that the combiner allocated to it -> a piece of the blob of every bucket.
+Stateless.
 
-A cluster is the partial of one (pane, key) that one routed partition has in a micro-batch. Prompt's Algorithm 3 allocates
-clusters so that all reduce tasks get equally many, with equally many tuples
-(`evenflow/partitioners/prompt/reduce_buckets.py`). A task merges equal (pane, key). Then each row goes to the bucket of
-its key, where the state is.
+A cluster is the partial of one (pane, key) that one routed partition has in a micro-batch. Prompt's Algorithm
+3 allocates clusters so that all reduce tasks get equally many, with equally many tuples
+(`evenflow/partitioners/prompt/reduce_buckets.py`). A task merges equal (pane, key). Then each row goes to the
+bucket of its key, where the state is.
 
-A key that is not split goes to any one task, so two routed partitions may send the same key to different tasks: another
-batch or another partitioner instance had it there. Such rows meet in the bucket. So any allocation gives the same
-results, but for the order in which floats are added.
+A key that is not split goes to any one task, so two routed partitions may send the same key to different
+tasks: another batch or another partitioner instance had it there. Such rows meet in the bucket. So any
+allocation gives the same results, but for the order in which floats are added.
 
-Rows that were merged belong to no single segment any more. So the pieces of a bucket count together or not at all
-(`merging`). Each piece names all segments of the micro-batch, and there is a piece of each task for each bucket, even an
-empty one. The piece of task 0 also holds lanes and numbers of frames.
+Rows that were merged belong to no single segment any more. So the pieces of a bucket count together or not at
+all (`merging`). Each piece names all segments of the micro-batch, and there is a piece of each task for each
+bucket, even an empty one. The piece of task 0 also holds lanes and numbers of frames.
 
-Which rows a piece has, and in which order, depends on the frames of the micro-batch and their offsets alone. So a
-repeated micro-batch gives the same float sums, however its tasks are cut.
+Which rows a piece has, and in which order, depends on the frames of the micro-batch and their offsets alone.
+So a repeated micro-batch gives the same float sums, however its tasks are cut.
 """
 
 from __future__ import annotations
@@ -61,11 +62,12 @@ def reduce_task(
 ) -> list[BlobPart]:
     """The pieces of reduce task `task`, in the order of buckets. The list is empty if there is no blob.
 
-    blobs: all that the combiner has for the task in one micro-batch, in any order. on_tally: called once at the end if there
-    were blobs. Its time is that of the reducer.
+    blobs: all that the combiner has for the task in one micro-batch, in any order. on_tally: called once at
+    the end if there were blobs. Its time is that of the reducer.
 
-    Raises ProtocolError for a part of a blob that is missing or came twice, and for a blob of another receiver. Raises
-    IncompatibleStateError for another query or layout, and DataLossError for another routed topic.
+    Raises ProtocolError for a part of a blob that is missing or came twice, and for a blob of another
+    receiver. Raises IncompatibleStateError for another query or layout, and DataLossError for another routed
+    topic.
     """
     assert layout.reduce_tasks is not None
     decoded = [decode_blob(data, fingerprint=layout.fingerprint) for data in blobs]
@@ -86,7 +88,9 @@ def reduce_task(
 
 
 def _whole(blobs: Sequence[Blob]) -> list[_SegmentRows]:
-    """The rows of all segments in merge order: by routed partition and row. Raises ProtocolError unless each came once."""
+    """The rows of all segments in merge order: by routed partition and row. Raises ProtocolError unless
+    each came once.
+    """
     parts = []
     row = 0
     for blob in blobs:
@@ -103,8 +107,8 @@ def _whole(blobs: Sequence[Blob]) -> list[_SegmentRows]:
         same = before is None or segment[:4] == before[:4]
         if segment.begin != expected or not same or (before is not None and not segment.rows):
             raise ProtocolError(
-                f"rows from {segment.begin} on of routed partition {segment.routed}, offsets {segment.first}.."
-                f"{segment.last}, came to a reduce task where those from {expected} on must"
+                f"rows from {segment.begin} on of routed partition {segment.routed}, offsets"
+                f" {segment.first}..{segment.last}, came to a reduce task where those from {expected} on must"
             )
         before = segment
     if before is not None:
@@ -117,8 +121,8 @@ def _check_end(last: Segment) -> None:
     have = last.begin + last.rows
     if have != last.total:
         raise ProtocolError(
-            f"only {have} of {last.total} rows of routed partition {last.routed}, offsets {last.first}..{last.last}, "
-            "came to a reduce task"
+            f"only {have} of {last.total} rows of routed partition {last.routed}, offsets"
+            f" {last.first}..{last.last}, came to a reduce task"
         )
 
 
@@ -149,13 +153,17 @@ def _header(layout: Layout, task: int, blobs: Sequence[Blob], parts: Sequence[_S
 
 
 def _by_routed(rows: Sequence[Rows]) -> Rows:
-    """All these records by routed partition. Those of one routed partition come from one blob, and keep their order."""
+    """All these records by routed partition. Those of one routed partition come from one blob, and keep
+    their order.
+    """
     whole = np.concatenate(rows)
     return cast(Rows, whole[np.argsort(whole["routed"], kind="stable")])
 
 
 def _pieces(layout: Layout, header: BlobHeader, rows: pa.Table) -> Iterator[BlobPart]:
-    """A piece for each bucket. A large one is cut into parts, whose first part alone has lanes and sequences."""
+    """A piece for each bucket. A large one is cut into parts, whose first part alone has lanes and
+    sequences.
+    """
     bucket_ids = bucket_of(hash_keys(rows["key"]), layout.buckets)
     ordered = rows.take(pa.array(np.argsort(bucket_ids, kind="stable")))
     ends = np.cumsum(np.bincount(bucket_ids, minlength=layout.buckets))

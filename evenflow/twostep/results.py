@@ -3,8 +3,8 @@
     {"window_start":0,"window_end":60000,"key":"AA","flights":3,"delay":1.5}
 
 The key is a number or text, as its column's type says. Raw bytes are text if they are UTF-8. Otherwise they
-stand in base64 under "key_base64" instead of "key". A key of several columns is a field for each, under the column's own
-name (`with_key_columns`). Numbers read back as exactly the same numbers. Decimals
+stand in base64 under "key_base64" instead of "key". A key of several columns is a field for each, under the
+column's own name (`with_key_columns`). Numbers read back as exactly the same numbers. Decimals
 have all their digits behind the point. Null is null. JSON lacks NaN and infinities, so they are the strings
 "NaN", "Infinity" and "-Infinity". Lists are arrays, structs are objects, and dates are ISO text.
 """
@@ -41,7 +41,9 @@ def json_rows(table: pa.Table) -> pa.Array:
 
 
 def _bound(column: pa.ChunkedArray) -> str | pa.ChunkedArray:
-    """A window's bound as text. One text serves all rows if they are of one window, which is usual and cheap."""
+    """A window's bound as text. One text serves all rows if they are of one window, which is usual and
+    cheap.
+    """
     bounds = pc.min_max(column)
     return str(bounds["min"]) if bounds["min"] == bounds["max"] else column.cast(pa.string())
 
@@ -86,13 +88,17 @@ def _objects(column: pa.StructArray) -> pa.Array:
 
 
 def _offsets(column: pa.ListArray) -> pa.Array:
-    """Offsets of the lists in what `flatten` returns. `flatten` leaves out entries before a slice and under nulls."""
+    """Offsets of the lists in what `flatten` returns. `flatten` leaves out entries before a slice and
+    under nulls.
+    """
     sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
     return pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
 
 
 def _digits(column: pa.Array) -> pa.Array:
-    """Decimals as text with all digits behind the point. Arrow's own text of a small decimal has an exponent."""
+    """Decimals as text with all digits behind the point. Arrow's own text of a small decimal has an
+    exponent.
+    """
     kind = column.type
     # The same buffers as decimals of scale 0: whole numbers of the last digit, whose text has no exponent.
     last = pa.Array.from_buffers(

@@ -2,14 +2,14 @@
 
 Rule "a gap is noticed".
 
-`partitioner_service/routing/session.py` says what a session is. `RangeSequences` is what the frames of one range say, which
-travels in blobs. `Sessions` is what a bucket remembers of all ranges. Every bucket gets a blob of every range, so every
-bucket notices a loss by itself, before it closes a pane.
+`partitioner_service/routing/session.py` says what a session is. `RangeSequences` is what the frames of one
+range say, which travels in blobs. `Sessions` is what a bucket remembers of all ranges. Every bucket gets a
+blob of every range, so every bucket notices a loss by itself, before it closes a pane.
 
-The numbers show a frame that is gone once a later frame of the session comes to the same routed partition. They do not
-show that the last frames of a session are gone. The totals show that: who takes over tells every worker how many frames
-the session had written. When every routed partition has brought that total, as many frames must have been read. Until
-then the bucket closes no pane.
+The numbers show a frame that is gone once a later frame of the session comes to the same routed partition.
+They do not show that the last frames of a session are gone. The totals show that: who takes over tells every
+worker how many frames the session had written. When every routed partition has brought that total, as many
+frames must have been read. Until then the bucket closes no pane.
 """
 
 from __future__ import annotations
@@ -25,17 +25,20 @@ from evenflow.wire.blob import MOST_SESSIONS
 from evenflow.wire.frame import Frame
 
 REBUILD = (
-    "no result from here on could be right: rebuild the query under a new name (docs/operations/data-loss.md, frames "
-    "that are gone), and look for the cause in Kafka: a disk that was lost, an unclean election, records that were deleted"
+    "no result from here on could be right: rebuild the query under a new name (docs/operations/data-loss.md,"
+    " frames that are gone), and look for the cause in Kafka: a disk that was lost, an unclean election,"
+    " records that were deleted"
 )
 
 
 def frames_gone(routed: int, session: int, where: str, *, first: int, expected: int) -> DataLossError:
-    """The error for frames that are missing before number `first`. where: the offset that shows it, in words."""
+    """The error for frames that are missing before number `first`. where: the offset that shows it, in
+    words.
+    """
     count = first - expected
     return DataLossError(
-        f"routed partition {routed}, {where}: frame {first} of session {session} comes where frame {expected} must, "
-        f"so {count} frame{'s are' if count > 1 else ' is'} gone",
+        f"routed partition {routed}, {where}: frame {first} of session {session} comes where frame {expected}"
+        f" must, so {count} frame{'s are' if count > 1 else ' is'} gone",
         hint=REBUILD,
     )
 
@@ -43,10 +46,12 @@ def frames_gone(routed: int, session: int, where: str, *, first: int, expected: 
 def frame_again(routed: int, session: int, where: str, *, first: int, expected: int) -> ProtocolError:
     """The error for a frame with a number that an earlier frame had. where: as in `frames_gone`."""
     return ProtocolError(
-        f"routed partition {routed}, {where}: frame {first} of session {session} comes where frame {expected} must: "
-        "it was written twice, or by something else than a partitioner",
-        hint="find who wrote to the routed topic besides the partitioners, then rebuild the query under a new name "
-        "(docs/operations/data-loss.md)",
+        f"routed partition {routed}, {where}: frame {first} of session {session} comes where frame {expected}"
+        " must: it was written twice, or by something else than a partitioner",
+        hint=(
+            "find who wrote to the routed topic besides the partitioners, then rebuild the query under a new"
+            " name (docs/operations/data-loss.md)"
+        ),
     )
 
 
@@ -59,7 +64,9 @@ def check_next(routed: int, session: int, where: str, *, first: int, expected: i
 
 
 class RangeSequences:
-    """What a range of frames of one routed partition says of each session. The frames come in ascending offsets."""
+    """What a range of frames of one routed partition says of each session. The frames come in ascending
+    offsets.
+    """
 
     def __init__(self, routed: int) -> None:
         self._routed = routed
@@ -71,7 +78,9 @@ class RangeSequences:
         self._newest = 0
 
     def add(self, frame: Frame, offset: int) -> None:
-        """Take in the next frame. Raises DataLossError for a gap, ProtocolError for a number that came before."""
+        """Take in the next frame. Raises DataLossError for a gap, ProtocolError for a number that came
+        before.
+        """
         session, number = frame.header.session, frame.sequence
         if session != self._newest:
             self._name(session)
@@ -94,8 +103,8 @@ class RangeSequences:
     def rows(self) -> Rows:
         """A record `SEQUENCE` for each session, in the order in which the sessions were last named.
 
-        A blob names the last `MOST_SESSIONS` of them. Every stint names all sessions that may still write, so those
-        that are left out have ended.
+        A blob names the last `MOST_SESSIONS` of them. Every stint names all sessions that may still write, so
+        those that are left out have ended.
         """
         sessions = list(self._named)[-MOST_SESSIONS:]
         return records_of(
@@ -116,14 +125,14 @@ class RangeSequences:
 class Sessions:
     """What a bucket knows of sessions.
 
-    Of each session it knows two numbers by routed partition: `seen`, the number of the next frame, and `told`, the
-    largest total that was told there. It keeps the `most` sessions that were named last. A stint of every partitioner
-    begins after each rebalance, and every stint names its session. So `most` must be more than twice the number of
-    instances that can own an input partition.
+    Of each session it knows two numbers by routed partition: `seen`, the number of the next frame, and
+    `told`, the largest total that was told there. It keeps the `most` sessions that were named last. A stint
+    of every partitioner begins after each rebalance, and every stint names its session. So `most` must be
+    more than twice the number of instances that can own an input partition.
 
-    partial: whether frames may be gone from the beginning of a routed partition, as in the documented rebuild with
-    `query.emit_from`. Then the first frame of a session may have any number, and a total is compared only for sessions
-    of which every routed partition holds the beginning.
+    partial: whether frames may be gone from the beginning of a routed partition, as in the documented rebuild
+    with `query.emit_from`. Then the first frame of a session may have any number, and a total is compared
+    only for sessions of which every routed partition holds the beginning.
     """
 
     def __init__(self, saved: Int64s | None, *, routed: int, most: int, partial: bool) -> None:
@@ -131,7 +140,8 @@ class Sessions:
         self._routed = routed
         self._most = most
         self._partial = partial
-        # A row: the session, whether its beginning is missing, and by routed partition the frames read and the total told.
+        # A row: the session, whether its beginning is missing, and by routed partition the frames read and
+        # the total told.
         width = 2 + 2 * routed
         rows = np.empty((0, width), np.int64) if saved is None else saved.reshape(-1, width)
         # How many sessions were named after it in the same range: the least of all ranges that were added.
@@ -212,7 +222,7 @@ class Sessions:
         none = np.flatnonzero(counts == 0)
         least = f", none of them in routed partition {int(none[0])}" if len(none) else ""
         return DataLossError(
-            f"session {session} had written {total} frames when another one took over, but only {int(counts.sum())} came"
-            f"{least}: its last frames are gone from at least one routed partition",
+            f"session {session} had written {total} frames when another one took over, but only"
+            f" {int(counts.sum())} came{least}: its last frames are gone from at least one routed partition",
             hint=REBUILD,
         )

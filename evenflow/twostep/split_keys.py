@@ -1,8 +1,9 @@
 """Which keys of a routed partition's frames may have tuples at other workers, too: Prompt's reference tables.
 
-A table is that of one micro-batch of one partitioner session (`wire.FrameHeader.split`). It says nothing of other
-batches and of other instances, which may have the same key at another worker. Where the clusters of a key go by such a
-table, they may meet as late as in the key's bucket. So a table decides about balance and cost, never about results.
+A table is that of one micro-batch of one partitioner session (`wire.FrameHeader.split`). It says nothing of
+other batches and of other instances, which may have the same key at another worker. Where the clusters of a
+key go by such a table, they may meet as late as in the key's bucket. So a table decides about balance and
+cost, never about results.
 """
 
 from __future__ import annotations

@@ -18,7 +18,9 @@ Part = Literal["combine", "reduce"]
 PRECISION = 10
 """Precision of the sketches of keys: 1 KiB a task, a standard error of 3.3 %."""
 NO_BATCH = -1
-"""Stands for the number of the micro-batch. The cores do not know the number, and the shell puts it in (`in_batch`)."""
+"""Stands for the number of the micro-batch. The cores do not know the number, and the shell puts it in
+(`in_batch`).
+"""
 KEPT = 8
 """The work of so many micro-batches is remembered, for each part."""
 
@@ -174,7 +176,9 @@ class Tally:
 
     @property
     def mark(self) -> int | None:
-        """Least mark (ms) that was merged, or that was combined if no reducer tells. None before the first micro-batch."""
+        """Least mark (ms) that was merged, or that was combined if no reducer tells. None before the first
+        micro-batch.
+        """
         stand = self.stand
         marks = self.input_marks if stand is None else stand.marks
         return min(marks, default=None)

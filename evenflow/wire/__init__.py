@@ -4,8 +4,9 @@ Admission rule: encoding and decoding only. Query and AggregatePlan say what the
 takes any bytes. It raises ProtocolError for bytes that it cannot read, and IncompatibleStateError for a
 record of another query.
 
-`envelope` holds what frames and blobs have in common. `frame`, `blob` and `result_frames` (the results of one bucket and
-window) are one file each. `cut` keeps records small. `claims` tells how large a record claims to be.
+`envelope` holds what frames and blobs have in common. `frame`, `blob` and `result_frames` (the results of one
+bucket and window) are one file each. `cut` keeps records small. `claims` tells how large a record claims to
+be.
 """
 
 from evenflow.wire.blob import LANE, SEQUENCE, BlobHeader, Piece, Segment, decode_blob, encode_blob

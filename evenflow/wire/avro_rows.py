@@ -2,11 +2,12 @@
 
     0x00 | number of the schema, 4 bytes, big-endian | window_start window_end key ...
 
-The header names a schema of a registry. Encoding and decoding need no registry: the schema follows from the columns
-(`AvroForm`), and so does the row's encoding. Equal rows are equal bytes. Arrow encodes a column at a time. fastavro decodes.
+The header names a schema of a registry. Encoding and decoding need no registry: the schema follows from the
+columns (`AvroForm`), and so does the row's encoding. Equal rows are equal bytes. Arrow encodes a column at a
+time. fastavro decodes.
 
-Whatever cannot be null in a result is no union. All else is a union of null and its type, with null as default. An array
-is written as one block. A decimal is written with as many bytes as its precision may need.
+Whatever cannot be null in a result is no union. All else is a union of null and its type, with null as
+default. An array is written as one block. A decimal is written with as many bytes as its precision may need.
 
 Admission rule: encoding and decoding only, no Kafka, no Spark and no registry.
 """
@@ -77,10 +78,11 @@ class AvroForm:
 
 
 def field_names(columns: Sequence[str]) -> list[str]:
-    """The name that each column has in Avro, where a name is of letters, digits and `_`, and begins with no digit.
+    """The name that each column has in Avro, where a name is of letters, digits and `_`, and begins with no
+    digit.
 
-    A name that Avro allows stays. In any other name each character that Avro does not allow becomes `_`, and a digit in
-    front gets `_` before it. If a column has that name already, `_2`, `_3` and so on is appended.
+    A name that Avro allows stays. In any other name each character that Avro does not allow becomes `_`, and
+    a digit in front gets `_` before it. If a column has that name already, `_2`, `_3` and so on is appended.
     """
     names = {name for name in columns if _allowed(name) == name}
     avro_names = []
@@ -114,7 +116,9 @@ def split_header(value: bytes | None) -> tuple[int, bytes] | None:
 
 
 def window_end_of(value: bytes) -> int:
-    """End of the window (ms) of a record, which is the second number of a row. Raises ValueError if there is none."""
+    """End of the window (ms) of a record, which is the second number of a row. Raises ValueError if there
+    is none.
+    """
     parts = split_header(value)
     if parts is None:
         raise ValueError("no Avro row")
@@ -123,7 +127,9 @@ def window_end_of(value: bytes) -> int:
 
 
 def encode_rows(table: pa.Table, form: AvroForm) -> pa.BinaryArray:
-    """Each row of a table (`form.schema`) without its header. Raises ProtocolError for null in a required column."""
+    """Each row of a table (`form.schema`) without its header. Raises ProtocolError for null in a required
+    column.
+    """
     pieces: list[bytes | pa.Array] = []
     for name in form.schema.names:
         column = table[name]
@@ -215,8 +221,8 @@ def _decimals(values: list[bytes | None], kind: pa.DataType) -> pa.Array:
     zero = bytes(size)
     joined = b"".join(zero if value is None else value for value in values)
     digits = np.frombuffer(joined, np.uint8).reshape(-1, size)
-    # Avro has two's complement, the highest byte first. Arrow has 16 bytes, the lowest first: the sign fills the bytes in
-    # front, and then the order is reversed.
+    # Avro has two's complement, the highest byte first. Arrow has 16 bytes, the lowest first: the sign fills
+    # the bytes in front, and then the order is reversed.
     whole = np.empty((len(values), 16), np.uint8)
     whole[:, :] = np.where(digits[:, :1] >= 128, 255, 0)
     whole[:, 16 - size :] = digits
@@ -231,8 +237,8 @@ def _decimals(values: list[bytes | None], kind: pa.DataType) -> pa.Array:
 def _type(kind: pa.DataType, name: str, record_names: set[str], *, logical: bool) -> Any:
     """The Avro type of an Arrow type.
 
-    name: of a record, if there is one in it. record_names: names of records, to which its own is added. logical: with
-    logical types.
+    name: of a record, if there is one in it. record_names: names of records, to which its own is added.
+    logical: with logical types.
     """
     if pa.types.is_list(kind):
         return {

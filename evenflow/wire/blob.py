@@ -7,10 +7,12 @@ partitions one task combined.
 A blob that is too large is cut into parts. Each part says which rows of which segments it holds. So the rows
 of a repeated blob are recognised even if it is cut elsewhere (rule "parts name their rows").
 
-With reduce tasks (`twostep/reduce_task.py`) a blob goes to a task first. The tasks write *pieces*: the rows of all
-pieces of a micro-batch together are those of its segments in a bucket, so rows belong to no single segment any more.
+With reduce tasks (`twostep/reduce_task.py`) a blob goes to a task first. The tasks write *pieces*: the rows
+of all pieces of a micro-batch together are those of its segments in a bucket, so rows belong to no single
+segment any more.
 
-Marks are written as a small table, and each segment names its line. Many segments of a micro-batch share a line.
+Marks are written as a small table, and each segment names its line. Many segments of a micro-batch share a
+line.
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ LANE = np.dtype([(name, np.int64) for name in ("routed", "partition", "first", "
 SEQUENCE = np.dtype([(name, np.int64) for name in ("routed", "session", "first", "last", "frames")])
 """What the frames of routed partition `routed` in a blob say of a session.
 
-`first`, `last`: numbers of its first and last frame, -1 if there is none. `frames`: the largest total of the session
-that was told (`wire.frame.TOTAL`), 0 if none was.
+`first`, `last`: numbers of its first and last frame, -1 if there is none. `frames`: the largest total of the
+session that was told (`wire.frame.TOTAL`), 0 if none was.
 """
 MOST_SESSIONS = 4_096
 """A segment may name at most so many sessions."""

@@ -20,7 +20,8 @@ def claimed_bytes(metadata: bytes, body: memoryview) -> int:
     metadata: flatbuffer of an IPC message that is a record batch. body: the bytes that hold its buffers.
     Raises ValueError for anything else, and struct.error for offsets that lead out of the bytes.
     """
-    # Numbers of fields in Arrow's schema. Message: 1 header type, 2 header. RecordBatch: 2 buffers, 3 compression.
+    # Numbers of fields in Arrow's schema. Message: 1 header type, 2 header. RecordBatch: 2 buffers, 3
+    # compression.
     message = _int32(metadata, 0)
     kind = _field(metadata, message, 1)
     table = _field(metadata, message, 2)
@@ -33,7 +34,8 @@ def claimed_bytes(metadata: bytes, body: memoryview) -> int:
     compressed = _field(metadata, batch, 3) is not None
     vector = buffers + _int32(metadata, buffers)
     total = 0
-    # A vector is its length (4 bytes), then its entries. A Buffer is two int64: offset and length in the body.
+    # A vector is its length (4 bytes), then its entries. A Buffer is two int64: offset and length in the
+    # body.
     for number in range(_int32(metadata, vector)):
         offset, length = struct.unpack_from("<qq", metadata, vector + 4 + 16 * number)
         if offset < 0 or length < 0 or offset + length > len(body):
@@ -65,7 +67,9 @@ def _field(data: bytes, table: int, number: int) -> int | None:
 
 
 def _int32(data: bytes, at: int) -> int:
-    """The int32 at this position. Raises ValueError for a negative position, which Python would count from the end."""
+    """The int32 at this position. Raises ValueError for a negative position, which Python would count from
+    the end.
+    """
     if at < 0:
         raise ValueError("an offset before the beginning")
     return int(struct.unpack_from("<i", data, at)[0])

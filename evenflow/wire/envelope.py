@@ -3,7 +3,8 @@
     schema message   its metadata key `evenflow` holds the header as JSON, with arrays as base64
     batch message    the rows
     end of stream    8 bytes
-    trailer          part, parts (uint32), sequence (int64), CRC-32 of all bytes before it (uint32), little-endian
+    trailer          part, parts (uint32), sequence (int64), CRC-32 of all bytes before it (uint32),
+                     little-endian
 
 Any Arrow library reads a record as it is, because bytes after the end of a stream are ignored. Many records
 have the same schema message (all frames of a block, for example). So it is encoded once and decoded once.
@@ -39,8 +40,8 @@ _MESSAGE = struct.Struct("<iI")
 _REMEMBERED = 256
 """So many schema messages are kept decoded.
 
-A task reads one routed partition after another, and each has the blocks of the micro-batch. So the headers of a
-partition are met again in the next one, if a micro-batch has no more blocks than this.
+A task reads one routed partition after another, and each has the blocks of the micro-batch. So the headers of
+a partition are met again in the next one, if a micro-batch has no more blocks than this.
 """
 _LARGEST_REMEMBERED = 16_384
 """Longest schema message (bytes) that is kept decoded. That of 100 input partitions has some 6,000."""
@@ -134,12 +135,14 @@ def open_record(data: Data, *, kind: str, fingerprint: str, read: Read) -> Opene
         part, parts, sequence, checked = _TRAILER.unpack_from(view, view.nbytes - _TRAILER.size)
         if zlib.crc32(view[:-4]) != checked:
             raise ValueError("its checksum does not fit: it was damaged, or is something else")
-        # A message is a marker and a length (8 bytes together), then its metadata. A schema message has no body.
+        # A message is a marker and a length (8 bytes together), then its metadata. A schema message has no
+        # body.
         length = 8 + _MESSAGE.unpack_from(view)[1]
         if not 8 < length <= view.nbytes - _TRAILER.size:
             raise ValueError("its schema is longer than itself")
         known = _remembered if length <= _LARGEST_REMEMBERED else _first_message
-        # The header is read before the trailer's numbers: it says whether the trailer is that of this version.
+        # The header is read before the trailer's numbers: it says whether the trailer is that of this
+        # version.
         header, schema = known(bytes(view[:length]), kind, fingerprint, read)
         if not 0 <= part < parts:
             raise ValueError(f"it cannot be part {part} of {parts}")
@@ -172,10 +175,13 @@ def numbers(rows: Int64s | Rows) -> str:
 
 
 def read_numbers(fields: StrictObject, name: str, *, columns: int, most: int) -> Int64s:
-    """The int64 values that `numbers` wrote, shape (n, columns), n up to `most`. ProtocolError for anything else."""
+    """The int64 values that `numbers` wrote, shape (n, columns), n up to `most`. ProtocolError for
+    anything else.
+    """
     try:
         packed = base64.b64decode(fields.text(name, most=_LARGEST_HEADER), validate=True)
-        # The output is bounded: a few bytes of deflate may claim gigabytes. One byte beyond the bound shows an overflow.
+        # The output is bounded: a few bytes of deflate may claim gigabytes. One byte beyond the bound shows
+        # an overflow.
         inflating = zlib.decompressobj()
         data = inflating.decompress(packed, 8 * columns * most + 1)
         if len(data) > 8 * columns * most or not inflating.eof:
@@ -187,7 +193,9 @@ def read_numbers(fields: StrictObject, name: str, *, columns: int, most: int) ->
 
 
 def read_records(fields: StrictObject, name: str, kind: np.dtype[Any], *, most: int) -> Rows:
-    """The records of this dtype that `numbers` wrote, shape (n,), n up to `most`. ProtocolError for anything else."""
+    """The records of this dtype that `numbers` wrote, shape (n,), n up to `most`. ProtocolError for
+    anything else.
+    """
     array = read_numbers(fields, name, columns=len(kind.names or ()), most=most)
     return cast(Rows, array.view(kind)[:, 0])
 
@@ -202,14 +210,18 @@ def came_field(arrival_time: int | None) -> dict[str, int]:
 
 
 def read_came(fields: StrictObject) -> int | None:
-    """The time (ms) that `came_field` wrote, or None for anything else. It serves latencies only, so it never raises."""
+    """The time (ms) that `came_field` wrote, or None for anything else. It serves latencies only, so it
+    never raises.
+    """
     arrival_time = fields.fields.get("came")
     # `type`, because a bool is an instance of int, too.
     return arrival_time if type(arrival_time) is int and 0 <= arrival_time <= LATEST_CAME else None
 
 
 def _first_message(prefix: bytes, kind: str, fingerprint: str, read: Read) -> tuple[Any, pa.Schema]:
-    """(header, schema) of a schema message. Kind, version and query are checked before any number of the header is read."""
+    """(header, schema) of a schema message. Kind, version and query are checked before any number of the
+    header is read.
+    """
     with pa.ipc.open_stream(prefix + _END) as reader:
         schema = reader.schema
     fields = read_object((schema.metadata or {})[METADATA_KEY], most_bytes=_LARGEST_HEADER)
@@ -224,8 +236,10 @@ def _first_message(prefix: bytes, kind: str, fingerprint: str, read: Read) -> tu
     if query != fingerprint:
         raise IncompatibleStateError(
             f"a {kind} was written for query {query}, but this is query {fingerprint}",
-            hint="the query, the input or the number of partitions or buckets changed: "
-            "give the query a new name (new topics), or delete the old topics and checkpoints",
+            hint=(
+                "the query, the input or the number of partitions or buckets changed: "
+                "give the query a new name (new topics), or delete the old topics and checkpoints"
+            ),
         )
     if not all(schema.names):  # Arrow decodes names only now, and they may be no UTF-8
         raise ValueError("a column has no name")

@@ -29,7 +29,9 @@ _KIND = "frame"
 OFFSETS = np.dtype([(name, np.int64) for name in ("partition", "first", "last")])
 """What a block has of input partition `partition`: offsets `first` to `last`."""
 TOLD = np.dtype([(name, np.int64) for name in ("partition", "mark", "reached")])
-"""What a frame tells of input partition `partition`: its `mark` in ms, and `reached`, the next offset to read."""
+"""What a frame tells of input partition `partition`: its `mark` in ms, and `reached`, the next offset to
+read.
+"""
 TOTAL = np.dtype([(name, np.int64) for name in ("session", "frames")])
 """A session, and how many frames it has written so far, to all routed partitions together."""
 
@@ -97,7 +99,9 @@ class FramePacker:
         self._packer = Packer(schema, kind=_KIND, fields=fields)
 
     def body(self, batch: pa.RecordBatch) -> Body:
-        """What the frames of these rows for several workers have in common. `Body.sealed` makes each of them."""
+        """What the frames of these rows for several workers have in common. `Body.sealed` makes each of
+        them.
+        """
         return self._packer.body(batch)
 
     def pack(self, batch: pa.RecordBatch, *, sequence: int, part: int = 0, parts: int = 1) -> bytes:

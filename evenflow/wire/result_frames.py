@@ -1,7 +1,8 @@
 """Wire format of results as Arrow: one record holds rows of one bucket and one window.
 
-A record is an Arrow IPC stream with one record batch, whose buffers are compressed with lz4. Any Arrow library reads it:
-`pa.ipc.open_stream(value).read_all()`. The schema metadata key `evenflow` holds a header as JSON.
+A record is an Arrow IPC stream with one record batch, whose buffers are compressed with lz4. Any Arrow
+library reads it: `pa.ipc.open_stream(value).read_all()`. The schema metadata key `evenflow` holds a header as
+JSON.
 
 A window's rows in a bucket have a fixed order. The header says which of these rows a record holds: rows
 `first` up to `first + rows`. So a reader recognises by position what was written before, even if a repeated
@@ -87,7 +88,8 @@ def encode_results(
 def decode_results(
     value: bytes | None, *, schema: pa.Schema, fingerprint: str, keys: Sequence[str] = ("key",)
 ) -> tuple[ResultHeader, pa.RecordBatch]:
-    """Header and rows of a record. `schema` is the query's `readable_schema`, and `keys` are its `result_keys`.
+    """Header and rows of a record. `schema` is the query's `readable_schema`, and `keys` are its
+    `result_keys`.
 
     The bytes may be anything. Raises ProtocolError for bytes that are no such record, and
     IncompatibleStateError for a record of another query. Nothing is decompressed before the checksum and the
@@ -113,7 +115,9 @@ def _batches(tables: Iterable[pa.Table], part_bytes: int) -> Iterator[tuple[pa.R
 
 
 def _cut(batch: pa.RecordBatch, part_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Slices of at most about `part_bytes`, or of one row. A repeat may cut elsewhere, because each part names its rows."""
+    """Slices of at most about `part_bytes`, or of one row. A repeat may cut elsewhere, because each part
+    names its rows.
+    """
     if batch.num_rows <= 1 or batch.nbytes <= part_bytes:
         yield batch
         return
@@ -151,7 +155,8 @@ def _checksum(header_fields: dict[str, Any], body: memoryview | bytes) -> int:
 
 
 def _alone(column: pa.Array) -> pa.Array:
-    """The same values in buffers of exactly their size, with zeros under nulls. So equal values become equal bytes.
+    """The same values in buffers of exactly their size, with zeros under nulls. So equal values become equal
+    bytes.
 
     Arrow may write bytes of a slice's neighbours as padding, and under a null a buffer may hold anything.
     """
@@ -184,7 +189,10 @@ def _decoded(value: bytes, schema: pa.Schema, fingerprint: str) -> tuple[ResultH
     if header.fingerprint != fingerprint:
         raise IncompatibleStateError(
             f"a result frame was written for query {header.fingerprint}, but this is query {fingerprint}",
-            hint="read with the settings that the pipeline ran with, or set results.topic to a topic of its own",
+            hint=(
+                "read with the settings that the pipeline ran with, or set results.topic to a topic of"
+                " its own"
+            ),
         )
     if not frame_schema.remove_metadata().equals(schema.remove_metadata()):
         raise ProtocolError(
@@ -220,7 +228,8 @@ def _header(header_fields: Any, body: memoryview) -> ResultHeader:
     if checksum != _checksum(header_fields, body):
         raise ProtocolError("a result frame is damaged: its checksum is not that of its bytes")
     values = {name: value for name, value in header_fields.items() if name not in ("v", "kind")}
-    # Annotations are strings here (`from __future__ import annotations`). `type` below tells a bool from an int.
+    # Annotations are strings here (`from __future__ import annotations`). `type` below tells a bool from an
+    # int.
     types = {
         field.name: {"str": str, "int": int, "bool": bool}[str(field.type)] for field in fields(ResultHeader)
     }

@@ -72,8 +72,8 @@ def encode_sync(record: SyncRecord) -> bytes:
 def decode_sync(data: Data, *, identity: str) -> SyncRecord:
     """The record of these bytes, which may be any.
 
-    Raises ProtocolError for bytes that are no record or were damaged. Raises IncompatibleStateError for a record of another
-    version, query or partitioner.
+    Raises ProtocolError for bytes that are no record or were damaged. Raises IncompatibleStateError for a
+    record of another version, query or partitioner.
     """
     view = memoryview(data).cast("B")
     least = _LENGTH.size + _CHECKSUM.size

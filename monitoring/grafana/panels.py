@@ -164,7 +164,8 @@ class _Mark(dashboard.AnnotationQuery):
         """The annotation, with `titleFormat` in its JSON."""
         annotation = super().build()
         fields = annotation.to_json()
-        # The dashboard asks each annotation for its JSON, so this one object answers otherwise than its class.
+        # The dashboard asks each annotation for its JSON, so this one object answers otherwise than its
+        # class.
         annotation.to_json = lambda: {**fields, "titleFormat": self._text}  # type: ignore[method-assign]
         return annotation
 

@@ -68,7 +68,8 @@ def _histogram(name: str, text: str, *labels: str, bounds: tuple[float, ...]) ->
 BUILD = _gauge("evenflow_build_info", "Always 1; labels say what runs.", "part", "version", "python")
 CERTIFICATE_END = _gauge(
     "evenflow_certificate_end_timestamp_seconds",
-    "When the first certificate ends of those in a file that a setting names, as the file was when this process started.",
+    "When the first certificate ends of those in a file that a setting names, as the file was when this"
+    " process started.",
     "setting",
 )
 PLAN_EPOCH = _gauge("evenflow_plan_epoch", "Epoch of the plan in force, 0 for none.", "part")
@@ -78,7 +79,8 @@ PLAN_EPOCH = _gauge("evenflow_plan_epoch", "Epoch of the plan in force, 0 for no
 READ = _counter("evenflow_records_read", "Records that were read: routed, rejected or filtered.")
 FILTERED = _counter(
     "evenflow_records_filtered",
-    "Records in time that become no tuple: `query.where` keeps nothing of them, or `query.explode` finds nothing in them.",
+    "Records in time that become no tuple: `query.where` keeps nothing of them, or `query.explode` finds"
+    " nothing in them.",
 )
 ROUTED = _counter("evenflow_tuples_routed", "Tuples that were given a worker.")
 REJECTED = _counter(
@@ -90,8 +92,9 @@ BUSY_SECONDS = _counter("evenflow_busy_seconds", "Time spent on blocks: parse, r
 REBALANCES = _counter("evenflow_rebalances", "Assignments of input partitions.")
 READING = _gauge(
     "evenflow_reading_from_queues",
-    "1 if records come from queues without an object of Python each, 0 if through consume(), which takes twice as much "
-    "CPU time: because partitioner.reading says so, or because queues were not proven here (the log says).",
+    "1 if records come from queues without an object of Python each, 0 if through consume(), which takes"
+    " twice as much CPU time: because partitioner.reading says so, or because queues were not proven here"
+    " (the log says).",
 )
 BLOCK_TUPLES = _gauge("evenflow_block_tuples", "Most tuples of a block, as set or chosen.")
 LINGER = _gauge(
@@ -112,13 +115,14 @@ ASLEEP = _gauge(
 WORKER_TUPLES = _counter("evenflow_worker_tuples", "Tuples that a worker was given.", "worker")
 WORKER_COST = _counter(
     "evenflow_worker_cost",
-    "Load of a worker: sum of the costs of the tuples that it was given. Without `partitioner.cost` each tuple costs 1.",
+    "Load of a worker: sum of the costs of the tuples that it was given. Without `partitioner.cost` each"
+    " tuple costs 1.",
     "worker",
 )
 COSTS_OUT_OF_RANGE = _counter(
     "evenflow_costs_out_of_range",
-    "Tuples whose `partitioner.cost` is out of range: below 1 or no number (they count as 1), or above 1,000,000 (they "
-    "count as that).",
+    "Tuples whose `partitioner.cost` is out of range: below 1 or no number (they count as 1), or above"
+    " 1,000,000 (they count as that).",
     "reason",
 )
 IMBALANCE = _gauge(
@@ -126,8 +130,8 @@ IMBALANCE = _gauge(
 )
 WINDOW_IMBALANCE = _gauge(
     "evenflow_window_imbalance_ratio",
-    "(max load - mean load) / all load over the workers, of the newest event-time window that the watermark of this "
-    "instance has passed, as far as it routed it.",
+    "(max load - mean load) / all load over the workers, of the newest event-time window that the watermark"
+    " of this instance has passed, as far as it routed it.",
 )
 DISTINCT_KEYS = _gauge("evenflow_distinct_keys", "About how many distinct keys the last period had.")
 HEAD_KEYS = _gauge("evenflow_head_keys", "Keys that the partitioner may split now.")
@@ -140,7 +144,8 @@ HOT_KEY_WORKERS = _gauge(
 SNAPSHOT = _gauge("evenflow_snapshot_timestamp_seconds", "When learned state was last saved or restored.")
 LEARNING = _gauge(
     "evenflow_learning_begin_timestamp_seconds",
-    "When this process began to learn, with saved state or without; none for a partitioner that learns nothing.",
+    "When this process began to learn, with saved state or without; none for a partitioner that learns"
+    " nothing.",
 )
 SNAPSHOT_INTERVAL = _gauge(
     "evenflow_snapshot_interval_seconds", "How often learned state is to be saved; none likewise."
@@ -201,13 +206,14 @@ PARTITIONER_BATCH_SPLIT = _gauge(
 )
 PARTITIONER_BATCH_SIZE = _gauge(
     "evenflow_partitioner_batch_size_imbalance",
-    "BSI of the last micro-batch, fullest less mean: in tuples over its data blocks (map), in clusters over the reduce "
-    "buckets that hashing gives (reduce).",
+    "BSI of the last micro-batch, fullest less mean: in tuples over its data blocks (map), in clusters over"
+    " the reduce buckets that hashing gives (reduce).",
     "stage",
 )
 PARTITIONER_BATCH_CARDINALITY = _gauge(
     "evenflow_partitioner_batch_cardinality_imbalance",
-    "BCI of the last micro-batch, most less mean: in distinct keys over its data blocks (map) or reduce buckets (reduce).",
+    "BCI of the last micro-batch, most less mean: in distinct keys over its data blocks (map) or reduce"
+    " buckets (reduce).",
     "stage",
 )
 PARTITIONER_BATCH_SPLITTING = _gauge(
@@ -224,8 +230,8 @@ PARTITIONER_BATCH_TOOK = _gauge(
 )
 PARTITIONER_BATCH_LATE = _gauge(
     "evenflow_partitioner_batch_lateness_ratio",
-    "How long after the end of its interval the last micro-batch was written, as a share of the interval; none by event "
-    "time, and for a batch that was cut short.",
+    "How long after the end of its interval the last micro-batch was written, as a share of the interval;"
+    " none by event time, and for a batch that was cut short.",
 )
 PARTITIONER_BATCH_RELEASE = _gauge(
     "evenflow_partitioner_batch_early_release_seconds",
@@ -240,13 +246,14 @@ BATCH_SECONDS = _histogram(
 )
 LOAD = _gauge(
     "evenflow_load_ratio",
-    "W of the last micro-batch, or of the present one once it is longer than an interval: processing time over batch "
-    "interval; 0 while the stage waits for input.",
+    "W of the last micro-batch, or of the present one once it is longer than an interval: processing time"
+    " over batch interval; 0 while the stage waits for input.",
     "stage",
 )
 BATCH_RUNNING = _gauge(
     "evenflow_batch_running_seconds",
-    "For how long the present micro-batch runs, 0 while the stage waits; known once it has finished none for a while.",
+    "For how long the present micro-batch runs, 0 while the stage waits; known once it has finished none for"
+    " a while.",
     "stage",
 )
 BATCH_INTERVAL = _gauge(
@@ -270,15 +277,15 @@ REPLICATION = _gauge(
 )
 LATENCY = _histogram(
     "evenflow_end_to_end_latency_seconds",
-    "From a tuple's record in the input topic to the end of this stage's micro-batch with it; an upper bound where record "
-    "timestamps grow.",
+    "From a tuple's record in the input topic to the end of this stage's micro-batch with it; an upper bound"
+    " where record timestamps grow.",
     "stage",
     bounds=_SLOW,
 )
 RESULT_LATENCY = _histogram(
     "evenflow_result_latency_seconds",
-    "From the newest tuple of a window, in the input topic, to the end of the micro-batch that emitted it, by result row; "
-    "an upper bound. Unlike the delay of a window it needs no live event times.",
+    "From the newest tuple of a window, in the input topic, to the end of the micro-batch that emitted it, by"
+    " result row; an upper bound. Unlike the delay of a window it needs no live event times.",
     bounds=_SLOW,
 )
 STATE_BYTES = _gauge("evenflow_state_bytes", "Memory of the reducer's state stores.")
@@ -298,8 +305,8 @@ MERGED = _gauge(
 WINDOW_END = _gauge("evenflow_window_end_timestamp_seconds", "End of the newest window among the results.")
 CLOSE_DELAY = _histogram(
     "evenflow_window_close_delay_seconds",
-    "From when the newest window of a micro-batch was due (its end, out_of_orderness, and allowed_lateness unless late is "
-    "'update') to its results.",
+    "From when the newest window of a micro-batch was due (its end, out_of_orderness, and allowed_lateness"
+    " unless late is 'update') to its results.",
     bounds=_SLOW,
 )
 EXECUTORS = _gauge("evenflow_executors", "Executors in use, of an application that has a cluster manager.")

@@ -72,8 +72,8 @@ class Weighted:
 class Sheet:
     """Collects the values of one scrape.
 
-    query: the value of the label `query`. families: where the values go, by the name of the metric. None: into a
-    new dict.
+    query: the value of the label `query`. families: where the values go, by the name of the metric. None:
+    into a new dict.
     """
 
     def __init__(self, query: str, families: dict[str, Any] | None = None) -> None:

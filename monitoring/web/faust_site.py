@@ -64,7 +64,9 @@ def protect(application: Application, guard: Guard) -> None:
 
 
 class BoundedSite(SockSite):
-    """Serves at a socket that listens already, `most` connections at once. A further one closes the oldest."""
+    """Serves at a socket that listens already, `most` connections at once. A further one closes the
+    oldest.
+    """
 
     __slots__ = ("_most",)
 

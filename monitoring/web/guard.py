@@ -1,4 +1,6 @@
-"""Who may read a page: the name that a request asks for, and the token that it brings. Knows no web server."""
+"""Who may read a page: the name that a request asks for, and the token that it brings. Knows no web
+server.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ class Refusal:
 
 
 class Guard:
-    """Judges the requests to the pages of one part. own: address or name that the part listens at (`web_host`).
+    """Judges the requests to the pages of one part. own: address or name that the part listens at
+    (`web_host`).
 
     Raises ConfigError if `web.token_file` cannot be read or holds no token.
     """
@@ -53,8 +56,8 @@ class Guard:
     ) -> Refusal | None:
         """Why this request gets no page, None if it gets one.
 
-        hosts: values of the header Host. authorization: the header of that name. A probe is not refused for the lack of
-        a token: `bare` then makes its answer.
+        hosts: values of the header Host. authorization: the header of that name. A probe is not refused for
+        the lack of a token: `bare` then makes its answer.
         """
         if method not in METHODS:
             return Refusal(405, f"only {' and '.join(METHODS)}\n", {"Allow": ", ".join(METHODS)})
@@ -68,7 +71,9 @@ class Guard:
         return self._token_refusal(authorization)
 
     def bare(self, *, path: str, authorization: str | None, status: int) -> str | None:
-        """The answer to a probe that lacks the token, as JSON without a reason. None if the page may be as it is."""
+        """The answer to a probe that lacks the token, as JSON without a reason. None if the page may be as
+        it is.
+        """
         name = PROBES.get(_folder(path))
         if name is None or self._token_refusal(authorization) is None:
             return None
@@ -117,7 +122,8 @@ def token_of(file: Path) -> str:
         ) from None
     if len(token) < _FEWEST_CHARACTERS or not (token.isascii() and token.isprintable()) or " " in token:
         raise ConfigError(
-            f"web.token_file: {file} holds no token of at least {_FEWEST_CHARACTERS} ASCII characters in one line",
+            f"web.token_file: {file} holds no token of at least {_FEWEST_CHARACTERS} ASCII characters in one"
+            " line",
             hint="make one: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'",
         )
     return token

@@ -1,4 +1,6 @@
-"""Headers of every answer. A page with styles or scripts of its own names them by their hash, and no others take effect."""
+"""Headers of every answer. A page with styles or scripts of its own names them by their hash, and no
+others take effect.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,16 @@ BARE: Mapping[str, str] = {"Content-Security-Policy": f"{_CLOSED}; form-action '
 
 
 def headers_of(page: str, *, asks: bool = False, form: bool = False) -> dict[str, str]:
-    """Headers of an HTML page. With these, a key, which anyone may have written, does no harm even if unescaped.
+    """Headers of an HTML page. With these, a key, which anyone may have written, does no harm even if
+    unescaped.
 
-    page: the document, or its template, with the text of each style and script as it will be served. asks: whether its
-    script may ask this server. form: whether it has a form for this server.
+    page: the document, or its template, with the text of each style and script as it will be served. asks:
+    whether its script may ask this server. form: whether it has a form for this server.
     """
     return {
         "Content-Security-Policy": (
-            f"{_CLOSED}; script-src {_hashes('script', page)}; style-src {_hashes('style', page)}; style-src-attr 'none'; "
-            f"img-src data:; connect-src {_own(asks)}; form-action {_own(form)}"
+            f"{_CLOSED}; script-src {_hashes('script', page)}; style-src {_hashes('style', page)};"
+            f" style-src-attr 'none'; img-src data:; connect-src {_own(asks)}; form-action {_own(form)}"
         ),
         **_COMMON,
     }

@@ -19,7 +19,8 @@ _LOG = logging.getLogger("evenflow.metrics")
 
 
 class BoundedServer(ThreadingWSGIServer):
-    """Serves at most `most` connections at once. A further one closes the oldest, so that probes always get through.
+    """Serves at most `most` connections at once. A further one closes the oldest, so that probes always get
+    through.
 
     Each connection has one request. The caller sets `most` and `context` (TLS, None: none) before it serves.
     """
@@ -34,7 +35,9 @@ class BoundedServer(ThreadingWSGIServer):
         self._lock = threading.Lock()
 
     def get_request(self) -> tuple[socket.socket, Any]:
-        """Accept a connection. Its handshake is left to its thread, so that nobody waits for a silent client."""
+        """Accept a connection. Its handshake is left to its thread, so that nobody waits for a silent
+        client.
+        """
         connection, address = super().get_request()
         connection.settimeout(HANDSHAKE)
         if self.context is not None:

@@ -1,7 +1,8 @@
-"""001, chapters 3.3 to 3.6: micro-batches that are scheduled a group at a time, and plans that change in mid-group.
+"""001, chapters 3.3 to 3.6: micro-batches that are scheduled a group at a time, and plans that change in
+mid-group.
 
-Figures 3.6 and 3.7b are played in virtual time, with the policy `prompt-plus` and the planner of the controller. Figure 3.7a
-rests on what `evenflow bench spark-batches-a-trigger` has measured.
+Figures 3.6 and 3.7b are played in virtual time, with the policy `prompt-plus` and the planner of the
+controller. Figure 3.7a rests on what `evenflow bench spark-batches-a-trigger` has measured.
 
     loads      how much data each batch has
     queue      the queue of batches, and how it is scheduled

@@ -99,38 +99,45 @@ def _by_default(figures: SectionFigures, plan: RunPlan) -> Outcome:
 
 
 _EVENT_TIME = (
-    "Our planner names an event time that no partitioner has reached, and leaves one batch interval for the plan to "
-    "arrive. The batches up to then have the old number of workers. In the thesis the batch that is being filled when "
-    "the decision falls has the new number already."
+    "Our planner names an event time that no partitioner has reached, and leaves one batch interval for the"
+    " plan to arrive. The batches up to then have the old number of workers. In the thesis the batch that is"
+    " being filled when the decision falls has the new number already."
 )
 _BEHIND = (
-    "W is processing time over the interval, so the policy does not see how many batches wait. It asks for as much as "
-    "the rate needs, which leaves hardly any capacity for what has queued up."
+    "W is processing time over the interval, so the policy does not see how many batches wait. It asks for as"
+    " much as the rate needs, which leaves hardly any capacity for what has queued up."
 )
 
 CLAIMS = (
     Claim(
         "001, fig. 3.7a",
         "Scheduling ten micro-batches at once gives up to 5 times the throughput, whatever the partitioner.",
-        f"between 4 and 6 times for each partitioner, G = {GROUP} against 1, by the cost of a trigger that is measured "
-        "on Spark, at an interval of 1 s",
+        f"between 4 and 6 times for each partitioner, G = {GROUP} against 1, by the cost of a trigger that is"
+        " measured on Spark, at an interval of 1 s",
         _factors,
         measure="kept times",
         reason="measure",
-        because="The factor is (1 - cost/G) / (1 - cost), so for a given G the cost alone decides it. A factor of "
-        "five needs a cost of 0.82 of an interval. Ours is the cost of a trigger of Spark on one machine. The"
-        " cost on a cluster was not examined. The thesis tells one example of its own: scheduling and "
-        "communication take at least 60 % of the processing time (figure 1.4b). That alone would give 2.4.",
+        because=(
+            "The factor is (1 - cost/G) / (1 - cost), so for a given G the cost alone decides it. A factor of"
+            " five needs a cost of 0.82 of an interval. Ours is the cost of a trigger of Spark on one"
+            " machine. The cost on a cluster was not examined. The thesis tells one example of its own:"
+            " scheduling and communication take at least 60 % of the processing time (figure 1.4b). That"
+            " alone would give 2.4."
+        ),
         absent="`evenflow bench spark-batches-a-trigger` has not run.",
-        note="A trigger of Spark that takes ten batches stands for a group. It starts when all ten are there. The "
-        "thesis schedules ten batches and works on each as it comes.",
+        note=(
+            "A trigger of Spark that takes ten batches stands for a group. It starts when all ten are there."
+            " The thesis schedules ten batches and works on each as it comes."
+        ),
         every=True,
     ),
     Claim(
         "001, fig. 3.6",
-        "After a spike to twice the data in batch 15, Prompt+'s change shows in batch 17, and it is stable by batch 20.",
-        "for a spike that lasts and for one of a single batch: the first batch with more workers is 17; W is at or "
-        "below 0.9 from batch 20 on; from then on each batch is done within an interval of its completion",
+        "After a spike to twice the data in batch 15, Prompt+'s change shows in batch 17, and it is stable by"
+        " batch 20.",
+        "for a spike that lasts and for one of a single batch: the first batch with more workers is 17; W is"
+        " at or below 0.9 from batch 20 on; from then on each batch is done within an interval of its"
+        " completion",
         _restored,
         measure="virtual time",
         reason="ours",
@@ -139,12 +146,16 @@ CLAIMS = (
     Claim(
         "001, fig. 3.6",
         "A plain group reacts only with its next group, in batch 21, and is stable later.",
-        "for both spikes: the first batch with more workers is 21, and batches are late for longer than with Prompt+",
+        "for both spikes: the first batch with more workers is 21, and batches are late for longer than with"
+        " Prompt+",
         _next_group,
         measure="virtual time",
         reason="ours",
-        because="The planner publishes the plan of the next group two batches ahead of it, counted in finished "
-        "batches. In overload finished batches are behind the clock. The plan then begins at an event time after batch 21.",
+        because=(
+            "The planner publishes the plan of the next group two batches ahead of it, counted in finished"
+            " batches. In overload finished batches are behind the clock. The plan then begins at an event"
+            " time after batch 21."
+        ),
     ),
     Claim(
         "001, fig. 3.6",
@@ -157,26 +168,31 @@ CLAIMS = (
     Claim(
         "001, fig. 3.7b",
         "With Prompt+ the latency is violated much less often than with plain groups or one batch at a time.",
-        f"on each load and for each cost of scheduling ({', '.join(f'{cost:g}' for cost in COSTS)} intervals): the "
-        "share of batches that are done later than an interval after their completion is lower than "
-        "half of that of each other",
+        f"on each load and for each cost of scheduling ({', '.join(f'{cost:g}' for cost in COSTS)}"
+        " intervals): the share of batches that are done later than an interval after their completion is"
+        " lower than half of that of each other",
         _violations,
         measure="virtual time",
         reason="paper",
-        because="The thesis gives neither the load nor the pool of workers, and of the cost of scheduling one example"
-        " (figure 1.4b). Load and cost decide: of the nine settings that are played here, the claim holds in "
-        "full in one (the sine, at a cost of 0.8). With enough workers one batch at a time reacts soonest, "
-        "and pays its cost with several times the workers.",
+        because=(
+            "The thesis gives neither the load nor the pool of workers, and of the cost of scheduling one"
+            " example (figure 1.4b). Load and cost decide: of the nine settings that are played here, the"
+            " claim holds in full in one (the sine, at a cost of 0.8). With enough workers one batch at a"
+            " time reacts soonest, and pays its cost with several times the workers."
+        ),
     ),
     Claim(
         "ours, to 001 fig. 3.7b",
-        "The same holds with the policy's defaults: three batches in overload before it acts, one worker more at a time.",
+        "The same holds with the policy's defaults: three batches in overload before it acts, one worker more"
+        " at a time.",
         f"as above, on each load, for a cost of {late('sine', OURS).scheduling.cost:g} intervals",
         _by_default,
         measure="virtual time",
         reason="ours",
-        because="With one worker more at a time the way to enough workers is longer than the wait for the next group. So "
-        "the steps of the policy matter more than the beginning of its plan.",
+        because=(
+            "With one worker more at a time the way to enough workers is longer than the wait for the next"
+            " group. So the steps of the policy matter more than the beginning of its plan."
+        ),
         own=True,
     ),
 )

@@ -16,7 +16,9 @@ SEEDS = 20
 GROUP = 10
 GROUPS = (2, 5, 10, 20)
 COST = 0.5
-"""Cost of scheduling in intervals of 1 s. A trigger costs Spark 0.3 s here on an idle machine, and 0.7 s on a busy one."""
+"""Cost of scheduling in intervals of 1 s. A trigger costs Spark 0.3 s here on an idle machine, and 0.7 s
+on a busy one.
+"""
 COSTS = (0.2, 0.5, 0.8)
 PARTITIONERS = ("hashing", "prompt", "evenflow")
 TAKEN = (1, 2, 5, 10)

@@ -1,7 +1,7 @@
 """How much data each batch has: the spikes of figure 3.6, and the loads of figure 3.7b.
 
-The thesis does not give the load of figure 3.7b. These have the shapes of the closed loops (`workbench.elastic.SHAPES`). A
-batch of 1 is the base. What comes varies from batch to batch by a gamma law.
+The thesis does not give the load of figure 3.7b. These have the shapes of the closed loops
+(`workbench.elastic.SHAPES`). A batch of 1 is the base. What comes varies from batch to batch by a gamma law.
 """
 
 from __future__ import annotations

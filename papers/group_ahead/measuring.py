@@ -32,7 +32,9 @@ def measurable(cell: Cell) -> bool:
 
 
 def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
-    """One value per figure for a spike (`W` and `delay`: one per batch), one per seed for a load that is drawn."""
+    """One value per figure for a spike (`W` and `delay`: one per batch), one per seed for a load that is
+    drawn.
+    """
     if cell.experiment == "triggers":
         return _triggers(cell.partitioner)
     setting = setting_of(cell, plan)

@@ -53,12 +53,16 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
 
 def _queue() -> list[str]:
     return [
-        "Batches of one second are played in virtual time. Work on a batch begins when the batch is complete and the "
-        "one before is done. After each batch the policy `prompt-plus` sees its W (processing time over the interval), "
-        "and the planner of the controller (`evenflow/elasticity/groups.py`) gives a plan or none. A batch has the "
-        "number of workers that is in force, in event time, where the batch begins. Work takes a cost of scheduling, "
-        "which a group shares, and the data over the number of workers. Executors start at once. An amendment costs "
-        "the batches nothing, as in the thesis. *Late* is a batch that is done more than an interval after its completion.",
+        (
+            "Batches of one second are played in virtual time. Work on a batch begins when the batch is"
+            " complete and the one before is done. After each batch the policy `prompt-plus` sees its W"
+            " (processing time over the interval), and the planner of the controller"
+            " (`evenflow/elasticity/groups.py`) gives a plan or none. A batch has the number of workers that"
+            " is in force, in event time, where the batch begins. Work takes a cost of scheduling, which a"
+            " group shares, and the data over the number of workers. Executors start at once. An amendment"
+            " costs the batches nothing, as in the thesis. *Late* is a batch that is done more than an"
+            " interval after its completion."
+        ),
         "",
     ]
 
@@ -69,11 +73,14 @@ def _spikes(figures: SectionFigures, plan: RunPlan) -> list[str]:
         for kind, options, way in product(SPIKES, (FAST, DEFAULT), WAYS)
     ]
     return [
-        f"Figure 3.6: twice the data from batch {SPIKE} on (*lasting*), or in batch {SPIKE} alone (*single*). The "
-        f"words of the thesis fit both. Before, {WORKERS} workers have W = 0.9. Scheduling costs {COST:g} intervals, a "
-        f"group has {GROUP} batches, and nothing is random. *fast* acts after one batch, and adds as many workers as W "
-        "asks for (`d = 1`, `proportional`). *default* acts after three batches, and adds one worker. "
-        f"{SPIKE_BATCHES + 1} means: not within the {SPIKE_BATCHES} batches played.",
+        (
+            f"Figure 3.6: twice the data from batch {SPIKE} on (*lasting*), or in batch {SPIKE} alone"
+            f" (*single*). The words of the thesis fit both. Before, {WORKERS} workers have W = 0.9."
+            f" Scheduling costs {COST:g} intervals, a group has {GROUP} batches, and nothing is random."
+            " *fast* acts after one batch, and adds as many workers as W asks for (`d = 1`, `proportional`)."
+            f" *default* acts after three batches, and adds one worker. {SPIKE_BATCHES + 1} means: not within"
+            f" the {SPIKE_BATCHES} batches played."
+        ),
         "",
         *table(
             [
@@ -107,12 +114,15 @@ def _late(figures: SectionFigures, plan: RunPlan) -> list[str]:
     settings = [(load, cost, FAST) for cost in COSTS for load in LOADS]
     settings += [(load, COST, DEFAULT) for load in LOADS]
     return [
-        f"Figure 3.7b: the share of {batches} batches that are late, and the mean number of workers. The thesis does "
-        "not say its load. These are assumed: *spike* doubles the data for the middle third of the batches, "
-        "*staircase* adds half of the base every 45 batches, and *sine* goes from half to two and a half times the "
-        f"base with a period of 90. Of the base load a batch needs {BASE:g} intervals of one worker. The data of a "
-        f"batch varies by a gamma law with a coefficient of variation of {NOISE:.0%}. There are {seeds} seeds, at most "
-        f"{MOST} workers, and at the beginning the fewest with which W is at most 0.9.",
+        (
+            f"Figure 3.7b: the share of {batches} batches that are late, and the mean number of workers. The"
+            " thesis does not say its load. These are assumed: *spike* doubles the data for the middle third"
+            " of the batches, *staircase* adds half of the base every 45 batches, and *sine* goes from half"
+            f" to two and a half times the base with a period of 90. Of the base load a batch needs {BASE:g}"
+            " intervals of one worker. The data of a batch varies by a gamma law with a coefficient of"
+            f" variation of {NOISE:.0%}. There are {seeds} seeds, at most {MOST} workers, and at the"
+            " beginning the fewest with which W is at most 0.9."
+        ),
         "",
         *table(
             ["load", "cost, intervals", "policy", *(f"{way}: late" for way in WAYS), "workers"],
@@ -148,10 +158,12 @@ def _share(figures: SectionFigures, plan: RunPlan, setting: Setting) -> str:
 
 def _scheduling(figures: SectionFigures) -> list[str]:
     return [
-        "Figure 3.7a: what Spark takes for a trigger, by the batches that it takes at once (50,000 tuples each), "
-        "measured by `evenflow bench spark-batches-a-trigger` "
-        "([how](measurements.md#batches-a-trigger-spark-batches-a-trigger)). The fixed cost is the slope of seconds "
-        "over triggers. The factor is what follows from it at an interval of 1 s.",
+        (
+            "Figure 3.7a: what Spark takes for a trigger, by the batches that it takes at once (50,000 tuples"
+            " each), measured by `evenflow bench spark-batches-a-trigger`"
+            " ([how](measurements.md#batches-a-trigger-spark-batches-a-trigger)). The fixed cost is the slope"
+            " of seconds over triggers. The factor is what follows from it at an interval of 1 s."
+        ),
         "",
         *table(
             [

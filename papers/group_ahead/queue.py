@@ -1,12 +1,12 @@
 """A queue of micro-batches in virtual time, with a real policy and the controller's planner.
 
-Batch n (from 1) covers the event time from n - 1 to n intervals and is complete at n. Work on it begins when it is complete
-and the batch before is done. After each batch the policy sees W, and the planner gives a plan or none, as in
-`controller/decide.py`. A plan holds from an event time on that no partitioner has reached when it is published. So a batch
-gets the p that is in force at its beginning.
+Batch n (from 1) covers the event time from n - 1 to n intervals and is complete at n. Work on it begins when
+it is complete and the batch before is done. After each batch the policy sees W, and the planner gives a plan
+or none, as in `controller/decide.py`. A plan holds from an event time on that no partitioner has reached when
+it is published. So a batch gets the p that is in force at its beginning.
 
-Work takes the cost of scheduling and the data over p. A group shares the cost of scheduling one batch. An amendment costs
-the batches nothing, because workers take it while they work.
+Work takes the cost of scheduling and the data over p. A group shares the cost of scheduling one batch. An
+amendment costs the batches nothing, because workers take it while they work.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ class Scheduling:
         return GroupPlanner(slide_ms=INTERVAL_MS, group=self.group, amend=self.way == "group ahead")
 
     def load(self, data: float, p: int) -> float:
-        """W of a batch, its processing time in intervals. data: what one worker takes in so many intervals."""
+        """W of a batch, its processing time in intervals. data: what one worker takes in so many
+        intervals.
+        """
         return self.share + data / p
 
 
@@ -83,7 +85,9 @@ class Course:
 
 
 def play(data: Float64s, scheduling: Scheduling, policy: Policy, *, p: int) -> Course:
-    """Play these batches. data: shape (batches,), as `Scheduling.load` takes it. p: workers at the beginning."""
+    """Play these batches. data: shape (batches,), as `Scheduling.load` takes it. p: workers at the
+    beginning.
+    """
     planner, schedule = scheduling.planner(), Schedule(INTERVAL_MS)
     course = Course(np.empty(len(data)), np.empty(len(data)), np.empty(len(data), np.int64))
     free = 0.0

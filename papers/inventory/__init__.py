@@ -1,7 +1,8 @@
-"""Every figure, table and algorithm of the five papers, with where it stands on the page, or why it does not exist here.
+"""Every figure, table and algorithm of the five papers, with where it stands on the page, or why it does not
+exist here.
 
-The lists are made from the captions in the papers. A module for each paper has its `ITEMS`. `PAPERS` has them all, and
-`text` makes the last chapter of the page.
+The lists are made from the captions in the papers. A module for each paper has its `ITEMS`. `PAPERS` has them
+all, and `text` makes the last chapter of the page.
 """
 
 from __future__ import annotations
@@ -33,9 +34,11 @@ def text() -> list[str]:
     return [
         f"## {TITLE}",
         "",
-        "One line for each figure, table and algorithm that a paper numbers, in its order. *Where* names the sections of "
-        "this page, with the number of claims there that name the item, and the list of what is not measured. A line "
-        "without a place says why the item does not exist here.",
+        (
+            "One line for each figure, table and algorithm that a paper numbers, in its order. *Where* names"
+            " the sections of this page, with the number of claims there that name the item, and the list of"
+            " what is not measured. A line without a place says why the item does not exist here."
+        ),
         "",
         *table(["item", "what it shows", "where", "what is not here, and why"], rows, left=4),
     ]

@@ -9,7 +9,10 @@ from papers.paper_001.queue_grid import NAME as QUEUE
 from papers.partly.grid import NAME as PARTLY
 
 _DRAWING = "a drawing. Nothing is measured in it"
-_AGENTS = "a drawing of further work (several agents). The thesis measures nothing with it, and one agent plans here"
+_AGENTS = (
+    "a drawing of further work (several agents). The thesis measures nothing with it, and one agent plans"
+    " here"
+)
 _ENGINES = "a drawing of how the engine is changed. docs/architecture.md has the parts here"
 ITEMS = (
     Item("fig.", "1.1", "an example of micro-batches with map and reduce tasks", why=_DRAWING),
@@ -39,7 +42,10 @@ ITEMS = (
         "fig.",
         "3.5",
         "throughput and tasks while rate and keys rise and fall",
-        why="throughput of a cluster, and no numbers in the text. docs/elasticity.md runs the policy on a pipeline",
+        why=(
+            "throughput of a cluster, and no numbers in the text. docs/elasticity.md runs the policy on a"
+            " pipeline"
+        ),
     ),
     Item("fig.", "3.6", "reaction to a spike in the middle of a group", (GROUP_AHEAD,)),
     Item(

@@ -14,7 +14,9 @@ _NUMBER, _BY_CHAPTER = r"\d+(?![.\d])", r"\d+\.\d+"
 
 
 def items_of(source: str) -> set[Name]:
-    """The items that a source names: "000, fig. 7-8, 5.1" names two figures. Letters of parts are left out."""
+    """The items that a source names: "000, fig. 7-8, 5.1" names two figures. Letters of parts are left
+    out.
+    """
     paper = re.search(r"\b(00\d)\b", source)
     if paper is None:
         return set()

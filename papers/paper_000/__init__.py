@@ -1,4 +1,5 @@
-"""000, Dalton (PVLDB 16(3), 2022): its windowed suite for every registered partitioner, and what else can be counted.
+"""000, Dalton (PVLDB 16(3), 2022): its windowed suite for every registered partitioner, and what else can be
+counted.
 
 grid                  what the parts share
 suite                 figures 7 and 9 as one suite of four streams, for every partitioner

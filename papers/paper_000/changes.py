@@ -1,7 +1,8 @@
-"""Figures 9a and 9d of 000: the keys change again and again, between uniform and Zipf, and from one Zipf to another.
+"""Figures 9a and 9d of 000: the keys change again and again, between uniform and Zipf, and from one Zipf to
+another.
 
-Slides have 4,000 tuples and windows 60 slides. In the first stream a window is skewed if its last slide is, and flat if
-all its slides are uniform.
+Slides have 4,000 tuples and windows 60 slides. In the first stream a window is skewed if its last slide is,
+and flat if all its slides are uniform.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def cells(plan: RunPlan) -> list[Cell]:
 
 
 def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
-    """One value per seed: mean window imbalance of all, of skewed and of flat windows, and KSR of all and of flat ones."""
+    """One value per seed: mean window imbalance of all, of skewed and of flat windows, and KSR of all and
+    of flat ones.
+    """
     stream = opened.at()
     slide = len(stream) // (PERIODS[setting.stream.kind] * PERIOD)
     series: Values = {name: [] for name in FIGURES}
@@ -52,7 +55,8 @@ def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
         )
         period, into = np.divmod(windows.ends, PERIOD)
         full = windows.ends >= SLIDES
-        # Even periods are uniform. A flat window needs `SLIDES` slides of its period, so that it holds no older law.
+        # Even periods are uniform. A flat window needs `SLIDES` slides of its period, so that it holds no
+        # older law.
         skewed, flat = full & (period % 2 == 1), (into >= SLIDES) & (period % 2 == 0)
         for name, values, which in (
             ("all", windows.imbalance, full),
@@ -117,8 +121,8 @@ CLAIMS = (
     Claim(
         "000, fig. 9a, 5.2",
         "Whenever the data is skewed, Dalton is ahead of rules with one and two choices.",
-        "uniform and Zipf 1.5 by turns: mean imbalance of the windows that end in a skewed period lower than that of "
-        "hashing, cAM, two choices and CM",
+        "uniform and Zipf 1.5 by turns: mean imbalance of the windows that end in a skewed period lower than"
+        " that of hashing, cAM, two choices and CM",
         _skewed,
         measure="counted tuples",
         note="The paper's own measure here is throughput, 1.3 to 6 times as high.",
@@ -135,21 +139,23 @@ CLAIMS = (
     Claim(
         "000, fig. 9a, 5.2",
         "Only Dalton and DAGreedy adapt.",
-        "mean imbalance in skewed periods: that of each of the two at most half of the best of hashing, cAM, two choices "
-        'and CM (our number for "adapt"; shuffling is balanced anyway)',
+        "mean imbalance in skewed periods: that of each of the two at most half of the best of hashing, cAM,"
+        ' two choices and CM (our number for "adapt"; shuffling is balanced anyway)',
         _adapting,
         measure="counted tuples",
     ),
     Claim(
         "000, fig. 9d, 5.2",
         "Under random changes between Zipf laws Dalton is ahead of rules that do not adapt.",
-        "mean window imbalance lower than that of hashing, cAM, two choices and CM, KSR lower than that of shuffling, two "
-        "choices and CM",
+        "mean window imbalance lower than that of hashing, cAM, two choices and CM, KSR lower than that of"
+        " shuffling, two choices and CM",
         _exponents,
         measure="counted tuples and copies",
         reason="paper",
-        because="The paper does not say how many keys there are. Where many workers hold hot keys, two choices keep other "
-        "keys whole.",
+        because=(
+            "The paper does not say how many keys there are. Where many workers hold hot keys, two choices"
+            " keep other keys whole."
+        ),
         note="The paper's own measure here is throughput, 1.1 to 1.3 times as high.",
     ),
     Claim(
@@ -159,9 +165,11 @@ CLAIMS = (
         _dagreedy,
         measure="counted tuples",
         reason="measure",
-        because="The paper compares throughput, which includes the cost of each decision: DAGreedy looks at every "
-        "worker for every hot tuple. No decision is priced here, so whether that is the cause was not "
-        "examined.",
+        because=(
+            "The paper compares throughput, which includes the cost of each decision: DAGreedy looks at every"
+            " worker for every hot tuple. No decision is priced here, so whether that is the cause was not"
+            " examined."
+        ),
     ),
 )
 
@@ -169,10 +177,13 @@ CLAIMS = (
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and both tables."""
     lines = [
-        f"Figures 9a and 9d: the law changes every {PERIOD} slides of {plan.pick(4_000, 20):,} tuples, "
-        f"{plan.pick(40_000, 500):,} keys, n = {WORKERS}. `by-turns` is uniform and Zipf 1.5 by turns. `random-zipf` draws "
-        "an exponent from 0.5 to 1.5 and other hot keys at each change. Figures are mean window imbalance and KSR. A "
-        "window is skewed if its last slide is, and flat if it holds uniform data only.",
+        (
+            f"Figures 9a and 9d: the law changes every {PERIOD} slides of {plan.pick(4_000, 20):,} tuples,"
+            f" {plan.pick(40_000, 500):,} keys, n = {WORKERS}. `by-turns` is uniform and Zipf 1.5 by turns."
+            " `random-zipf` draws an exponent from 0.5 to 1.5 and other hot keys at each change. Figures are"
+            " mean window imbalance and KSR. A window is skewed if its last slide is, and flat if it holds"
+            " uniform data only."
+        ),
         "",
     ]
     return (

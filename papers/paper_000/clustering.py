@@ -1,17 +1,17 @@
 """Figure 9c of 000: correlation clustering, tuple at a time, while the keys change.
 
-The registry of voters is not at hand. A stream with its numbers stands for it: 100,000 keys, uniform and Zipf 1.5 by turns
-(38.45 % of the tuples of table 2 are Zipf 1.5).
+The registry of voters is not at hand. A stream with its numbers stands for it: 100,000 keys, uniform and Zipf
+1.5 by turns (38.45 % of the tuples of table 2 are Zipf 1.5).
 
-No costs are kept for clustering, so comparisons of two records are counted. VOTE compares a record with all records of its
-key at its combiner, which makes M (M - 1) / 2 comparisons for a key with M records in a window. How much GREEDY compares in
-the reducers the paper does not say. Two readings bound it:
+No costs are kept for clustering, so comparisons of two records are counted. VOTE compares a record with all
+records of its key at its combiner, which makes M (M - 1) / 2 comparisons for a key with M records in a
+window. How much GREEDY compares in the reducers the paper does not say. Two readings bound it:
 
     combiners   reducers take no time
     all pairs   a reducer compares every two records of a key that lie at different combiners
 
-Work grows with the square of the rate. So the rate that a slide of fixed length sustains is as one over the root of the
-shortest slide (`replay.shortest_slide`). A window is clustered anew in every slide.
+Work grows with the square of the rate. So the rate that a slide of fixed length sustains is as one over the
+root of the shortest slide (`replay.shortest_slide`). A window is clustered anew in every slide.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
             done, merged = (np.array(parts) for parts in zip(*windows, strict=True))
             for name, work in (("combiners", [done]), ("all pairs", [done, merged])):
                 shortest[name] = max(shortest[name], shortest_slide(work))
-        # Twice the tuples in a window make four times the pairs, so the rate is one over the root of the slide.
+        # Twice the tuples in a window make four times the pairs, so the rate is one over the root of the
+        # slide.
         for name, length in shortest.items():
             values[name].append(1e6 / length**0.5)
     return values
@@ -93,7 +94,8 @@ def _windows(slide: int, slides: range) -> list[slice]:
 
 
 def comparisons(workers: Int32s, codes: Int32s, buckets: Int32s, places: int) -> tuple[Float64s, Float64s]:
-    """Comparisons of records that each combiner makes, shape (places,), and each reducer, shape (`REDUCERS`,).
+    """Comparisons of records that each combiner makes, shape (places,), and each reducer, shape
+    (`REDUCERS`,).
 
     workers, codes: of the tuples of a window. buckets: of each key number.
     """
@@ -134,17 +136,20 @@ CLAIMS = (
     Claim(
         "000, fig. 9c, 5.2",
         "In correlation clustering Dalton outperforms the others while the keys are skewed.",
-        "100,000 keys, skewed periods, both readings of the work of reducers: a higher rate than hashing, cAM, shuffling, "
-        "two choices, CM and DAGreedy (the paper says 1.1 to 1.8 times)",
+        "100,000 keys, skewed periods, both readings of the work of reducers: a higher rate than hashing,"
+        " cAM, shuffling, two choices, CM and DAGreedy (the paper says 1.1 to 1.8 times)",
         _ahead,
         measure="queue replay",
         reason="measure",
-        because="Comparisons are counted. The paper's measure is throughput. It does not say what GREEDY compares, "
-        "but neither of the two readings gives its order, so that is not shown to be the cause. If GREEDY "
-        "compares all pairs, the reducer of the hottest key makes the comparisons that its combiners are "
-        "spared, so splitting the key helps little. Two equal parts are best, as two choices make them: then "
-        "the reducer has half of the pairs. If reducers take no time, only the largest part counts. Then "
-        "shuffling is ahead of every rule, and DAGreedy, which does not explore, of Dalton.",
+        because=(
+            "Comparisons are counted. The paper's measure is throughput. It does not say what GREEDY"
+            " compares, but neither of the two readings gives its order, so that is not shown to be the"
+            " cause. If GREEDY compares all pairs, the reducer of the hottest key makes the comparisons that"
+            " its combiners are spared, so splitting the key helps little. Two equal parts are best, as two"
+            " choices make them: then the reducer has half of the pairs. If reducers take no time, only the"
+            " largest part counts. Then shuffling is ahead of every rule, and DAGreedy, which does not"
+            " explore, of Dalton."
+        ),
     ),
     Claim(
         "ours, to 000 fig. 9c",
@@ -162,13 +167,16 @@ CLAIMS = (
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and the table of figure 9c."""
     return [
-        f"Figure 9c, a model: correlation clustering by VOTE and GREEDY, tuple at a time. The registry of voters is not at "
-        f"hand. 100,000 keys stand for it, uniform and Zipf 1.5 by turns, {PERIOD} slides of {_slide(plan):,} tuples each. "
-        f"Windows have {SPAN} slides. Of {PLACES} places {REDUCERS} are reducers; hashing and cAM have none. No costs are "
-        "kept for clustering, so comparisons of two records are counted. In the reading *combiners* reducers take no time. "
-        "In *all pairs* a reducer compares any two records of a key that lie at different combiners. Comparisons grow with "
-        "the square of the rate, so a rate is one over the root of the shortest slide. Figures are rates in the skewed "
-        "periods, in an arbitrary unit.",
+        (
+            "Figure 9c, a model: correlation clustering by VOTE and GREEDY, tuple at a time. The registry of"
+            f" voters is not at hand. 100,000 keys stand for it, uniform and Zipf 1.5 by turns, {PERIOD}"
+            f" slides of {_slide(plan):,} tuples each. Windows have {SPAN} slides. Of {PLACES} places"
+            f" {REDUCERS} are reducers; hashing and cAM have none. No costs are kept for clustering, so"
+            " comparisons of two records are counted. In the reading *combiners* reducers take no time. In"
+            " *all pairs* a reducer compares any two records of a key that lie at different combiners."
+            " Comparisons grow with the square of the rate, so a rate is one over the root of the shortest"
+            " slide. Figures are rates in the skewed periods, in an arbitrary unit."
+        ),
         "",
         *table(
             ["rule", *READINGS],

@@ -1,7 +1,7 @@
 """Figure 15 of 000: how one to eight partitioners converge.
 
-Two curves begin with the stream: Eq. 1 of the most imbalanced combiner, as a share of the tuples of the window, and Eq. 2 of
-the most frequent key, the number of partial results that the key makes in the window.
+Two curves begin with the stream: Eq. 1 of the most imbalanced combiner, as a share of the tuples of the
+window, and Eq. 2 of the most frequent key, the number of partial results that the key makes in the window.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
 
 
 def courses(stream: KeyedStream, routed: Run, slide: int) -> tuple[Float64s, Int64s]:
-    """Eq. 1 over the tuples of the window, and combiners of the most frequent key in the window, shape (points,)."""
+    """Eq. 1 over the tuples of the window, and combiners of the most frequent key in the window, shape
+    (points,).
+    """
     step, width = slide // POINTS, SPAN * POINTS
     points = stream.times // step
     workers = routed.scenario.workers
@@ -184,9 +186,8 @@ CLAIMS = (
     Claim(
         "000, fig. 15, 5.4",
         "With one, two, four and eight partitioners learning comes to a stable cost.",
-        "in the second half of the stream Eq. 1 of the fullest combiner, and Eq. 2 of the most frequent key, are at "
-        "most 1.5 "
-        'times their mean there (our number for "stable")',
+        "in the second half of the stream Eq. 1 of the fullest combiner, and Eq. 2 of the most frequent key,"
+        ' are at most 1.5 times their mean there (our number for "stable")',
         _stable_cost,
         measure="counted tuples and copies",
         reason="measure",
@@ -195,32 +196,39 @@ CLAIMS = (
     Claim(
         "000, fig. 15, 5.4",
         "Two partitioners have slightly more imbalance than one.",
-        "mean Eq. 1 in the second half: higher with two than with one, by a factor of at most 2 (our number for "
-        '"slightly")',
+        "mean Eq. 1 in the second half: higher with two than with one, by a factor of at most 2 (our number"
+        ' for "slightly")',
         _two_against_one,
         measure="counted tuples",
         reason="measure",
-        because="Eq. 1 is counted in routed streams, and what synchronisation costs is not in it. Here a second "
-        "partitioner costs no balance at all: with both, what is left is made by the keys that definition 3.3"
-        " keeps whole (see the check of figure 13). The paper draws two curves and gives no numbers. Other "
-        "laws and lengths were not examined.",
+        because=(
+            "Eq. 1 is counted in routed streams, and what synchronisation costs is not in it. Here a second"
+            " partitioner costs no balance at all: with both, what is left is made by the keys that"
+            " definition 3.3 keeps whole (see the check of figure 13). The paper draws two curves and gives"
+            " no numbers. Other laws and lengths were not examined."
+        ),
     ),
     Claim(
         "000, fig. 15, 5.4",
         "More than two partitioners add no cost.",
-        "second half: mean Eq. 1 of the fullest combiner, and mean Eq. 2 of the most frequent key, no higher with four and "
-        "eight than with two, if all share one stream, and if each has a stream of the same rate",
+        "second half: mean Eq. 1 of the fullest combiner, and mean Eq. 2 of the most frequent key, no higher"
+        " with four and eight than with two, if all share one stream, and if each has a stream of the same"
+        " rate",
         _no_growth,
         measure="counted tuples and copies",
         reason="measure",
-        because="The common table is a mean, as in Algorithm 2. It has learned no more than each table that it is made of, "
-        "and each of eight tables was learned from an eighth of the tuples. The paper does not say whether each source has "
-        "a rate of its own. If each has, eight are as level as two.",
+        because=(
+            "The common table is a mean, as in Algorithm 2. It has learned no more than each table that it is"
+            " made of, and each of eight tables was learned from an eighth of the tuples. The paper does not"
+            " say whether each source has a rate of its own. If each has, eight are as level as two."
+        ),
     ),
     Claim(
         "ours, to 000 Alg. 2",
-        "When each learns in steps as large as one tuple of every partitioner would make, several are as level as one.",
-        "`share_steps=true`: mean Eq. 1 in the second half with two, four and eight at most a quarter above that with one",
+        "When each learns in steps as large as one tuple of every partitioner would make, several are as"
+        " level as one.",
+        "`share_steps=true`: mean Eq. 1 in the second half with two, four and eight at most a quarter above"
+        " that with one",
         partial(_as_level_as_one, rule=SHARED_STEPS),
         measure="counted tuples",
         reason="ours",
@@ -233,23 +241,28 @@ CLAIMS = (
         partial(_as_level_as_one, rule=SHARED_LOADS),
         measure="counted tuples",
         reason="ours",
-        because="Knowledge of the loads is not what the partitioners lack. Each of eight tables was learned from an eighth "
-        "of the tuples, and their mean has learned no more.",
+        because=(
+            "Knowledge of the loads is not what the partitioners lack. Each of eight tables was learned from"
+            " an eighth of the tuples, and their mean has learned no more."
+        ),
         own=True,
     ),
     Claim(
         "000, fig. 15, 5.4",
         "One partitioner converges faster; how many more there are does not matter for the rate.",
-        "slides until Eq. 1 stays below 1.5 times its mean in the second half, medians: with one no more than with two; "
-        "with four and eight at most a quarter more than with two, if all share one stream, and if each has a stream of the "
-        "same rate",
+        "slides until Eq. 1 stays below 1.5 times its mean in the second half, medians: with one no more than"
+        " with two; with four and eight at most a quarter more than with two, if all share one stream, and if"
+        " each has a stream of the same rate",
         _rate,
         measure="counted tuples",
         reason="measure",
-        because="By the paper one partitioner is faster because it does not pay for synchronisation. Here slides are "
-        "counted, and tables cost nothing. So one and two settle alike, within the spread of the seeds. Each "
-        "of eight partitioners learns from an eighth of the tuples if all share one stream. If each source "
-        "has a rate of its own, eight settle as fast as two. With shared steps they do so on one stream, too.",
+        because=(
+            "By the paper one partitioner is faster because it does not pay for synchronisation. Here slides"
+            " are counted, and tables cost nothing. So one and two settle alike, within the spread of the"
+            " seeds. Each of eight partitioners learns from an eighth of the tuples if all share one stream."
+            " If each source has a rate of its own, eight settle as fast as two. With shared steps they do so"
+            " on one stream, too."
+        ),
         note="A window of three slides remembers the beginning for three slides.",
     ),
 )
@@ -258,12 +271,15 @@ CLAIMS = (
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up, picture and table."""
     return [
-        f"Figure 15: one to eight partitioners on `{PAIRS[0]}`, {SLIDES} slides, windows of three. A slide has "
-        f"{_slide(plan):,} tuples if all share one stream, and {_slide(plan, 1):,} for each partitioner if each has a "
-        "stream of its own. Cooperating Daltons hear a common table every half slide. Copies of `dalton` stand beside "
-        "them for comparison; their statistics are of a slide. Eq. 1 is that of the fullest combiner, as a share of the "
-        "tuples of the window. Eq. 2 is the number of partial results that the most frequent key makes in a window. Both "
-        "are means over the second half. The picture shows one stream for all.",
+        (
+            f"Figure 15: one to eight partitioners on `{PAIRS[0]}`, {SLIDES} slides, windows of three. A"
+            f" slide has {_slide(plan):,} tuples if all share one stream, and {_slide(plan, 1):,} for each"
+            " partitioner if each has a stream of its own. Cooperating Daltons hear a common table every"
+            " half slide. Copies of `dalton` stand beside them for comparison; their statistics are of a"
+            " slide. Eq. 1 is that of the fullest combiner, as a share of the tuples of the window. Eq. 2 is"
+            " the number of partial results that the most frequent key makes in a window. Both are means"
+            " over the second half. The picture shows one stream for all."
+        ),
         "",
         "![how partitioners converge](reproducing/converging.svg)",
         "",
@@ -315,8 +331,8 @@ def pictures(figures: SectionFigures, plan: RunPlan) -> dict[str, altair.TopLeve
             curves(drawn, emphasis, x_title="slides since the beginning", y=y, title=heading, width=380)
         )
     subtitle = (
-        f"{combiners(COOPERATIVE)} combiners; half of the tuples are uniform, half Zipf 1.5; a common table every "
-        f"half slide; a window is {SPAN} slides."
+        f"{combiners(COOPERATIVE)} combiners; half of the tuples are uniform, half Zipf 1.5; a common table"
+        f" every half slide; a window is {SPAN} slides."
     )
     return {
         "converging": page(

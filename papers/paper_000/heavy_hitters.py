@@ -1,7 +1,7 @@
 """Figure 10c of 000, as far as it can be counted: imbalance by how many keys may be split.
 
-Dalton runs unchanged on a stream where only the h hottest keys can become hot. Each tuple of any other key gets a rare
-key instead, which is hashed to the same worker. So the loads are those of hashing the other keys.
+Dalton runs unchanged on a stream where only the h hottest keys can become hot. Each tuple of any other key
+gets a rare key instead, which is hashed to the same worker. So the loads are those of hashing the other keys.
 """
 
 from __future__ import annotations
@@ -83,9 +83,10 @@ def _more_are_better(figures: SectionFigures, plan: RunPlan) -> Outcome:
 CLAIMS = (
     Claim(
         "000, fig. 10c, 5.3",
-        "Up to the number of heavy hitters that its definition gives, each key more that may be split lowers imbalance.",
-        f"Zipf 1.0, n = {WORKERS}: mean window imbalance with at most h splittable keys lower than with h - 1, h = 1 .. 5 "
-        "(five keys have 1/n of the tuples; in the paper it is four)",
+        "Up to the number of heavy hitters that its definition gives, each key more that may be split lowers"
+        " imbalance.",
+        f"Zipf 1.0, n = {WORKERS}: mean window imbalance with at most h splittable keys lower than with h -"
+        " 1, h = 1 .. 5 (five keys have 1/n of the tuples; in the paper it is four)",
         _more_are_better,
         measure="counted tuples",
         reason="data",
@@ -98,8 +99,10 @@ CLAIMS = (
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """The table of figure 10c."""
     return [
-        "Figure 10c: window imbalance of `dalton` by the number of keys that can be split at most, Zipf 1.0, "
-        f"n = {WORKERS}.",
+        (
+            "Figure 10c: window imbalance of `dalton` by the number of keys that can be split at most, Zipf"
+            f" 1.0, n = {WORKERS}."
+        ),
         "",
         *table(
             ["keys", "imbalance", "most holders"],

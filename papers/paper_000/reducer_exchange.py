@@ -1,4 +1,6 @@
-"""Cooperating Daltons that talk to a reducer. Its work takes event time, so that the interval can adapt to the work."""
+"""Cooperating Daltons that talk to a reducer. Its work takes event time, so that the interval can adapt to
+the work.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class ExchangeRun:
     messages: int = 0
     """Messages to the reducer, also those that were told again because the table was late."""
     told_bytes: int = 0
-    """Bytes of those messages and of the tables, without envelopes. A table counts once for each partitioner."""
+    """Bytes of those messages and of the tables, without envelopes. A table counts once for each
+    partitioner.
+    """
     dsync_ms: list[int] = field(default_factory=list)
     """The interval after each step."""
     table_times: list[int] = field(default_factory=list)
@@ -58,7 +62,8 @@ def talk(
 ) -> ExchangeRun:
     """Route the stream, and let the partitioners tell and hear. Rounds wait for all of them.
 
-    The reducer works on a round for `work_ms(now)`. The partitioners get the round's table when this work is done.
+    The reducer works on a round for `work_ms(now)`. The partitioners get the round's table when this work is
+    done.
     """
     clock = _Clock()
     dsync_ms = parts[0].dsync_ms

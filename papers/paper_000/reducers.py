@@ -1,9 +1,10 @@
 """Figures 7 and 11 of 000, as far as they can be counted: Eq. 2, what the fullest reducer gets of a window.
 
-There are 8, 16, 32 and 64 places. A rule with a final aggregation gives 1, 2, 4 and 8 of them to reducers and the rest to
-combiners, as the paper does. Hashing and cAM need no reducer. Each combiner that holds a key sends one partial result
-for the key to the reducer that the key's hash says. With key forwarding a key that only one combiner holds bypasses the
-reducers. Dalton, DAGreedy and ours forward, as in the paper. Rules that may split any key cannot forward.
+There are 8, 16, 32 and 64 places. A rule with a final aggregation gives 1, 2, 4 and 8 of them to reducers and
+the rest to combiners, as the paper does. Hashing and cAM need no reducer. Each combiner that holds a key
+sends one partial result for the key to the reducer that the key's hash says. With key forwarding a key that
+only one combiner holds bypasses the reducers. Dalton, DAGreedy and ours forward, as in the paper. Rules that
+may split any key cannot forward.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def cells(plan: RunPlan) -> list[Cell]:
 
 
 def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
-    """One value per seed, means over windows: tuples of the fullest combiner, partial results of the fullest reducer."""
+    """One value per seed, means over windows: tuples of the fullest combiner, partial results of the
+    fullest reducer.
+    """
     stream = opened.at()
     places = int(setting.experiment.split()[0])
     slide = len(stream) // (2 * SLIDES)
@@ -178,23 +181,24 @@ CLAIMS = (
     Claim(
         "000, fig. 7, Eq. 2",
         "On uniform data rules that split any key load the reducers heavily.",
-        "uniform, 8 to 64 places: Eq. 2, the partial results at the fullest reducer, lower for Dalton than for shuffling, "
-        "two choices and CM",
+        "uniform, 8 to 64 places: Eq. 2, the partial results at the fullest reducer, lower for Dalton than"
+        " for shuffling, two choices and CM",
         _over_splitting,
         measure="counted copies",
     ),
     Claim(
         "000, fig. 7, 5.1",
         "Hash-based rules do not gain from more workers on highly skewed data.",
-        "Zipf 1.5: from 8 to 64 workers the tuples of the fullest one fall by at most a third, for hashing and cAM",
+        "Zipf 1.5: from 8 to 64 workers the tuples of the fullest one fall by at most a third, for hashing"
+        " and cAM",
         _hashing_is_stuck,
         measure="counted tuples",
     ),
     Claim(
         "000, fig. 7, 5.1",
         "Rules that split keys spread the load of highly skewed data.",
-        "Zipf 1.5, 8 to 64 places: the median load of the fullest combiner is below hashing's, for shuffling, two choices "
-        "and CM",
+        "Zipf 1.5, 8 to 64 places: the median load of the fullest combiner is below hashing's, for shuffling,"
+        " two choices and CM",
         _splitting_scales,
         measure="counted tuples",
         reason="ours",
@@ -203,34 +207,39 @@ CLAIMS = (
     Claim(
         "000, fig. 7, 5.1",
         "Dalton scales almost linearly, whatever the distribution.",
-        "uniform, Zipf 1.0 and 1.5, each doubling from 8 to 64 places: the median load of the fullest combiner falls by a "
-        'factor of at least 1.6 (our number for "almost")',
+        "uniform, Zipf 1.0 and 1.5, each doubling from 8 to 64 places: the median load of the fullest"
+        ' combiner falls by a factor of at least 1.6 (our number for "almost")',
         _dalton_scales,
         measure="counted tuples",
         reason="measure",
-        because="The paper's measure is throughput. The part that does not hold is Zipf 1.0 from 32 to 64 places, a "
-        "factor of 1.5. By definition 3.3 a key just below 1/n of the load is hashed, and a worker with such "
-        "a key may hold nearly twice its share of the load. Whether that is the cause was not examined.",
+        because=(
+            "The paper's measure is throughput. The part that does not hold is Zipf 1.0 from 32 to 64 places,"
+            " a factor of 1.5. By definition 3.3 a key just below 1/n of the load is hashed, and a worker"
+            " with such a key may hold nearly twice its share of the load. Whether that is the cause was not"
+            " examined."
+        ),
         every=True,
     ),
     Claim(
         "000, fig. 7, Eq. 2",
         "The bottleneck does not move to Dalton's reducers.",
-        "the three streams, 8 to 64 places: fewer partial results at the fullest reducer than tuples at the fullest "
-        "combiner",
+        "the three streams, 8 to 64 places: fewer partial results at the fullest reducer than tuples at the"
+        " fullest combiner",
         _reducers_keep_up,
         measure="counted tuples and copies",
     ),
     Claim(
         "000, fig. 11, 5.3",
         "Key forwarding spares the reducers much, most on uniform data.",
-        "Dalton, 8 to 64 places: Eq. 2 lower with forwarding on each of the three streams; what it spares is most on "
-        "uniform data",
+        "Dalton, 8 to 64 places: Eq. 2 lower with forwarding on each of the three streams; what it spares is"
+        " most on uniform data",
         _forwarding,
         measure="counted copies",
         note="The paper's measure is throughput, three times as high there.",
-        by_construction="The same routing is counted twice, the second time without the keys that one combiner holds alone. "
-        "That is never more, and uniform data has most such keys.",
+        by_construction=(
+            "The same routing is counted twice, the second time without the keys that one combiner holds"
+            " alone. That is never more, and uniform data has most such keys."
+        ),
     ),
 )
 
@@ -238,10 +247,13 @@ CLAIMS = (
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """The table of Eq. 2."""
     lines = [
-        "Figure 7 and Eq. 2: tuples of the fullest combiner / partial results at the fullest reducer in a window of "
-        f"{SLIDES * plan.pick(5_000, 40):,} tuples. Streams have {plan.pick(50_000, 1_000):,} keys. Figures are medians "
-        "over the seeds. Of 8, 16, 32 and 64 places 1, 2, 4 and 8 are reducers. `hashing` and `cam` have no reducers. "
-        "`dagreedy`, `dalton` and `evenflow` forward keys that only one combiner holds.",
+        (
+            "Figure 7 and Eq. 2: tuples of the fullest combiner / partial results at the fullest reducer in"
+            f" a window of {SLIDES * plan.pick(5_000, 40):,} tuples. Streams have"
+            f" {plan.pick(50_000, 1_000):,} keys. Figures are medians over the seeds. Of 8, 16, 32 and 64"
+            " places 1, 2, 4 and 8 are reducers. `hashing` and `cam` have no reducers. `dagreedy`, `dalton`"
+            " and `evenflow` forward keys that only one combiner holds."
+        ),
         "",
     ]
     for stream in LAWS:

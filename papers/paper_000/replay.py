@@ -1,17 +1,20 @@
-"""Queues of combiners and reducers, replayed: how fast a routed stream could come if its work had the kept costs.
+"""Queues of combiners and reducers, replayed: how fast a routed stream could come if its work had the kept
+costs.
 
-000 judges by sustainable throughput, the highest input rate at which nothing backs up. Here the work of every combiner and
-reducer in every slide is counted and priced (`unit_costs`). A rate is sustained if nobody is ever behind by more than a
-slide. Nothing is timed, so a figure is the same on every machine. Partitioners are left out, because in the
-paper two of them are never the bottleneck.
+000 judges by sustainable throughput, the highest input rate at which nothing backs up. Here the work of every
+combiner and reducer in every slide is counted and priced (`unit_costs`). A rate is sustained if nobody is
+ever behind by more than a slide. Nothing is timed, so a figure is the same on every machine. Partitioners are
+left out, because in the paper two of them are never the bottleneck.
 
-A combiner folds tuples into a partial result for each key of a slide. Whoever holds a key's window adds the slide to it and
-makes the row. What a combiner may hold and finish by itself is the *way*:
+A combiner folds tuples into a partial result for each key of a slide. Whoever holds a key's window adds the
+slide to it and makes the row. What a combiner may hold and finish by itself is the *way*:
 
     none       nothing: every partial result goes to a reducer
-    forwarded  keys of which it has all tuples of the window (000, section 4.2: wrong decisions are repaired in time)
-    announced  keys of which it is the home F_1. It finishes those that nobody announced. The others it hands on, as one
-               partial result for each window. Whoever sends a key elsewhere announces (slide, key) to the key's home
+    forwarded  keys of which it has all tuples of the window (000, section 4.2: wrong decisions are repaired
+    in time) announced  keys of which it is the home F_1. It finishes those that nobody announced. The others
+    it hands on, as one
+               partial result for each window. Whoever sends a key elsewhere announces (slide, key) to the
+               key's home
 """
 
 from __future__ import annotations
@@ -159,7 +162,8 @@ def _slide(routing: Routing, slide: _Slide) -> dict[str, Int64s]:
     n, homes = routing.combiners, routing.homes
     keys, holders = np.divmod(np.flatnonzero(slide.window_presence), n)
     slide_keys, makers = np.divmod(np.flatnonzero(slide.presence), n)
-    # By key: how many combiners have it in the window, whether one has, and whether another than its home has.
+    # By key: how many combiners have it in the window, whether one has, and whether another than its home
+    # has.
     holders_of = np.bincount(keys, minlength=len(homes))
     single = holders_of == 1
     strayed = np.bincount(keys[holders != homes[keys]], minlength=len(homes)) > 0
@@ -173,7 +177,8 @@ def _slide(routing: Routing, slide: _Slide) -> dict[str, Int64s]:
         "distinct": np.array(np.count_nonzero(holders_of)),
     }
     masks: dict[Way, tuple[Bools, Bools, Bools]] = {
-        # Of pairs in the window whether they are held and finished, and of pairs in the slide whether they are held.
+        # Of pairs in the window whether they are held and finished, and of pairs in the slide whether they
+        # are held.
         "none": (nothing[keys], nothing[keys], nothing[slide_keys]),
         "forwarded": (single[keys], single[keys], single[slide_keys]),
         "announced": (holders == homes[keys], ~strayed[keys], makers == homes[slide_keys]),
@@ -204,10 +209,11 @@ def _announcements(routing: Routing, rows: slice) -> Int64s:
 
 
 def shortest_slide(work: Sequence[Float64s]) -> float:
-    """The shortest slide, in the unit of `work`, with which nobody is ever behind by more than `BEHIND` slides.
+    """The shortest slide, in the unit of `work`, with which nobody is ever behind by more than `BEHIND`
+    slides.
 
-    work: an array (slides, parts) for each kind of part. With slides of length T somebody who has been busy for the last k
-    slides is behind by the work of these slides less k T.
+    work: an array (slides, parts) for each kind of part. With slides of length T somebody who has been busy
+    for the last k slides is behind by the work of these slides less k T.
     """
     shortest = 0.0
     for parts in work:

@@ -1,11 +1,13 @@
-"""What figures 13 to 15 of 000 share: several partitioners on one stream, and the rate that the stream could have.
+"""What figures 13 to 15 of 000 share: several partitioners on one stream, and the rate that the stream could
+have.
 
-Windows have three slides, as the paper's 60 s by 20 s. Tuple t goes through partitioner t mod P. There are 64 places, and a
-rule that splits keys gives 8 of them to reducers. A rate is the highest input rate that `replay` sustains with the kept
-`costs`, in million tuples a second. It stands for the paper's measure, throughput. Which keys combiners finish by themselves
-(*forwarding*) is as in the paper:
+Windows have three slides, as the paper's 60 s by 20 s. Tuple t goes through partitioner t mod P. There are 64
+places, and a rule that splits keys gives 8 of them to reducers. A rate is the highest input rate that
+`replay` sustains with the kept `costs`, in million tuples a second. It stands for the paper's measure,
+throughput. Which keys combiners finish by themselves (*forwarding*) is as in the paper:
 
-* Hashing and cAM have no reducers, so combiners finish everything. Shuffling, two choices and CM forward nothing.
+* Hashing and cAM have no reducers, so combiners finish everything. Shuffling, two choices and CM forward
+  nothing.
 * Partitioners that never synchronise forward nothing, because nobody knows which keys the others split.
 * Partitioners that cooperate forward in each slide in which the common table came (section 4.2).
 
@@ -79,7 +81,9 @@ class Run:
 def run(
     stream: KeyedStream, rule: str, *, seed: int, slide: int, partitioners: int, dsync: float | None = None
 ) -> Run:
-    """Route the stream. slide: its tuples. dsync: in slides, of partitioners that cooperate. None: they never do."""
+    """Route the stream. slide: its tuples. dsync: in slides, of partitioners that cooperate. None: they
+    never do.
+    """
     scenario = Scenario(
         workers=combiners(rule),
         sources=partitioners,
@@ -151,7 +155,9 @@ def key_hashes(stream: KeyedStream) -> UInt64s:
 
 
 def rate(work_counts: Counts, forwards: Bools, costs: Costs) -> float:
-    """Million tuples a second, with forwarding as in section 4.2 in the slides that say so, shape (slides,)."""
+    """Million tuples a second, with forwarding as in section 4.2 in the slides that say so, shape
+    (slides,).
+    """
     return _rate(
         [
             np.where(forwards[:, None], with_it, without)
@@ -187,9 +193,11 @@ def swung() -> list[Costs]:
 
 
 def whole_keys_imbalance(stream: KeyedStream, *, workers: int, seed: int) -> float:
-    """How far the fullest worker is above its share, of all tuples, if keys with less than 1/n of them are hashed whole.
+    """How far the fullest worker is above its share, of all tuples, if keys with less than 1/n of them are
+    hashed whole.
 
-    The tuples of all other keys fill the other workers, so no rule that splits only hot keys is more level than this.
+    The tuples of all other keys fill the other workers, so no rule that splits only hot keys is more level
+    than this.
     """
     counts = np.bincount(stream.codes)
     whole = counts < len(stream) / workers

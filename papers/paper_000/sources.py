@@ -1,7 +1,7 @@
 """Figure 13 of 000: two partitioners, whose sources have different distributions.
 
-Even tuples are uniform and odd tuples are Zipf 1.5, or both are Zipf 1.5 with different hot keys. Partitioners that can
-exchange what they know do so. `several_partitioners` says how a rate comes about.
+Even tuples are uniform and odd tuples are Zipf 1.5, or both are Zipf 1.5 with different hot keys.
+Partitioners that can exchange what they know do so. `several_partitioners` says how a rate comes about.
 """
 
 from __future__ import annotations
@@ -189,14 +189,20 @@ CLAIMS = (
         "two sources, both streams: a higher rate than two `dalton` side by side",
         _better_together,
         measure="queue replay",
-        note="What decides is forwarding, which only the common table allows. Our checks below say what is left without it.",
-        by_construction="The replay lets combiners finish whole keys only where a common table came, and prices what the "
-        "others send to reducers. That decides. If both finish them, copies are ahead: see the check of "
-        "forwarding by announcement.",
+        note=(
+            "What decides is forwarding, which only the common table allows. Our checks below say what is"
+            " left without it."
+        ),
+        by_construction=(
+            "The replay lets combiners finish whole keys only where a common table came, and prices what the "
+            "others send to reducers. That decides. If both finish them, copies are ahead: see the check of "
+            "forwarding by announcement."
+        ),
     ),
     Claim(
         "000, fig. 13, 5.4",
-        "With other distributions at the sources cooperating Daltons are ahead of rules with one and two choices.",
+        "With other distributions at the sources cooperating Daltons are ahead of rules with one and two"
+        " choices.",
         "two sources, both streams: a higher rate than hashing, cAM, two choices, CM and shuffling",
         _ahead,
         measure="queue replay",
@@ -207,7 +213,10 @@ CLAIMS = (
         "two sources, both streams: a higher rate than two `dagreedy`, which know their own source only",
         _ahead_of_dagreedy,
         measure="queue replay",
-        note="What a decision costs is not in the rate, because the paper's two partitioners are never the bottleneck.",
+        note=(
+            "What a decision costs is not in the rate, because the paper's two partitioners are never the"
+            " bottleneck."
+        ),
         by_construction=(
             "As with copies: two `dagreedy` have no common table, so the replay lets their combiners finish "
             'nothing. If both finish whole keys, `dagreedy` is as fast (column "announced").'
@@ -216,17 +225,21 @@ CLAIMS = (
     Claim(
         "000, fig. 13, 5.4",
         "Cooperating Daltons outperform the others by at least 1.4 times.",
-        "two sources, both streams: the median rate at least 1.4 times that of hashing, cAM, shuffling, two choices, CM and "
-        "DAGreedy each (the paper says 1.4 to 3.4)",
+        "two sources, both streams: the median rate at least 1.4 times that of hashing, cAM, shuffling, two"
+        " choices, CM and DAGreedy each (the paper says 1.4 to 3.4)",
         _by_how_much,
         measure="queue replay",
         reason="ours",
-        because="The costs are those of our stages, and the paper does not say how many tuples a key has in a slide.",
+        because=(
+            "The costs are those of our stages, and the paper does not say how many tuples a key has in a"
+            " slide."
+        ),
         every=True,
     ),
     Claim(
         "000, fig. 13, 5.4",
-        "Rules that keep keys whole outrun DAGreedy where a source is uniform, and the contrary where both are Zipf.",
+        "Rules that keep keys whole outrun DAGreedy where a source is uniform, and the contrary where both"
+        " are Zipf.",
         "hashing and cAM each: a higher rate than two `dagreedy` on the one stream, a lower one on the other",
         _hashing_and_dagreedy,
         measure="queue replay",
@@ -235,18 +248,21 @@ CLAIMS = (
     Claim(
         "ours, to 000 fig. 13",
         "Cooperating Daltons are ahead whether keys are rare or frequent.",
-        "`uniform+zipf` with one, four and sixteen tuples of each key in a slide: a higher rate than hashing, "
-        "`dagreedy` and copies of `dalton`",
+        "`uniform+zipf` with one, four and sixteen tuples of each key in a slide: a higher rate than hashing,"
+        " `dagreedy` and copies of `dalton`",
         _any_density,
         measure="queue replay",
         reason="ours",
-        because="The rarer keys are, the more of the work is that of windows, which no way of routing makes less.",
+        because=(
+            "The rarer keys are, the more of the work is that of windows, which no way of routing makes less."
+        ),
         own=True,
     ),
     Claim(
         "ours, to 000 fig. 13",
         "Cooperating Daltons are ahead if any one of the kept costs is half or twice as high.",
-        "the first seed, both streams, fourteen sets of costs: a higher rate than each rule of figure 13, and than copies",
+        "the first seed, both streams, fourteen sets of costs: a higher rate than each rule of figure 13, and"
+        " than copies",
         _any_cost,
         measure="queue replay",
         reason="ours",
@@ -260,16 +276,18 @@ CLAIMS = (
         _together_without_forwarding,
         measure="queue replay",
         reason="ours",
-        because="Announcements make forwarding safe without a common table. Then only the fullest combiner counts, and "
-        "copies are more level: a copy splits a key with 1/n of its own source, the cooperating ones a key with 1/n of "
-        "all tuples.",
+        because=(
+            "Announcements make forwarding safe without a common table. Then only the fullest combiner"
+            " counts, and copies are more level: a copy splits a key with 1/n of its own source, the"
+            " cooperating ones a key with 1/n of all tuples."
+        ),
         own=True,
     ),
     Claim(
         "ours, to 000 def. 3.3",
         "Cooperating Daltons are as level as the keys allow that definition 3.3 keeps whole.",
-        "two sources, both streams: mean window imbalance within a quarter of that which the keys with less than 1/n of all "
-        "tuples make alone, each hashed to a worker",
+        "two sources, both streams: mean window imbalance within a quarter of that which the keys with less"
+        " than 1/n of all tuples make alone, each hashed to a worker",
         _whole_keys_explain,
         measure="counted tuples",
         reason="ours",
@@ -283,18 +301,24 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up, costs and the table of figure 13."""
     costs = ", ".join(f"{name} {value:g}" for name, value in vars(unit_costs()).items())
     lines = [
-        f"Figure 13: two partitioners, slides of {slide_of(plan):,} tuples, {keys_of(plan):,} keys, windows of three "
-        f"slides, as the paper's 60 s by 20 s. Of {PLACES} places {REDUCERS} are reducers; hashing and cAM have no "
-        "reducers. Tuple t goes through partitioner t mod 2. In `uniform+zipf` even tuples are uniform and odd tuples "
-        f"are Zipf 1.5. In `zipf+zipf` both are Zipf 1.5, with different hot keys. `{COOPERATIVE}` hears a common table "
-        f"every half slide, `evenflow` tells its loads at each slide. {MEASURED} slides count, after {WARM}.",
+        (
+            f"Figure 13: two partitioners, slides of {slide_of(plan):,} tuples, {keys_of(plan):,} keys,"
+            f" windows of three slides, as the paper's 60 s by 20 s. Of {PLACES} places {REDUCERS} are"
+            " reducers; hashing and cAM have no reducers. Tuple t goes through partitioner t mod 2. In"
+            " `uniform+zipf` even tuples are uniform and odd tuples are Zipf 1.5. In `zipf+zipf` both are"
+            f" Zipf 1.5, with different hot keys. `{COOPERATIVE}` hears a common table every half slide,"
+            f" `evenflow` tells its loads at each slide. {MEASURED} slides count, after {WARM}."
+        ),
         "",
-        "A *rate*, in million tuples a second, is the highest with which no combiner and no reducer is ever behind by "
-        "more than a slide. Work is counted, and priced with costs of our own stages in nanoseconds of CPU, which "
-        f"`evenflow bench stage-costs` measures and [costs.json](reproducing/costs.json) keeps: {costs}. Read rates as "
-        "ratios. Combiners finish whole keys as in the paper (section 4.2): always with hashing and cAM, never where "
-        "partitioners do not synchronise, and with cooperating Daltons in each slide in which a table came. `evenflow` "
-        "has no such rule. Beside it stands the rate with forwarding by announcement.",
+        (
+            "A *rate*, in million tuples a second, is the highest with which no combiner and no reducer is"
+            " ever behind by more than a slide. Work is counted, and priced with costs of our own stages in"
+            " nanoseconds of CPU, which `evenflow bench stage-costs` measures and"
+            f" [costs.json](reproducing/costs.json) keeps: {costs}. Read rates as ratios. Combiners finish"
+            " whole keys as in the paper (section 4.2): always with hashing and cAM, never where"
+            " partitioners do not synchronise, and with cooperating Daltons in each slide in which a table"
+            " came. `evenflow` has no such rule. Beside it stands the rate with forwarding by announcement."
+        ),
         "",
     ]
     return [

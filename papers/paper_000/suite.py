@@ -1,10 +1,10 @@
 """The windowed suite of 000, for every registered partitioner.
 
-The suite has 64 workers, windows of 60 slides of 10,000 tuples, and 100,000 keys. The streams are uniform, Zipf 1.0,
-Zipf 1.5, and a shift from uniform to Zipf 1.5. 120 slides are routed. Figures are means over the windows that end with
-slides 60 to 119. In the shift stream slide 60 is the first of the new law. So the last of these windows holds the new
-law only, and all others hold both laws. Micro-batch partitioners get a slide at a time. Partitioners that draw at random
-are seeded with the hash seed.
+The suite has 64 workers, windows of 60 slides of 10,000 tuples, and 100,000 keys. The streams are uniform,
+Zipf 1.0, Zipf 1.5, and a shift from uniform to Zipf 1.5. 120 slides are routed. Figures are means over the
+windows that end with slides 60 to 119. In the shift stream slide 60 is the first of the new law. So the last
+of these windows holds the new law only, and all others hold both laws. Micro-batch partitioners get a slide
+at a time. Partitioners that draw at random are seeded with the hash seed.
 """
 
 from __future__ import annotations
@@ -150,7 +150,9 @@ def _best_compromise(figures: SectionFigures, plan: RunPlan) -> Outcome:
 
 
 def _slides_over(figures: SectionFigures, plan: RunPlan, rule: str) -> int:
-    """Number of slides after the shift whose window is more than 1 % out of balance (median over the seeds)."""
+    """Number of slides after the shift whose window is more than 1 % out of balance (median over the
+    seeds).
+    """
     return sum(value > 0.01 for value in figures.values(_cell(plan, "shift", rule), "curve"))
 
 
@@ -178,7 +180,8 @@ def _beats_dagreedy(figures: SectionFigures, plan: RunPlan) -> Outcome:
         at = [figures.values(_cell(plan, stream, rule), "ksr") for rule in ("dalton", "dagreedy")]
         checks.append(_lower(figures, plan, stream, ("dalton", "dagreedy")) and no_higher(*at))
         phrases.append(
-            f"{stream}: dalton {number(ours)} (KSR {ratio(copies[0])}), dagreedy {number(greedy)} (KSR {ratio(copies[1])})"
+            f"{stream}: dalton {number(ours)} (KSR {ratio(copies[0])}), dagreedy {number(greedy)} (KSR"
+            f" {ratio(copies[1])})"
         )
     return Outcome("; ".join(phrases), tuple(checks))
 
@@ -194,8 +197,8 @@ def _uniform_against_capped(figures: SectionFigures, plan: RunPlan) -> Outcome:
     holders = [_median(figures, plan, "Zipf 1.5", rule, "holders") for rule in (open_, capped)]
     imbalance = [_median(figures, plan, "Zipf 1.5", rule) for rule in (open_, capped)]
     phrases = (
-        f"Zipf 1.5: explored everywhere, I = {number(imbalance[0])} with up to {holders[0]:.0f} workers a key; "
-        f"as the code does, {number(imbalance[1])} with {holders[1]:.0f}"
+        f"Zipf 1.5: explored everywhere, I = {number(imbalance[0])} with up to {holders[0]:.0f} workers a"
+        f" key; as the code does, {number(imbalance[1])} with {holders[1]:.0f}"
     )
     return Outcome(phrases, (holders[0] < WORKERS / 2,))
 
@@ -222,29 +225,34 @@ CLAIMS = (
         _splitting_costs,
         measure="counted copies",
         reason="data",
-        because="On uniform data the loads of a window stay nearly equal. So a key that comes six times a window mostly "
-        "finds the same one of its two candidates less loaded.",
+        because=(
+            "On uniform data the loads of a window stay nearly equal. So a key that comes six times a window"
+            " mostly finds the same one of its two candidates less loaded."
+        ),
     ),
     Claim(
         "000, 5.1 (cause of fig. 7)",
         "On skewed data Dalton balances where one and two choices cannot, and splits few keys.",
-        "window imbalance lower than that of hashing, cAM, two choices and CM, and KSR lower than that of shuffle, two "
-        "choices and CM, on Zipf 1.0 and 1.5",
+        "window imbalance lower than that of hashing, cAM, two choices and CM, and KSR lower than that of"
+        " shuffle, two choices and CM, on Zipf 1.0 and 1.5",
         _best_compromise,
         measure="counted tuples and copies",
         reason="measure",
-        because="The paper's measure is throughput. That Dalton makes fewer copies than two choices on Zipf 1.5 is "
-        "our criterion, and the part that does not hold. Exploration, as printed, puts each hot key on all "
-        "workers, so each has a fixed number of copies. On Zipf 1.5 few keys are in a window, and two choices"
-        " split few of them: the other keys avoid the two overloaded workers.",
+        because=(
+            "The paper's measure is throughput. That Dalton makes fewer copies than two choices on Zipf 1.5"
+            " is our criterion, and the part that does not hold. Exploration, as printed, puts each hot key"
+            " on all workers, so each has a fixed number of copies. On Zipf 1.5 few keys are in a window, and"
+            " two choices split few of them: the other keys avoid the two overloaded workers."
+        ),
     ),
     Claim(
         "000, fig. 9, 5.2",
         "After a shift from uniform to Zipf, Dalton absorbs the change better.",
-        "against hashing, cAM, two choices and CM each: lower mean imbalance over the windows of the transition; lower "
-        "imbalance of the last window, which has the new law only; and fewer slides after which the window (median over "
-        "the seeds) is more than 1 % out of balance. The last part is recovery, as far as windows can show it: a window "
-        "of 60 slides holds the old law for 60 slides, so the time of the reaction itself is not seen",
+        "against hashing, cAM, two choices and CM each: lower mean imbalance over the windows of the"
+        " transition; lower imbalance of the last window, which has the new law only; and fewer slides after"
+        " which the window (median over the seeds) is more than 1 % out of balance. The last part is"
+        " recovery, as far as windows can show it: a window of 60 slides holds the old law for 60 slides, so"
+        " the time of the reaction itself is not seen",
         _adapts,
         measure="counted tuples",
         note="DAGreedy is compared in the next claim. The paper's own measure here is throughput.",
@@ -256,17 +264,19 @@ CLAIMS = (
         _beats_dagreedy,
         measure="counted tuples and copies",
         reason="measure",
-        because="The paper compares throughput, which includes the cost of each decision: DAGreedy looks at every "
-        "worker for every hot tuple. No decision is priced here, so whether that is the cause was not "
-        "examined. On both stationary streams DAGreedy's imbalance is half of Dalton's. After the shift the "
-        "two medians lie inside Dalton's spread.",
+        because=(
+            "The paper compares throughput, which includes the cost of each decision: DAGreedy looks at every"
+            " worker for every hot tuple. No decision is priced here, so whether that is the cause was not"
+            " examined. On both stationary streams DAGreedy's imbalance is half of Dalton's. After the shift"
+            " the two medians lie inside Dalton's spread."
+        ),
         absent="`dagreedy` is not registered yet.",
     ),
     Claim(
         "000, theorem 3.4",
         "At most n keys are hot.",
-        "each of the four streams, every seed: at most n rows, those of the present and the previous statistics window "
-        "together; read at the end of the stream, the only moment that is stored",
+        "each of the four streams, every seed: at most n rows, those of the present and the previous"
+        " statistics window together; read at the end of the stream, the only moment that is stored",
         _hot_keys,
         measure="counted keys",
         every=True,
@@ -278,11 +288,13 @@ CLAIMS = (
         _uniform_against_capped,
         measure="counted copies",
         reason="paper",
-        because="By its words (3.2) exploration chooses among all workers. A key with h tuples a window explores eps "
-        "h times, so hot keys come to sit on every worker (F10). Fragmentation then no longer tells the arms "
-        "apart, and the policy balances freely. In the authors' code a key whose cap is reached explores "
-        "among its holders only. The paper does not say so. With that cap (`explore=capped`) the claim holds,"
-        " as the figures show.",
+        because=(
+            "By its words (3.2) exploration chooses among all workers. A key with h tuples a window explores"
+            " eps h times, so hot keys come to sit on every worker (F10). Fragmentation then no longer tells"
+            " the arms apart, and the policy balances freely. In the authors' code a key whose cap is reached"
+            " explores among its holders only. The paper does not say so. With that cap (`explore=capped`)"
+            " the claim holds, as the figures show."
+        ),
     ),
 )
 
@@ -291,13 +303,15 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and a table for each stream."""
     slide = _slide(plan)
     lines = [
-        f"There are n = {WORKERS} workers, windows of {SLIDES} slides of {slide:,} tuples, and "
-        f"{plan.pick(100_000, 1_000):,} keys. "
-        f"{2 * SLIDES} slides are routed. Figures are means over the windows that end with slides {SLIDES} to "
-        f"{2 * SLIDES - 1}. In the shift stream slide {SLIDES} is the first of the new law, so its windows hold both laws. "
-        'Only the "last window" holds the new law alone. Every registered name is here with its default options and is '
-        "told the window, as `evenflow simulate --window` does. Micro-batch names get a slide at a time. "
-        "`dalton-cooperative` is alone and gets no replies. With replies it would do as `dalton` does.",
+        (
+            f"There are n = {WORKERS} workers, windows of {SLIDES} slides of {slide:,} tuples, and"
+            f" {plan.pick(100_000, 1_000):,} keys. {2 * SLIDES} slides are routed. Figures are means over the"
+            f" windows that end with slides {SLIDES} to {2 * SLIDES - 1}. In the shift stream slide {SLIDES}"
+            ' is the first of the new law, so its windows hold both laws. Only the "last window" holds the'
+            " new law alone. Every registered name is here with its default options and is told the window,"
+            " as `evenflow simulate --window` does. Micro-batch names get a slide at a time."
+            " `dalton-cooperative` is alone and gets no replies. With replies it would do as `dalton` does."
+        ),
         "",
     ]
     for stream in STREAMS:
@@ -309,7 +323,10 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
         lines.append("")
     return [
         *lines,
-        f"The pictures show the window imbalance times {WORKERS}: how far the fullest worker is above its fair share.",
+        (
+            f"The pictures show the window imbalance times {WORKERS}: how far the fullest worker is above its"
+            " fair share."
+        ),
         "",
         "![balance against replication](reproducing/suite.svg)",
         "",

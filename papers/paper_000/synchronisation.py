@@ -40,10 +40,12 @@ DSYNCS = (0.25, 0.5, 1, 2)
 """Fixed intervals of synchronisation, in slides: 5, 10, 20 and 40 s of the paper."""
 SYNCED = ("uniform+zipf", "mixture")
 _PHASES = {300: 1, 600: 2, 900: 4, 1200: 1}
-"""The four phases of figure 14b: the second that ends a phase -> how many times as long the reducer takes in it."""
+"""The four phases of figure 14b: the second that ends a phase -> how many times as long the reducer takes
+in it.
+"""
 _WORK, _FIRST_DSYNC, _SLIDE, _SETTLING = 7.5, 20, 20, 5
-"""In seconds: how long the reducer works on a round at first, the first interval, and the slide. Slides of a phase that do
-not count, in which the interval may still change."""
+"""In seconds: how long the reducer works on a round at first, the first interval, and the slide. Slides of a
+phase that do not count, in which the interval may still change."""
 ADAPTIVE = 0
 INTERVALS = (ADAPTIVE, 10, 20)
 """The intervals of figure 14b in seconds, fixed but for the first."""
@@ -62,7 +64,9 @@ def dsync_cell(plan: RunPlan, kind: str, slides: float) -> Cell:
 
 
 def slower_cell(plan: RunPlan, seconds: int) -> Cell:
-    """Figure 14b: two partitioners whose reducer becomes slower, and then fast again. seconds: one of `INTERVALS`."""
+    """Figure 14b: two partitioners whose reducer becomes slower, and then fast again. seconds: one of
+    `INTERVALS`.
+    """
     experiment = f"{f'fixed {seconds} s' if seconds else 'adaptive'} dsync, costs {unit_costs().mark}"
     stream = Stream(PAIRS[0], max(_PHASES) * plan.pick(1_000, 16), plan.pick(5_000, 80))
     return Cell(NAME, experiment, stream, combiners(COOPERATIVE), COOPERATIVE)
@@ -109,7 +113,9 @@ def _measure_dsync(setting: Cell, stream: KeyedStream, plan: RunPlan) -> Values:
 
 
 def _measure_slower(seconds: int, stream: KeyedStream, plan: RunPlan) -> Values:
-    """By phase: the rate and the share of slides with forwarding, and the interval in s at its end, of the first seed."""
+    """By phase: the rate and the share of slides with forwarding, and the interval in s at its end, of the
+    first seed.
+    """
     second = len(stream) // max(_PHASES)
     slide = _SLIDE * second
     bounds = [0, *(until // _SLIDE for until in _PHASES)]
@@ -196,13 +202,16 @@ CLAIMS = (
     Claim(
         "000, fig. 14a, 5.4",
         "Partitioners that never synchronise do worse.",
-        "two sources with other laws and two with the same mixture: a higher rate at a DSYNC of 1/4, 1/2, 1 and 2 "
-        "slides than without any table",
+        "two sources with other laws and two with the same mixture: a higher rate at a DSYNC of 1/4, 1/2, 1"
+        " and 2 slides than without any table",
         _never,
         measure="queue replay",
-        note="A cooperating Dalton that hears no table keeps rewards back for a slide, so it is less level, too. Copies of "
-        "`dalton`, which learn at once, are more level and have the same rate (figure 13): both may not forward. With "
-        'forwarding by announcement the order is the same (column "announced"), so forwarding alone does not make it.',
+        note=(
+            "A cooperating Dalton that hears no table keeps rewards back for a slide, so it is less level,"
+            " too. Copies of `dalton`, which learn at once, are more level and have the same rate (figure"
+            " 13): both may not forward. With forwarding by announcement the order is the same (column"
+            ' "announced"), so forwarding alone does not make it.'
+        ),
     ),
     Claim(
         "000, fig. 14a, 5.4",
@@ -211,11 +220,15 @@ CLAIMS = (
         _more_often,
         measure="queue replay",
         reason="measure",
-        because="Tables and messages cost nothing here, and our streams do not change, so more than one table a slide"
-        " brings nothing. The step from two slides to one is that of forwarding, which the replay grants in "
-        "each slide with a table. Streams that change were not examined.",
-        note="What the 14 KB of a round cost is not in the rate, so it cannot be seen here that a still shorter interval "
-        "costs throughput.",
+        because=(
+            "Tables and messages cost nothing here, and our streams do not change, so more than one table a"
+            " slide brings nothing. The step from two slides to one is that of forwarding, which the replay"
+            " grants in each slide with a table. Streams that change were not examined."
+        ),
+        note=(
+            "What the 14 KB of a round cost is not in the rate, so it cannot be seen here that a still"
+            " shorter interval costs throughput."
+        ),
     ),
     Claim(
         "000, fig. 14a, 4.1",
@@ -223,29 +236,34 @@ CLAIMS = (
         "1/4 to 2 slides: more messages at each step to the shorter interval",
         _messages,
         measure="counted messages",
-        by_construction="A partitioner sends one message for each interval, so a shorter interval has more of them.",
+        by_construction=(
+            "A partitioner sends one message for each interval, so a shorter interval has more of them."
+        ),
     ),
     Claim(
         "000, fig. 14b, 5.4",
-        "DSYNC adapts: from 20 to 10, to 20 when the reducer takes twice as long, to 40 at four times, and back to 10.",
-        f"in s, at the end of each phase of 300 s, with a slide of {_SLIDE} s; the reducer takes {_WORK:g} s a round at "
-        "first (the paper gives no figure; it settles at 10 from 5 to 10)",
+        "DSYNC adapts: from 20 to 10, to 20 when the reducer takes twice as long, to 40 at four times, and"
+        " back to 10.",
+        f"in s, at the end of each phase of 300 s, with a slide of {_SLIDE} s; the reducer takes {_WORK:g} s"
+        " a round at first (the paper gives no figure; it settles at 10 from 5 to 10)",
         _adapts,
         measure="virtual time",
     ),
     Claim(
         "000, fig. 14b, 5.4",
         "With the adaptive interval a slow reducer does not stall execution.",
-        f"in each of the four phases, from its slide {_SETTLING + 1} on: a rate no lower than with a fixed interval of "
-        "10 s, and of 20 s",
+        f"in each of the four phases, from its slide {_SETTLING + 1} on: a rate no lower than with a fixed"
+        " interval of 10 s, and of 20 s",
         _keeps_up,
         measure="queue replay",
         reason="measure",
-        because="In AWAIT rewards are kept back (Algorithm 2), so a hot key stays at one worker until a table comes. "
-        "While the reducer takes 15 s, tables come every 20 s with either interval. With a fixed one of 10 s "
-        "ours learns what it kept back at the end of each interval, so twice as often. The paper does not say"
-        " what its fixed interval does while a table is late. Other rules were not examined. At 30 s all "
-        "three have a table in about half of the slides.",
+        because=(
+            "In AWAIT rewards are kept back (Algorithm 2), so a hot key stays at one worker until a table"
+            " comes. While the reducer takes 15 s, tables come every 20 s with either interval. With a fixed"
+            " one of 10 s ours learns what it kept back at the end of each interval, so twice as often. The"
+            " paper does not say what its fixed interval does while a table is late. Other rules were not"
+            " examined. At 30 s all three have a table in about half of the slides."
+        ),
     ),
 )
 
@@ -253,9 +271,10 @@ CLAIMS = (
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """The tables of both parts of figure 14."""
     lines = [
-        "Figure 14a: two cooperating Daltons, by the interval of synchronisation (DSYNC). Streams, windows and rates "
-        "are those of "
-        '"Figure 13". "Forwarded" is the share of slides with a table.',
+        (
+            "Figure 14a: two cooperating Daltons, by the interval of synchronisation (DSYNC). Streams,"
+            ' windows and rates are those of "Figure 13". "Forwarded" is the share of slides with a table.'
+        ),
         "",
     ]
     names = ("imbalance", "ksr", "rate", "announced", "forwarded", "messages", "bytes")
@@ -273,8 +292,11 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     )
     lines += [
         "",
-        f"Figure 14b: rate / share of slides with a table, by how many times {_WORK:g} s the reducer takes for a round. "
-        f"Slides have {_SLIDE} s and {_SLIDE * plan.pick(1_000, 16):,} tuples; there are {plan.pick(5_000, 80):,} keys.",
+        (
+            f"Figure 14b: rate / share of slides with a table, by how many times {_WORK:g} s the reducer"
+            f" takes for a round. Slides have {_SLIDE} s and {_SLIDE * plan.pick(1_000, 16):,} tuples; there"
+            f" are {plan.pick(5_000, 80):,} keys."
+        ),
         "",
     ]
     lines += table(

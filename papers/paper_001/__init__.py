@@ -1,4 +1,5 @@
-"""001, Abdelhamid's thesis (2021), chapter 2: Prompt's data blocks, and the queues of micro-batches that they make.
+"""001, Abdelhamid's thesis (2021), chapter 2: Prompt's data blocks, and the queues of micro-batches that they
+make.
 
 Two sections of the page. Chapter 3 has the section `group_ahead`.
 

@@ -79,7 +79,8 @@ def _cardinality_roomiest(figures: SectionFigures, plan: RunPlan) -> Outcome:
         copies = [_values(figures, plan, stream, rule, "ksr") for rule in rules]
         checks.append(_lower(figures, plan, stream, rules, "bci") and no_higher(*copies))
         phrases.append(
-            f"{stream}: BCI {number(paper[0])} -> {number(ours[0])}, KSR {ratio(paper[1])} -> {ratio(ours[1])}"
+            f"{stream}: BCI {number(paper[0])} -> {number(ours[0])}, KSR {ratio(paper[1])} ->"
+            f" {ratio(ours[1])}"
         )
     return Outcome("; ".join(phrases), tuple(checks))
 
@@ -107,7 +108,8 @@ def _against_shuffle(figures: SectionFigures, plan: RunPlan) -> Outcome:
         ours = [_median(figures, plan, stream, "prompt", name) for name in ("bci", "ksr")]
         checks.append(_lower(figures, plan, stream, ("prompt", "shuffle"), "bci"))
         phrases.append(
-            f"{stream}: BCI {number(ours[0])} / {number(shuffled[0])}, KSR {ratio(ours[1])} / {ratio(shuffled[1])}"
+            f"{stream}: BCI {number(ours[0])} / {number(shuffled[0])}, KSR {ratio(ours[1])} /"
+            f" {ratio(shuffled[1])}"
         )
     return Outcome(f"Prompt / shuffle: {'; '.join(phrases)}", tuple(checks))
 
@@ -144,7 +146,8 @@ def _quasi(figures: SectionFigures, plan: RunPlan) -> Outcome:
         }
         checks += [no_higher(*both) for both in at.values()]
         shown = (
-            f"{name.upper()} {' / '.join(map(ratio if name == 'ksr' else number, map(median, reversed(both))))}"
+            f"{name.upper()}"
+            f" {' / '.join(map(ratio if name == 'ksr' else number, map(median, reversed(both))))}"
             for name, both in at.items()
         )
         phrases.append(f"{stream}: {', '.join(shown)}")
@@ -152,8 +155,8 @@ def _quasi(figures: SectionFigures, plan: RunPlan) -> Outcome:
 
 
 _BCI = (
-    "Step 3 gives the many small residuals of split keys to the block with least room that holds them, so a few blocks "
-    'collect them. The text does not say how its "best fit" is meant to keep cardinality even.'
+    "Step 3 gives the many small residuals of split keys to the block with least room that holds them, so a"
+    ' few blocks collect them. The text does not say how its "best fit" is meant to keep cardinality even.'
 )
 CLAIMS = (
     Claim(
@@ -166,14 +169,17 @@ CLAIMS = (
     Claim(
         "001, fig. 2.6c-d",
         "BCI: hashing and Prompt are much better than all others.",
-        "hashing and Prompt each: lower than that of shuffling, time-based, PK-2, PK-5 and cAM, and at most half of it "
-        '(our number for "much")',
+        "hashing and Prompt each: lower than that of shuffling, time-based, PK-2, PK-5 and cAM, and at most"
+        ' half of it (our number for "much")',
         _cardinality,
         measure="counted copies",
         reason="measure",
-        because="By this measure shuffling is a strong rival, see below, and hashing is behind it on most streams. The "
-        "thesis shows tweets and TPC-H, and gives neither the size of a batch nor the number of blocks. Here each "
-        "stream has one size and 16 blocks. Others were not examined, on TPC-H either.",
+        because=(
+            "By this measure shuffling is a strong rival, see below, and hashing is behind it on most"
+            " streams. The thesis shows tweets and TPC-H, and gives neither the size of a batch nor the"
+            " number of blocks. Here each stream has one size and 16 blocks. Others were not examined, on"
+            " TPC-H either."
+        ),
         every=True,
     ),
     Claim(
@@ -183,8 +189,10 @@ CLAIMS = (
         _fullest,
         measure="counted copies",
         reason="data",
-        because="cAM splits no key either. So its blocks have as few keys in all as those of hashing, and where no key "
-        "is very hot, cAM spreads the keys about as evenly.",
+        because=(
+            "cAM splits no key either. So its blocks have as few keys in all as those of hashing, and where"
+            " no key is very hot, cAM spreads the keys about as evenly."
+        ),
     ),
     Claim(
         "001, fig. 2.6c-d (shuffling)",
@@ -193,9 +201,11 @@ CLAIMS = (
         _against_shuffle,
         measure="counted copies",
         reason="paper",
-        because="BCI is max - mean. Shuffling puts nearly the same number of keys into every block, so it looks good by "
-        "this measure however many fragments there are. KSR tells the two rules apart. "
-        f"{_BCI} With `rest=roomiest`, which changes that step alone, all parts hold.",
+        because=(
+            "BCI is max - mean. Shuffling puts nearly the same number of keys into every block, so it looks"
+            f" good by this measure however many fragments there are. KSR tells the two rules apart. {_BCI}"
+            " With `rest=roomiest`, which changes that step alone, all parts hold."
+        ),
     ),
     Claim(
         "ours, to 001 Alg. 2",
@@ -214,8 +224,10 @@ CLAIMS = (
         _few_fragments,
         measure="counted copies",
         reason="data",
-        because="Where one key overloads its two workers, PKG's other keys avoid these workers and stay whole. That makes "
-        "fewer copies, but one block holds far more than its share.",
+        because=(
+            "Where one key overloads its two workers, PKG's other keys avoid these workers and stay whole."
+            " That makes fewer copies, but one block holds far more than its share."
+        ),
     ),
     Claim(
         "001, 2.5, Alg. 3",
@@ -224,11 +236,14 @@ CLAIMS = (
         _buckets,
         measure="counted tuples",
         reason="measure",
-        because="Tuples are counted as if map tasks did not combine. Where they do, as in the section "
-        "`micro-batch-queue`, a cluster is one partial result of a data block, so its tuples do not burden a "
-        "bucket. Buckets of partial results were not examined here. Prompt splits exactly the frequent keys, "
-        "and split keys must be hashed so that their parts meet. Worst fit can only place the other keys "
-        "around them. On Zipf 1.5 and words the median of worst fit is lower, but not in 9 of 10 seeds.",
+        because=(
+            "Tuples are counted as if map tasks did not combine. Where they do, as in the section"
+            " `micro-batch-queue`, a cluster is one partial result of a data block, so its tuples do not"
+            " burden a bucket. Buckets of partial results were not examined here. Prompt splits exactly the"
+            " frequent keys, and split keys must be hashed so that their parts meet. Worst fit can only place"
+            " the other keys around them. On Zipf 1.5 and words the median of worst fit is lower, but not in"
+            " 9 of 10 seeds."
+        ),
     ),
     Claim(
         "001, 2.4.1, Alg. 1",
@@ -237,8 +252,10 @@ CLAIMS = (
         _quasi,
         measure="counted tuples and copies",
         reason="measure",
-        because="The thesis compares times (figure 2.9a). How even the blocks of either order are is our measure. "
-        "Blocks are equally full with either order. The order decides which block gets the residuals, so BCI "
-        "rises on some streams and falls on others.",
+        because=(
+            "The thesis compares times (figure 2.9a). How even the blocks of either order are is our measure."
+            " Blocks are equally full with either order. The order decides which block gets the residuals, so"
+            " BCI rises on some streams and falls on others."
+        ),
     ),
 )

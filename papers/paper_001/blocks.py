@@ -1,10 +1,11 @@
-"""001, Abdelhamid's thesis (2021), chapter 2: BSI, BCI and KSR of Prompt and its rivals, and the reduce buckets of Alg. 3.
+"""001, Abdelhamid's thesis (2021), chapter 2: BSI, BCI and KSR of Prompt and its rivals, and the reduce
+buckets of Alg. 3.
 
-A micro-batch has 100,000 tuples in 16 data blocks. Rules with memory forget at the end of a batch. The thesis uses
-tweets, TPC-H and a synthetic Zipf stream. Here the streams are Zipf with three exponents, words, TPC-H's lineitem by its
-part (the thesis's query 1), and flights. Synthetic streams are drawn anew for each seed, since Prompt itself uses no
-hash. Reduce buckets are hashed with another function for each seed: the seed renames the key hashes, and `bucket_of`
-then mixes the new names.
+A micro-batch has 100,000 tuples in 16 data blocks. Rules with memory forget at the end of a batch. The thesis
+uses tweets, TPC-H and a synthetic Zipf stream. Here the streams are Zipf with three exponents, words, TPC-H's
+lineitem by its part (the thesis's query 1), and flights. Synthetic streams are drawn anew for each seed,
+since Prompt itself uses no hash. Reduce buckets are hashed with another function for each seed: the seed
+renames the key hashes, and `bucket_of` then mixes the new names.
 """
 
 from __future__ import annotations
@@ -95,11 +96,14 @@ def _block_figures(blocks: np.ndarray, codes: np.ndarray, keys: np.ndarray) -> d
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and a table for each stream."""
     lines = [
-        f"There are P = {WORKERS} blocks and {BUCKETS} reduce buckets. A batch has {batch_tuples(plan):,} tuples. Figures "
-        f"are means over {BATCHES} batches (3 of flights). BSI is in tuples. BCI and the fullest block are in keys. "
-        '"buckets" is max - mean of the tuples of the reduce buckets, once when the clusters are hashed and once when '
-        "Alg. 3 places them. MPI adds BSI, BCI and KSR with a third each, so BSI dominates it. In words the thesis defines "
-        "KSR as keys / fragments. Its equation has the inverse, which is what is meant.",
+        (
+            f"There are P = {WORKERS} blocks and {BUCKETS} reduce buckets. A batch has {batch_tuples(plan):,}"
+            f" tuples. Figures are means over {BATCHES} batches (3 of flights). BSI is in tuples. BCI and the"
+            ' fullest block are in keys. "buckets" is max - mean of the tuples of the reduce buckets, once'
+            " when the clusters are hashed and once when Alg. 3 places them. MPI adds BSI, BCI and KSR with"
+            " a third each, so BSI dominates it. In words the thesis defines KSR as keys / fragments. Its"
+            " equation has the inverse, which is what is meant."
+        ),
         "",
     ]
     for stream in streams(plan):

@@ -24,7 +24,9 @@ _RELEASE = 0.05
 
 
 def planning_share(figures: SectionFigures, plan: RunPlan, stream: str, interval: int, how: str) -> float:
-    """The share of the interval that listing and planning the keys of the fullest batch take, at Prompt's rate."""
+    """The share of the interval that listing and planning the keys of the fullest batch take, at Prompt's
+    rate.
+    """
     costs = planning_unit_costs()
     listing = costs.sort if how == SORTED else costs.read
     keys = figures.median(queue_cell(plan, stream, interval, "prompt"), "keys")
@@ -71,14 +73,16 @@ CLAIMS = (
     Claim(
         "001, 2.4.2, fig. 2.9b",
         "Five percent of the interval are enough to plan a batch.",
-        "every stream and interval, at Prompt's highest rate: reading the quasi-sorted list of the fullest batch and Alg. 2 "
-        "take at most 5 %",
+        "every stream and interval, at Prompt's highest rate: reading the quasi-sorted list of the fullest"
+        " batch and Alg. 2 take at most 5 %",
         _released_early,
         measure="priced from counts",
         reason="ours",
-        because="Our stages are compiled, so a batch has many keys for each second of its processing. Planning runs on one "
-        "core, the stages on 16. Where most tuples have a key of their own, planning takes a larger share than in "
-        "Spark.",
+        because=(
+            "Our stages are compiled, so a batch has many keys for each second of its processing. Planning"
+            " runs on one core, the stages on 16. Where most tuples have a key of their own, planning takes a"
+            " larger share than in Spark."
+        ),
         every=True,
     ),
     Claim(
@@ -94,11 +98,14 @@ CLAIMS = (
     Claim(
         "001, 2.4.1, fig. 2.9a",
         "The quasi-sorted list saves the time of a sort after the batch has ended.",
-        "every stream and interval, planning after the batch has ended: a higher rate with the quasi-sorted list than "
-        "with a sort",
+        "every stream and interval, planning after the batch has ended: a higher rate with the quasi-sorted"
+        " list than with a sort",
         _quasi_is_cheaper,
         measure="queue replay",
         reason="ours",
-        because="One sort of packed 64-bit words takes less time than reading the tree, whose links lie anywhere in memory.",
+        because=(
+            "One sort of packed 64-bit words takes less time than reading the tree, whose links lie anywhere"
+            " in memory."
+        ),
     ),
 )

@@ -176,80 +176,98 @@ CLAIMS = (
     Claim(
         "001, fig. 2.7a-c",
         "All techniques do better with a longer batch interval.",
-        "sine, every stream and rule: the rate at 2 s higher than at 1 s, and the rate at 3 s higher than at 2 s",
+        "sine, every stream and rule: the rate at 2 s higher than at 1 s, and the rate at 3 s higher than"
+        " at 2 s",
         _longer,
         measure="queue replay",
         reason="data",
-        because="A longer batch has fewer partial results for each tuple. Where nearly every key comes in every batch, or "
-        "the hottest key decides, a longer interval changes little. Spark also has a cost for each batch, which the replay "
-        "has not.",
+        because=(
+            "A longer batch has fewer partial results for each tuple. Where nearly every key comes in every"
+            " batch, or the hottest key decides, a longer interval changes little. Spark also has a cost for"
+            " each batch, which the replay has not."
+        ),
         every=True,
     ),
     Claim(
         "001, fig. 2.7a-c",
         "Under a sinusoidal rate Prompt has the highest throughput.",
-        "sine, every stream and interval: a higher rate than time-based, shuffling, hashing, PK-2, PK-5 and the best cAM",
+        "sine, every stream and interval: a higher rate than time-based, shuffling, hashing, PK-2, PK-5 and"
+        " the best cAM",
         _highest,
         measure="queue replay",
         reason="paper",
-        because="Step 3 of Alg. 2, as printed, gives many small residuals to few data blocks (BCI in section "
-        "`micro-batch`), so one map task has most partial results to make. cAM splits no key, and is as fast "
-        "where no key is very hot. With `rest=roomiest`, which changes that step alone, all parts hold.",
+        because=(
+            "Step 3 of Alg. 2, as printed, gives many small residuals to few data blocks (BCI in section"
+            " `micro-batch`), so one map task has most partial results to make. cAM splits no key, and is as"
+            " fast where no key is very hot. With `rest=roomiest`, which changes that step alone, all parts"
+            " hold."
+        ),
     ),
     Claim(
         "001, fig. 2.7a-c",
         "Under a sinusoidal rate Prompt has at least twice the throughput of cAM and of time-based.",
-        "sine, every stream and interval: the median rate at least twice that of time-based and of the best cAM (the thesis "
-        "says 2 to 4)",
+        "sine, every stream and interval: the median rate at least twice that of time-based and of the best"
+        " cAM (the thesis says 2 to 4)",
         _twice,
         measure="queue replay",
         reason="ours",
-        because="Much of a batch's time is that of its reduce tasks, whose keys and rows are the same with every rule. The "
-        "costs are those of our stages. cAM splits no key, which saves partial results, and falls behind only where one key "
-        "has far more than 1/16 of the tuples.",
+        because=(
+            "Much of a batch's time is that of its reduce tasks, whose keys and rows are the same with every"
+            " rule. The costs are those of our stages. cAM splits no key, which saves partial results, and"
+            " falls behind only where one key has far more than 1/16 of the tuples."
+        ),
         every=True,
     ),
     Claim(
         "001, fig. 2.7a-c",
         "Time-based has the least throughput of all, because it feels every change of the rate.",
-        "sine, every stream and interval: a rate no higher than that of any other of the thesis's rules and of "
-        "`dalton-batch`",
+        "sine, every stream and interval: a rate no higher than that of any other of the thesis's rules and"
+        " of `dalton-batch`",
         _time_based_is_last,
         measure="queue replay",
         reason="measure",
-        because="Six of the seven parts are those of Zipf 1.5 and 2.0, where rules that keep the hottest key on one "
-        "or two data blocks are slower still. The thesis varies the exponent in another experiment (figure "
-        "2.7d). It does not give its sine either: in an interval that is short beside the period the rate "
-        "hardly changes, and time-based is like shuffling. Other periods were not examined.",
+        because=(
+            "Six of the seven parts are those of Zipf 1.5 and 2.0, where rules that keep the hottest key on"
+            " one or two data blocks are slower still. The thesis varies the exponent in another experiment"
+            " (figure 2.7d). It does not give its sine either: in an interval that is short beside the period"
+            " the rate hardly changes, and time-based is like shuffling. Other periods were not examined."
+        ),
     ),
     Claim(
         "001, fig. 2.7d",
         "Prompt has the highest throughput whatever the Zipf exponent is.",
-        "Zipf 0.1 to 2.0 at 3 s: a higher rate than time-based, shuffling, hashing, PK-2, PK-5 and the best cAM",
+        "Zipf 0.1 to 2.0 at 3 s: a higher rate than time-based, shuffling, hashing, PK-2, PK-5 and the"
+        " best cAM",
         _skewed,
         measure="queue replay",
         reason="paper",
-        because="Step 3 of Alg. 2, as printed, gives many small residuals to few data blocks (BCI in section "
-        "`micro-batch`), so one map task has most partial results to make. That costs most with Zipf 1.0. "
-        "With `rest=roomiest`, which changes that step alone, all parts hold.",
+        because=(
+            "Step 3 of Alg. 2, as printed, gives many small residuals to few data blocks (BCI in section"
+            " `micro-batch`), so one map task has most partial results to make. That costs most with Zipf"
+            " 1.0. With `rest=roomiest`, which changes that step alone, all parts hold."
+        ),
         every=True,
     ),
     Claim(
         "001, fig. 2.7d",
         "Prompt has at least twice the throughput of the others whatever the Zipf exponent is.",
-        "Zipf 0.1 to 2.0 at 3 s: the median rate at least twice that of each of them (the thesis says 2 to 5)",
+        "Zipf 0.1 to 2.0 at 3 s: the median rate at least twice that of each of them (the thesis says 2"
+        " to 5)",
         _twice_skewed,
         measure="queue replay",
         reason="ours",
-        because="Shuffling balances any skew, and what it costs is partial results. With our costs these never double the "
-        "time of a batch. Rules that keep keys whole lose by more than the factor as soon as one key is hot.",
+        because=(
+            "Shuffling balances any skew, and what it costs is partial results. With our costs these never"
+            " double the time of a batch. Rules that keep keys whole lose by more than the factor as soon as"
+            " one key is hot."
+        ),
         every=True,
     ),
     Claim(
         "001, fig. 2.8",
         "Reduce tasks of a batch take more equal times with Prompt than with time-based.",
-        "every stream and interval, each rule at its own highest rate: standard deviation over mean of the reduce tasks' "
-        "times lower",
+        "every stream and interval, each rule at its own highest rate: standard deviation over mean of the"
+        " reduce tasks' times lower",
         _reduce_times,
         measure="queue replay",
         note="Alg. 3 does that. The others hash the keys to the reduce tasks.",
@@ -257,16 +275,18 @@ CLAIMS = (
     Claim(
         "001, fig. 2.8",
         "The latency of batches varies less with Prompt than with time-based.",
-        "every stream and interval, each rule at its own highest rate: the highest less the lowest latency of a period "
-        "lower",
+        "every stream and interval, each rule at its own highest rate: the highest less the lowest latency of"
+        " a period lower",
         _latency,
         measure="queue replay",
         reason="measure",
-        because="The thesis reports the mean time of a batch's reduce tasks, for which see the claim before. Here it "
-        "is the latency of whole batches, and the rates are ours, because the thesis gives none. At its "
-        "highest rate each rule's longest batch takes the interval. Prompt's time follows the tuples of a "
-        "batch, so its batches at the trough of the sine are short. Time-based has its longest batches where "
-        "the rate changes, and its shorter batches are longer than Prompt's.",
+        because=(
+            "The thesis reports the mean time of a batch's reduce tasks, for which see the claim before. Here"
+            " it is the latency of whole batches, and the rates are ours, because the thesis gives none. At"
+            " its highest rate each rule's longest batch takes the interval. Prompt's time follows the tuples"
+            " of a batch, so its batches at the trough of the sine are short. Time-based has its longest"
+            " batches where the rate changes, and its shorter batches are longer than Prompt's."
+        ),
     ),
     Claim(
         "ours, to 001 Alg. 2",
@@ -285,9 +305,11 @@ CLAIMS = (
         _evenflow,
         measure="queue replay",
         reason="ours",
-        because="evenflow sees a batch tuple by tuple, and here rules forget at the end of a batch, so it learns the hot "
-        "keys of every batch anew. Its keys are hashed to the reduce tasks, which Prompt's Alg. 3 levels. It is ahead only "
-        "where Prompt's step 3 fills few data blocks with keys.",
+        because=(
+            "evenflow sees a batch tuple by tuple, and here rules forget at the end of a batch, so it learns"
+            " the hot keys of every batch anew. Its keys are hashed to the reduce tasks, which Prompt's Alg."
+            " 3 levels. It is ahead only where Prompt's step 3 fills few data blocks with keys."
+        ),
         own=True,
     ),
 )

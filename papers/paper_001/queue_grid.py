@@ -1,7 +1,8 @@
 """Streams, rules and cells of the section on 001's figures 2.7 to 2.9.
 
-The thesis gives no rates. Its second is replayed as two milliseconds: every kept cost is taken 500 times. Then a micro-batch
-has 10,000 to 1,000,000 tuples. The thesis speaks of up to millions, with 10,000 to 100,000 keys.
+The thesis gives no rates. Its second is replayed as two milliseconds: every kept cost is taken 500 times.
+Then a micro-batch has 10,000 to 1,000,000 tuples. The thesis speaks of up to millions, with 10,000 to 100,000
+keys.
 """
 
 from __future__ import annotations
@@ -36,12 +37,16 @@ RULES = (
 RIVALS = ("time-based", "shuffle", "hashing", "pkg", "pk5")
 """The thesis's other rules, besides cAM."""
 _ODD = 9_999
-"""Of the 10,000 rides. A batch has more. With an odd number, round robin takes a ride elsewhere in each circle."""
+"""Of the 10,000 rides. A batch has more. With an odd number, round robin takes a ride elsewhere in each
+circle.
+"""
 LEARNING = ("dalton-batch", "evenflow")
 """Rules that know something of the batches before."""
 SORTED, QUASI = "post-sort", "quasi-sort"
 PLANNED = {SORTED: "prompt", QUASI: "prompt:order=quasi"}
-"""Figure 2.9: how the list of keys comes about if it is made when the batch has ended, and the rule that does so."""
+"""Figure 2.9: how the list of keys comes about if it is made when the batch has ended, and the rule that
+does so.
+"""
 
 
 def slower(plan: RunPlan) -> int:
@@ -72,7 +77,9 @@ def queue_cell(plan: RunPlan, stream: str, interval: int, rule: str) -> Cell:
 
 
 def planned_cell(plan: RunPlan, stream: str, interval: int, how: str) -> Cell:
-    """Prompt, if the list of keys is made, and planned, after the batch has ended. how: a name of `PLANNED`."""
+    """Prompt, if the list of keys is made, and planned, after the batch has ended. how: a name of
+    `PLANNED`.
+    """
     experiment = f"{interval} s, {how}, costs {unit_costs().mark} {planning_unit_costs().mark}"
     return Cell(NAME, experiment, streams(plan)[stream], MAPS, PLANNED[how])
 

@@ -1,8 +1,9 @@
 """The highest rate of a queue of micro-batches, and what its batches are like at that rate.
 
-A batch of interval T is processed when T is over, one batch at a time: its map tasks, then its reduce tasks (`batch_work`).
-The thesis bounds the latency by the interval. So a rate is *sustained* if every batch has been processed when the next one
-is complete, which means that no batch waits. Arrivals follow a sine, and the rate that counts is its mean.
+A batch of interval T is processed when T is over, one batch at a time: its map tasks, then its reduce tasks
+(`batch_work`). The thesis bounds the latency by the interval. So a rate is *sustained* if every batch has
+been processed when the next one is complete, which means that no batch waits. Arrivals follow a sine, and the
+rate that counts is its mean.
 """
 
 from __future__ import annotations
@@ -44,14 +45,17 @@ TICKS = 1_000_000
 _NEAR = 0.01
 _MOST_TRIALS = 6
 _SLOPES = (0.3, 3.0)
-"""Between these the processing time may grow with a power of the rate. Others come from two rates that are too close."""
+"""Between these the processing time may grow with a power of the rate. Others come from two rates that are
+too close.
+"""
 _GRID = 20_000
 
 
 def highest_rate(processing: Callable[[float], float], interval: float, *, first: float) -> float:
     """The rate at which `processing` takes as long as the interval, within half a percent.
 
-    processing: seconds by rate, nearly a power of it. first: the rate to try first. ValueError if nothing takes any time.
+    processing: seconds by rate, nearly a power of it. first: the rate to try first. ValueError if nothing
+    takes any time.
     """
     rate, trials = first, list[tuple[float, float]]()
     for _ in range(_MOST_TRIALS):
@@ -75,7 +79,8 @@ def _slope(trials: list[tuple[float, float]]) -> float:
 
 
 def sine_times(rate: float, seconds: float) -> Int64s:
-    """Ticks at which tuples come in so many seconds, at a rate that follows a sine around `rate`. Shape (tuples,).
+    """Ticks at which tuples come in so many seconds, at a rate that follows a sine around `rate`. Shape
+    (tuples,).
 
     The rate is `AMPLITUDE` above its mean after a quarter of `PERIOD`.
     """
@@ -89,7 +94,9 @@ def sine_times(rate: float, seconds: float) -> Int64s:
 
 
 def latencies(processing: Float64s, interval: float) -> Float64s:
-    """Seconds from the first tuple of each batch to its result: interval, waiting and processing, shape (batches,)."""
+    """Seconds from the first tuple of each batch to its result: interval, waiting and processing, shape
+    (batches,).
+    """
     waits = lindley(np.full(len(processing), float(interval)), processing)
     return interval + waits + processing
 
@@ -139,9 +146,9 @@ class Queue:
 def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     """One value per seed.
 
-    rate: thousand tuples a second. latency, range: mean over the batches, and the highest less the lowest, in seconds.
-    reduce spread: standard deviation over mean of the times of a batch's reduce tasks, mean over the batches. keys: of
-    the batch that has most.
+    rate: thousand tuples a second. latency, range: mean over the batches, and the highest less the lowest, in
+    seconds. reduce spread: standard deviation over mean of the times of a batch's reduce tasks, mean over the
+    batches. keys: of the batch that has most.
     """
     interval, planning_ns = _setting(cell, plan)
     values: Values = {name: [] for name in ("rate", "latency", "range", "reduce spread", "keys")}

@@ -1,7 +1,9 @@
-"""Section `micro-batch-queue`: 001's figures 2.7 to 2.9, replayed as a queue of micro-batches with the kept costs.
+"""Section `micro-batch-queue`: 001's figures 2.7 to 2.9, replayed as a queue of micro-batches with the kept
+costs.
 
-Thesis: throughput under a sinusoidal rate for batch intervals of 1, 2 and 3 s, throughput by Zipf exponent, the times of
-reduce tasks, and what Prompt's planning costs. Here nothing is timed: see `queue_rates` and `batch_work`.
+Thesis: throughput under a sinusoidal rate for batch intervals of 1, 2 and 3 s, throughput by Zipf exponent,
+the times of reduce tasks, and what Prompt's planning costs. Here nothing is timed: see `queue_rates` and
+`batch_work`.
 """
 
 from __future__ import annotations
@@ -53,34 +55,46 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     costs = ", ".join(f"{name} {value:g}" for name, value in vars(unit_costs()).items())
     planning = ", ".join(f"{name} {value:g}" for name, value in vars(planning_unit_costs()).items())
     lines = [
-        f"A replay with kept costs: no cluster, nothing is timed. There are {MAPS} map tasks and {REDUCES} reduce tasks. A "
-        "batch is processed when its interval is over, one batch at a time. Its reduce tasks begin when its last map task "
-        "has ended. A map task folds the tuples of its data block, and sends a partial result for each key. A reduce task "
-        "merges the partial results that it gets, takes each key into the window, and makes the row of each key of the "
-        "batch. Prompt places keys on reduce tasks by Alg. 3, the others hash them.",
+        (
+            f"A replay with kept costs: no cluster, nothing is timed. There are {MAPS} map tasks and"
+            f" {REDUCES} reduce tasks. A batch is processed when its interval is over, one batch at a time."
+            " Its reduce tasks begin when its last map task has ended. A map task folds the tuples of its"
+            " data block, and sends a partial result for each key. A reduce task merges the partial results"
+            " that it gets, takes each key into the window, and makes the row of each key of the batch."
+            " Prompt places keys on reduce tasks by Alg. 3, the others hash them."
+        ),
         "",
-        f"Prices are nanoseconds of CPU of our own stages, as in section `windowed`: {costs}. The thesis does not say its "
-        f"rates. Its second is replayed as {1_000 / slower(plan):g} ms, so every price is taken {slower(plan)} times. Read "
-        "rates as ratios. Each partitioner is the one of this repository. Rules with memory forget at the end of a batch. "
-        "`cam` has 2 candidates. The claims take the best of 2, 4 and 8, as the thesis does.",
+        (
+            f"Prices are nanoseconds of CPU of our own stages, as in section `windowed`: {costs}. The thesis"
+            f" does not say its rates. Its second is replayed as {1_000 / slower(plan):g} ms, so every price"
+            f" is taken {slower(plan)} times. Read rates as ratios. Each partitioner is the one of this"
+            " repository. Rules with memory forget at the end of a batch. `cam` has 2 candidates. The claims"
+            " take the best of 2, 4 and 8, as the thesis does."
+        ),
         "",
-        f"The rate follows a sine with a period of {PERIOD} s, and swings by {AMPLITUDE:.0%} of its mean. The thesis says "
-        "neither. A *rate*, in thousand tuples a second, is the highest mean rate with which every batch has been processed "
-        "when the next one is complete: the thesis bounds the latency by the interval. One period counts. "
-        "Rules that learn warm up for one period before. Streams are read in a circle. Each seed begins elsewhere and gives "
-        "the keys other hashes. `TPC-H` is lineitem by its part, as the thesis's query 1, at scale 1. Of DEBS only 10,000 "
-        "rides are at hand. Tweets and the Google trace are not.",
+        (
+            f"The rate follows a sine with a period of {PERIOD} s, and swings by {AMPLITUDE:.0%} of its mean."
+            " The thesis says neither. A *rate*, in thousand tuples a second, is the highest mean rate with"
+            " which every batch has been processed when the next one is complete: the thesis bounds the"
+            " latency by the interval. One period counts. Rules that learn warm up for one period before."
+            " Streams are read in a circle. Each seed begins elsewhere and gives the keys other hashes."
+            " `TPC-H` is lineitem by its part, as the thesis's query 1, at scale 1. Of DEBS only 10,000"
+            " rides are at hand. Tweets and the Google trace are not."
+        ),
         "",
     ]
     for stream in streams(plan):
         lines += [f"Stream: {stream}", "", *_rates(figures, plan, stream), ""]
     return [
         *lines,
-        "Figure 2.9: planning at Prompt's highest rate. It is hidden if a batch is released early. *after* is the rate if "
-        f"the batch is listed and planned when it has ended. Prices are nanoseconds: {planning}. `buffer` and `renew` are "
-        "those of a tuple while the batch fills, without and with the quasi-sorted list. The others are those of a key: to "
-        "sort, to read the quasi-sorted list, and to plan (Alg. 2). "
-        "`evenflow bench partitioners-prompt-plan` measures them and [planning.json](reproducing/planning.json) keeps them.",
+        (
+            "Figure 2.9: planning at Prompt's highest rate. It is hidden if a batch is released early."
+            " *after* is the rate if the batch is listed and planned when it has ended. Prices are"
+            f" nanoseconds: {planning}. `buffer` and `renew` are those of a tuple while the batch fills,"
+            " without and with the quasi-sorted list. The others are those of a key: to sort, to read the"
+            " quasi-sorted list, and to plan (Alg. 2). `evenflow bench partitioners-prompt-plan` measures"
+            " them and [planning.json](reproducing/planning.json) keeps them."
+        ),
         "",
         *_planning(figures, plan),
         "",

@@ -1,7 +1,9 @@
-"""002, "When Two Choices Are not Enough" (ICDE 2016): figures 3-10, the memory formulas, and 11-12 on other data.
+"""002, "When Two Choices Are not Enough" (ICDE 2016): figures 3-10, the memory formulas, and 11-12 on other
+data.
 
-As in the paper's Table III there are five independent sources: tuple t goes through source t mod 5. The figures are I(m)
-at the end of the stream and its mean over the stream. The formulas use expected frequencies, f_k = m p_k with m = 1e7.
+As in the paper's Table III there are five independent sources: tuple t goes through source t mod 5. The
+figures are I(m) at the end of the stream and its mean over the stream. The formulas use expected frequencies,
+f_k = m p_k with m = 1e7.
 
     grid       the settings: which cells there are
     measuring  a cell, with every seed

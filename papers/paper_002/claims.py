@@ -57,7 +57,8 @@ def _head_size(figures: SectionFigures, plan: RunPlan) -> Outcome:
         falls = all(a >= b for a, b in pairwise(sizes[peak:]))
         checks += [max(sizes) <= 5 * n, sizes[-1] <= max(sizes) / 2, rises and falls]
         phrases.append(
-            f"n = {n}: at most {max(sizes)} keys (z = {FORMULA_ZIPFS[peak]}; 5n = {5 * n}), {sizes[-1]} at z = 2.0"
+            f"n = {n}: at most {max(sizes)} keys (z = {FORMULA_ZIPFS[peak]}; 5n = {5 * n}), {sizes[-1]} at z"
+            " = 2.0"
         )
     return Outcome("; ".join(phrases), tuple(checks))
 
@@ -116,7 +117,10 @@ def _memory_over_shuffle(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks = tuple(
         item.over_shuffle[rule] <= 0.2 + READING for item in items for rule in ("d-choices", "w-choices")
     )
-    phrases = f"at least {1 - worst.over_shuffle['w-choices']:.1%} less (worst: n = {worst.workers}, z = {worst.zipf})"
+    phrases = (
+        f"at least {1 - worst.over_shuffle['w-choices']:.1%} less (worst: n = {worst.workers}, z ="
+        f" {worst.zipf})"
+    )
     return Outcome(phrases, checks)
 
 
@@ -307,13 +311,14 @@ def _on_words(figures: SectionFigures, plan: RunPlan) -> Outcome:
 
 
 _COLLISIONS = (
-    "Which of F_1..F_d collide depends on the hash family, so D-Choices varies by orders of magnitude between seeds. "
-    "By the paper's own words the condition that D-Choices solves is a necessary one (IV-A), and it speaks of the workers "
-    "that are expected (Eq. 10), with collisions counted. So neither a bound nor a d that is large enough follows from it."
+    "Which of F_1..F_d collide depends on the hash family, so D-Choices varies by orders of magnitude between"
+    " seeds. By the paper's own words the condition that D-Choices solves is a necessary one (IV-A), and it"
+    " speaks of the workers that are expected (Eq. 10), with collisions counted. So neither a bound nor a d"
+    " that is large enough follows from it."
 )
 _MATCHES = (
-    f"The least d is the one whose I(m) is within {SOURCES} eps of that of W-Choices, found by bisection: the paper expects "
-    "s times eps of D-Choices, but does not say when it matches"
+    f"The least d is the one whose I(m) is within {SOURCES} eps of that of W-Choices, found by bisection: the"
+    " paper expects s times eps of D-Choices, but does not say when it matches"
 )
 CLAIMS = (
     Claim(
@@ -326,8 +331,8 @@ CLAIMS = (
     Claim(
         "002, III-A, Alg. 1",
         "SpaceSaving finds that head online.",
-        "number of keys in the head of d-choices (most of 5 sources, end of the stream) within one key of the exact number; "
-        "which keys they are is not stored",
+        "number of keys in the head of d-choices (most of 5 sources, end of the stream) within one key of the"
+        " exact number; which keys they are is not stored",
         _head_measured,
         measure="counted keys",
     ),
@@ -342,8 +347,8 @@ CLAIMS = (
     Claim(
         "002, fig. 5",
         "Memory is at most 30 % above PKG's.",
-        "sum min(f, d) over the head + sum min(f, 2) over the tail, against sum min(f, 2): at most 1.30, and 0.02 for "
-        "reading the chart",
+        "sum min(f, d) over the head + sum min(f, 2) over the tail, against sum min(f, 2): at most 1.30, and"
+        " 0.02 for reading the chart",
         _memory_over_pkg,
         measure="paper's formula",
         every=True,
@@ -355,14 +360,18 @@ CLAIMS = (
         _w_choices_up_to_25,
         measure="paper's formula",
         reason="paper",
-        because="At very high z most of the 1e4 keys are expected fewer than twice in 1e7 tuples, so PKG keeps less than "
-        "two copies of them and the head weighs more. The paper does not say how it counts such keys.",
+        because=(
+            "At very high z most of the 1e4 keys are expected fewer than twice in 1e7 tuples, so PKG keeps"
+            " less than two copies of them and the head weighs more. The paper does not say how it counts"
+            " such keys."
+        ),
         every=True,
     ),
     Claim(
         "002, fig. 5, IV-B",
         "D-Choices needs less than W-Choices where skew is moderately high; at very high skew both meet.",
-        "n = 50, 100: less at each z from 0.8 to 1.6, never more; at z = 2.0 the gap is less than a tenth of the widest one",
+        "n = 50, 100: less at each z from 0.8 to 1.6, never more; at z = 2.0 the gap is less than a tenth of"
+        " the widest one",
         _d_choices_below_w_choices,
         measure="paper's formula",
     ),
@@ -374,20 +383,27 @@ CLAIMS = (
         measure="counted copies",
         every=True,
         reason="measure",
-        because="The paper's figure is that of its formula (above, reproduced). Here copies are counted. The formula "
-        "charges PKG two copies for every key. In fact PKG's tail keys avoid the two workers that a hot key "
-        "overloads, and so they often stay whole. Balanced loads split nearly every tail key in two.",
+        because=(
+            "The paper's figure is that of its formula (above, reproduced). Here copies are counted. The"
+            " formula charges PKG two copies for every key. In fact PKG's tail keys avoid the two workers"
+            " that a hot key overloads, and so they often stay whole. Balanced loads split nearly every tail"
+            " key in two."
+        ),
     ),
     Claim(
         "002, fig. 6",
         "Both use at least 80 % less memory than shuffling.",
-        "the formulas at every z and n = 50, 100: at most 0.20 of sum min(f, n), and 0.02 for reading the chart",
+        "the formulas at every z and n = 50, 100: at most 0.20 of sum min(f, n), and 0.02 for reading the"
+        " chart",
         _memory_over_shuffle,
         measure="paper's formula",
         every=True,
         reason="paper",
-        because="With 1e4 keys and 1e7 tuples most keys at high z have fewer than n tuples, so shuffling cannot "
-        "copy them n times. We use expected frequencies. The paper does not say which frequencies it used.",
+        because=(
+            "With 1e4 keys and 1e7 tuples most keys at high z have fewer than n tuples, so shuffling cannot"
+            " copy them n times. We use expected frequencies. The paper does not say which frequencies it"
+            " used."
+        ),
     ),
     Claim(
         "002, fig. 7, V-B Q1",
@@ -407,33 +423,37 @@ CLAIMS = (
     Claim(
         "002, fig. 7, V-B Q1",
         "At larger scale round robin begins to be unbalanced at modest skew already.",
-        f"the least z of 0.8, 1.0 .. 2.0 at which RR's median I(m) is above eps = {EPS:g}: lower at n = 50 and at n = 100 "
-        "than at n = 5, for each theta from 1/n to 1/8n",
+        f"the least z of 0.8, 1.0 .. 2.0 at which RR's median I(m) is above eps = {EPS:g}: lower at n = 50"
+        " and at n = 100 than at n = 5, for each theta from 1/n to 1/8n",
         _rr_starts_early,
         measure="counted tuples",
         reason="paper",
-        because="The paper does not say at which threshold. At 1/n and n = 5 a key just below the threshold has nearly a "
-        "fifth of the stream.",
+        because=(
+            "The paper does not say at which threshold. At 1/n and n = 5 a key just below the threshold has"
+            " nearly a fifth of the stream."
+        ),
     ),
     Claim(
         "002, fig. 7, V-B Q1",
         "A lower threshold gives lower imbalance.",
-        f"I(m) at 1/8n lower than at 2/n, in every setting where the latter is above eps = {EPS:g}; below that there is "
-        "nothing to gain",
+        f"I(m) at 1/8n lower than at 2/n, in every setting where the latter is above eps = {EPS:g}; below"
+        " that there is nothing to gain",
         _smaller_theta_helps,
         measure="counted tuples",
     ),
     Claim(
         "002, fig. 8",
-        "n = 5, z = 2.0, theta = 1/8n: W-Choices is ideal, RR falls short of it, PKG overloads the two workers of the "
-        "hottest key.",
-        f"share of the fullest worker above 1/n: W-C's at most eps = {EPS:g} and lower than RR's; PKG's at least 0.05 (the "
-        "second candidate's is not stored)",
+        "n = 5, z = 2.0, theta = 1/8n: W-Choices is ideal, RR falls short of it, PKG overloads the two"
+        " workers of the hottest key.",
+        f"share of the fullest worker above 1/n: W-C's at most eps = {EPS:g} and lower than RR's; PKG's at"
+        " least 0.05 (the second candidate's is not stored)",
         _head_and_tail,
         measure="counted tuples",
         reason="data",
-        because="RR balances the head perfectly, and balances the tail apart from the head. At z = 2.0 and n = 5 nearly "
-        "nothing is left in the tail, and two choices balance the tail well.",
+        because=(
+            "RR balances the head perfectly, and balances the tail apart from the head. At z = 2.0 and n = 5"
+            " nearly nothing is left in the tail, and two choices balance the tail well."
+        ),
     ),
     Claim(
         "002, fig. 9, V-B Q2",
@@ -452,8 +472,10 @@ CLAIMS = (
         _above_least,
         measure="counted tuples",
         reason="paper",
-        because=f"{_COLLISIONS} Nor does the paper say when an imbalance matches, and that decides: within eps instead of "
-        f"{SOURCES} eps fewer parts hold.",
+        because=(
+            f"{_COLLISIONS} Nor does the paper say when an imbalance matches, and that decides: within eps"
+            f" instead of {SOURCES} eps fewer parts hold."
+        ),
         every=True,
     ),
     Claim(
@@ -491,13 +513,16 @@ CLAIMS = (
     Claim(
         "002, fig. 10, V-B Q3",
         "The number of keys does not influence imbalance.",
-        f"n = 50, 100, every rule: no difference between 1e4, 1e5 and 1e6 keys, or all medians at most eps = {EPS:g}",
+        "n = 50, 100, every rule: no difference between 1e4, 1e5 and 1e6 keys, or all medians at most eps ="
+        f" {EPS:g}",
         _keys_do_not_matter,
         measure="counted tuples",
         reason="paper",
-        because="By table I p1 falls as the number of keys grows, and by III-A PKG's imbalance is p1/2 - 1/n. So the "
-        "paper's own formulas say that PKG's imbalance at z = 1.2 falls (by a tenth). The third part that "
-        "does not hold is RR at z = 2.0, n = 100, which differs by 1.5 %. Why was not examined.",
+        because=(
+            "By table I p1 falls as the number of keys grows, and by III-A PKG's imbalance is p1/2 - 1/n. So"
+            " the paper's own formulas say that PKG's imbalance at z = 1.2 falls (by a tenth). The third part"
+            " that does not hold is RR at z = 2.0, n = 100, which differs by 1.5 %. Why was not examined."
+        ),
     ),
     Claim(
         "ours, to 002 V",
@@ -510,8 +535,9 @@ CLAIMS = (
     Claim(
         "002, fig. 1 and 11",
         "On real text PKG is balanced with few workers and not with 100, D-C and W-C stay below 0.1 %.",
-        "Gutenberg words instead of Wikipedia pages and tweets: PKG below 0.1 % at n = 5 and 10 and above 1 % at n = 100 "
-        "(the paper says near p1/2; p1 of the words is not stored), D-C and W-C below 0.1 % at every n",
+        "Gutenberg words instead of Wikipedia pages and tweets: PKG below 0.1 % at n = 5 and 10 and above 1 %"
+        " at n = 100 (the paper says near p1/2; p1 of the words is not stored), D-C and W-C below 0.1 % at"
+        " every n",
         _on_words,
         measure="counted tuples",
         absent="The texts are not in the data folder.",

@@ -1,4 +1,6 @@
-"""The formulas of 002, computed exactly: keys in the head, d, and memory relative to PKG and shuffling (figures 3-6)."""
+"""The formulas of 002, computed exactly: keys in the head, d, and memory relative to PKG and shuffling
+(figures 3-6).
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ DRIFTS = (SUDDEN, DAILY)
 
 
 def _zipf(plan: RunPlan, zipf: float, keys: int = KEYS, tuples: int | None = None) -> Stream:
-    # A quick run makes the other numbers of keys smaller, but keeps `KEYS`: the formulas and figure 8 assume it.
+    # A quick run makes the other numbers of keys smaller, but keeps `KEYS`: the formulas and figure 8 assume
+    # it.
     shown = keys if keys == KEYS else plan.pick(keys, keys // 20)
     return Stream("zipf", tuples or plan.pick(TUPLES, QUICK_TUPLES), shown, zipf)
 

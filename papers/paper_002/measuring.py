@@ -1,4 +1,6 @@
-"""Routes a cell of 002 through five sources, and counts imbalance, copies of keys, and the least d (by bisection)."""
+"""Routes a cell of 002 through five sources, and counts imbalance, copies of keys, and the least d (by
+bisection).
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def _measure_balance(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, fl
 
 
 def _measure_over_time(cell: Cell, stream: KeyedStream, plan: RunPlan) -> Values:
-    """`curve`: I(t) at `POINTS` points, the median over the seeds. `imbalance`: I(m) at the end, one value per seed."""
+    """`curve`: I(t) at `POINTS` points, the median over the seeds. `imbalance`: I(m) at the end, one value
+    per seed.
+    """
     curves = [
         sampled_imbalance(placed(_sources(cell, stream, seed), stream), cell.workers, samples=POINTS)[1]
         for seed in plan.seeds

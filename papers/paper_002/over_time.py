@@ -1,7 +1,7 @@
 """002's figure 12, and the cashtags of its figure 11: imbalance over time where the hot keys change.
 
-The tweets are not public any more. Two streams are drawn instead, with the numbers of tuples and keys and the p1 of the
-paper's table I (`cashtags_sudden` and `cashtags_daily` in `drawn`).
+The tweets are not public any more. Two streams are drawn instead, with the numbers of tuples and keys and the
+p1 of the paper's table I (`cashtags_sudden` and `cashtags_daily` in `drawn`).
 """
 
 from __future__ import annotations
@@ -90,9 +90,12 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     p1 = (f"{drift} {figure(figures, drift_cell(plan, drift, WORKERS[0], 'pkg'), 'p1')}" for drift in DRIFTS)
     lines = [
         "",
-        f"Figure 12: I(t) on drawn cashtags, {plan.pick(DRIFT_TUPLES, QUICK_TUPLES):,} tuples of {DRIFT_KEYS:,} keys. "
-        f"p1: {', '.join(p1)} (the paper: {CASHTAG_P1}). `{SUDDEN}` has ten periods with nothing in common. `{DAILY}` "
-        "has thirty days, and on each day a tenth of the keys trade ranks. Figures are medians over the seeds.",
+        (
+            f"Figure 12: I(t) on drawn cashtags, {plan.pick(DRIFT_TUPLES, QUICK_TUPLES):,} tuples of"
+            f" {DRIFT_KEYS:,} keys. p1: {', '.join(p1)} (the paper: {CASHTAG_P1}). `{SUDDEN}` has ten periods"
+            f" with nothing in common. `{DAILY}` has thirty days, and on each day a tenth of the keys trade"
+            " ranks. Figures are medians over the seeds."
+        ),
         "",
     ]
     return lines + table(
@@ -115,13 +118,16 @@ def _points(figures: SectionFigures, cell: Cell, twentieths: tuple[int, ...]) ->
 CLAIMS = (
     Claim(
         "002, fig. 11 and 12",
-        "On the cashtags, whose hot keys change, D-C is better than PKG at larger scale, and W-C better still.",
+        "On the cashtags, whose hot keys change, D-C is better than PKG at larger scale, and W-C better"
+        " still.",
         "both drawn streams, I(m) at n = 20, 50 and 100: D-C's lower than PKG's, W-C's lower than D-C's",
         _on_drift,
         measure="counted tuples",
         reason="data",
-        because="The paper gives tuples, keys and p1. It does not say how the keys change. On the daily stream PKG is level "
-        "with 20 workers, too.",
+        because=(
+            "The paper gives tuples, keys and p1. It does not say how the keys change. On the daily stream"
+            " PKG is level with 20 workers, too."
+        ),
     ),
     Claim(
         "002, fig. 11 and 12",
@@ -135,13 +141,15 @@ CLAIMS = (
     Claim(
         "002, fig. 12",
         "Imbalance stays relatively stable over time, also where the hot keys change.",
-        f"both drawn streams, every n, PKG, D-C and W-C: from a tenth of the stream on, the median I(t) is at most twice "
-        f"its own median over time, or at most s eps = {SOURCES * EPS:g}",
+        "both drawn streams, every n, PKG, D-C and W-C: from a tenth of the stream on, the median I(t) is at"
+        f" most twice its own median over time, or at most s eps = {SOURCES * EPS:g}",
         _stable,
         measure="counted tuples",
         reason="data",
-        because="I(t) is over the stream so far. Each period that begins moves I(t), and later periods move it less. How "
-        "many periods there are is our choice.",
+        because=(
+            "I(t) is over the stream so far. Each period that begins moves I(t), and later periods move it"
+            " less. How many periods there are is our choice."
+        ),
     ),
     Claim(
         "002, fig. 11 and 12",
@@ -150,7 +158,9 @@ CLAIMS = (
         _harder,
         measure="counted tuples",
         reason="data",
-        because="I(m) is over the whole stream, so keys that are hot one after the other even each other out.",
+        because=(
+            "I(m) is over the whole stream, so keys that are hot one after the other even each other out."
+        ),
         absent="The texts are not in the data folder.",
     ),
 )

@@ -71,9 +71,12 @@ def _sizes(plan: RunPlan) -> tuple[int, int]:
 def _set_up(plan: RunPlan) -> list[str]:
     m, long = _sizes(plan)
     return [
-        f"{SOURCES} sources share each stream, theta = 1/5n and eps = {EPS:g}. Unless said otherwise, streams have "
-        f"{KEYS:,} keys and {m:,} tuples. The paper's have 1e7 tuples. The table with more keys repeats n = 100 with "
-        f"{long:,} tuples. The formulas (fig. 3-6) are exact: they use Zipf probabilities and 1e7 tuples.",
+        (
+            f"{SOURCES} sources share each stream, theta = 1/5n and eps = {EPS:g}. Unless said otherwise,"
+            f" streams have {KEYS:,} keys and {m:,} tuples. The paper's have 1e7 tuples. The table with more"
+            f" keys repeats n = 100 with {long:,} tuples. The formulas (fig. 3-6) are exact: they use Zipf"
+            " probabilities and 1e7 tuples."
+        ),
         "",
     ]
 
@@ -125,8 +128,10 @@ def _balance(figures: SectionFigures, plan: RunPlan) -> list[str]:
             ),
         ),
         "",
-        "Where PKG's range reaches far up, one seed's F_1 and F_2 give the hottest key the same worker. That happens with "
-        "probability 1/n.",
+        (
+            "Where PKG's range reaches far up, one seed's F_1 and F_2 give the hottest key the same worker."
+            " That happens with probability 1/n."
+        ),
         "",
         "The more skew, the worse is PKG; W-Choices stays level:",
         "",
@@ -157,7 +162,10 @@ def _parts(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Figure 8."""
     shares = ("head", "tail", "fullest", "emptiest")
     return [
-        'Figure 8: shares of the stream, n = 5, z = 2.0. "head" and "tail" make up the share of the fullest worker.',
+        (
+            'Figure 8: shares of the stream, n = 5, z = 2.0. "head" and "tail" make up the share of the'
+            " fullest worker."
+        ),
         "",
         *table(
             ["rule", *shares],

@@ -1,8 +1,8 @@
 """003, "Model-based Reinforcement Learning for Elastic Stream Processing in Edge Computing": figures 5-9.
 
-One operator runs in `evenflow.elasticity.simulated.environments.ElasticStage` with the paper's defaults. The paper's
-taxi trace is replaced by the flights from New York in 2013, hour by hour. Rewards are those of the steps that were played
-while the policy learned.
+One operator runs in `evenflow.elasticity.simulated.environments.ElasticStage` with the paper's defaults. The
+paper's taxi trace is replaced by the flights from New York in 2013, hour by hour. Rewards are those of the
+steps that were played while the policy learned.
 
     grid       the settings: which cells there are
     measuring  a cell, with every seed

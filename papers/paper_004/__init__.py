@@ -1,8 +1,9 @@
 """004, "A Holistic View of Stream Partitioning Costs" (PVLDB 10(11), 2017): CM, AM, cAM, LM on real keys.
 
-The paper's data (TPC-H 10 GB, DEBS 2015, Google cluster) is replaced by what is at hand, see `data` and `drawn`. Windows
-tumble and every rule forgets at their end, as in the paper's Alg. 1. Figures are means over the complete windows. The
-paper measures throughput and latency. Here their causes are measured: tuple imbalance (eq. 1) and aggregation cost (eq. 2).
+The paper's data (TPC-H 10 GB, DEBS 2015, Google cluster) is replaced by what is at hand, see `data` and
+`drawn`. Windows tumble and every rule forgets at their end, as in the paper's Alg. 1. Figures are means over
+the complete windows. The paper measures throughput and latency. Here their causes are measured: tuple
+imbalance (eq. 1) and aggregation cost (eq. 2).
 
     grid       the settings: which cells there are
     measuring  a cell, with every seed

@@ -283,8 +283,11 @@ CLAIMS = (
         _cam_below_hashing,
         measure="counted tuples",
         reason="data",
-        because="AM balances keys, not tuples. Where few keys dominate, an even number of keys helps little, and the "
-        "hottest key alone sets the imbalance. On words AM-2's gain lies inside the spread over the seeds.",
+        because=(
+            "AM balances keys, not tuples. Where few keys dominate, an even number of keys helps little, and"
+            " the hottest key alone sets the imbalance. On words AM-2's gain lies inside the spread over the"
+            " seeds."
+        ),
     ),
     Claim(
         "004, fig. 7, 6.1.2",
@@ -293,9 +296,15 @@ CLAIMS = (
         _five_candidates,
         measure="counted tuples",
         reason="data",
-        because="AM chooses by the number of keys. On words AM-5's gain over hashing lies inside the spread over the seeds.",
-        note="The public code for five candidates tests each candidate with a hash of its own but stores only the last one "
-        "(F4). So its AM-5 and cAM-5 split keys (2.2 and 3.3 copies). The paper's bars may include that gain.",
+        because=(
+            "AM chooses by the number of keys. On words AM-5's gain over hashing lies inside the spread over"
+            " the seeds."
+        ),
+        note=(
+            "The public code for five candidates tests each candidate with a hash of its own but stores only"
+            " the last one (F4). So its AM-5 and cAM-5 split keys (2.2 and 3.3 copies). The paper's bars may"
+            " include that gain."
+        ),
     ),
     Claim(
         "004, fig. 7, 6.1.2",
@@ -304,11 +313,14 @@ CLAIMS = (
         _sketch_between,
         measure="counted tuples",
         reason="data",
-        because="Two of the three parts are those of words, where AM-2 itself does not differ from hashing. The third"
-        " is drawn TPC-H with 8 workers, where the error of the sketch (1.6 % of the keys with the paper's "
-        "4,096 registers) is larger than the imbalance of hashing. The public code does not clear its "
-        "sketches between windows (F5): after the first window every key looks known at its first candidate, "
-        "and AM-2-H becomes hashing. Whether the paper's bars show that was not examined.",
+        because=(
+            "Two of the three parts are those of words, where AM-2 itself does not differ from hashing. The"
+            " third is drawn TPC-H with 8 workers, where the error of the sketch (1.6 % of the keys with the"
+            " paper's 4,096 registers) is larger than the imbalance of hashing. The public code does not"
+            " clear its sketches between windows (F5): after the first window every key looks known at its"
+            " first candidate, and AM-2-H becomes hashing. Whether the paper's bars show that was not"
+            " examined."
+        ),
     ),
     Claim(
         "004, 6.1.3",
@@ -316,8 +328,11 @@ CLAIMS = (
         'KSR at most 1.01 (our number for "rarely"; AM-2\'s is 1)',
         _sketch_keeps_keys,
         measure="counted copies",
-        because="A new key looks known where it would change no register. That never splits a key by itself. But a key "
-        "that lives with its second candidate moves once the first candidate begins to look as if it knew the key.",
+        because=(
+            "A new key looks known where it would change no register. That never splits a key by itself. But"
+            " a key that lives with its second candidate moves once the first candidate begins to look as if"
+            " it knew the key."
+        ),
     ),
     Claim(
         "004, 4.1",
@@ -335,8 +350,11 @@ CLAIMS = (
         _lm_between,
         measure="counted tuples and copies",
         reason="data",
-        because="LM evens out the sum of tuples and keys, so a worker may have more tuples and fewer keys, or the other way "
-        "round. On TPC-H the rows of an order come one after another, and PK-2 shares them out between two workers.",
+        because=(
+            "LM evens out the sum of tuples and keys, so a worker may have more tuples and fewer keys, or the"
+            " other way round. On TPC-H the rows of an order come one after another, and PK-2 shares them out"
+            " between two workers."
+        ),
     ),
     Claim(
         "004, 2.3",
@@ -349,52 +367,59 @@ CLAIMS = (
     Claim(
         "004, 7 (selection rule)",
         "With few groups and many tuples per worker, shuffling is the choice.",
-        "its partial results are less than a fifth of the tuples, and the rules without splitting have over ten times its "
-        "imbalance",
+        "its partial results are less than a fifth of the tuples, and the rules without splitting have over"
+        " ten times its imbalance",
         _few_groups,
         measure="counted tuples and copies",
     ),
     Claim(
         "004, fig. 5, 6.1.1",
         "With four groups shuffling is the most even, and PK-5 is next.",
-        "drawn TPC-H query 1: shuffling's imbalance lower than every other rule's, PK-5's lower than that of every rule but "
-        "shuffling",
+        "drawn TPC-H query 1: shuffling's imbalance lower than every other rule's, PK-5's lower than that of"
+        " every rule but shuffling",
         _query_1,
         measure="counted tuples",
         reason="data",
-        because="The groups are drawn by TPC-H's rules. With four groups a seed's hash functions decide much.",
+        because=(
+            "The groups are drawn by TPC-H's rules. With four groups a seed's hash functions decide much."
+        ),
     ),
     Claim(
         "004, fig. 5, 6.1.1",
         "With four groups the rules that keep a key whole do not scale.",
-        "drawn TPC-H query 1, from 8 to 32 workers: the share of the fullest worker falls by at most a tenth for FLD-1, AM "
-        "and cAM, with two candidates and with five; it halves at least for shuffling",
+        "drawn TPC-H query 1, from 8 to 32 workers: the share of the fullest worker falls by at most a tenth"
+        " for FLD-1, AM and cAM, with two candidates and with five; it halves at least for shuffling",
         _do_not_scale,
         measure="counted tuples",
         reason="data",
     ),
     Claim(
         "004, fig. 11, 6.2.1",
-        "With few groups the aggregation cost of shuffling and PK-2 grows with the workers, that of AM and cAM stays.",
-        "KSR, 8 against 32 workers, on each stream with few groups: lower for shuffling and PK-2, no difference for AM and "
-        "cAM",
+        "With few groups the aggregation cost of shuffling and PK-2 grows with the workers, that of AM and"
+        " cAM stays.",
+        "KSR, 8 against 32 workers, on each stream with few groups: lower for shuffling and PK-2, no"
+        " difference for AM and cAM",
         _cost_grows,
         measure="counted copies",
         reason="data",
-        because="PK-2 keeps at most two copies of a key. With so few keys a seed's collisions decide how many keys have "
-        "two.",
+        because=(
+            "PK-2 keeps at most two copies of a key. With so few keys a seed's collisions decide how many"
+            " keys have two."
+        ),
         note="The paper's figure is the share of the time that aggregation takes.",
     ),
     Claim(
         "004, fig. 12, 6.2.2",
-        "Where groups hardly repeat in a window, splitting costs rules with several choices little; shuffling's cost grows "
-        "with the workers.",
-        'debs-taxis: KSR of PK-2, PK-5, CM-2 and LM-2 at most 1.05 (our number for "little") with 8 and with 32 workers; '
-        "shuffling's lower with 8 than with 32",
+        "Where groups hardly repeat in a window, splitting costs rules with several choices little;"
+        " shuffling's cost grows with the workers.",
+        'debs-taxis: KSR of PK-2, PK-5, CM-2 and LM-2 at most 1.05 (our number for "little") with 8 and with'
+        " 32 workers; shuffling's lower with 8 than with 32",
         _cheap_splitting,
         measure="counted copies",
         reason="data",
-        because="In nearly every window a taxi comes only once, so even shuffling has hardly anything to split.",
+        because=(
+            "In nearly every window a taxi comes only once, so even shuffling has hardly anything to split."
+        ),
         absent="The taxis are not in the data folder.",
         note="The paper's figure is window latency on the Google trace.",
     ),

@@ -1,4 +1,6 @@
-"""Routes a cell of 004 window by window: imbalance of tuples and of keys, copies, and the memory of table 4."""
+"""Routes a cell of 004 window by window: imbalance of tuples and of keys, copies, and the memory of table
+4.
+"""
 
 from __future__ import annotations
 

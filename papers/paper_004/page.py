@@ -59,13 +59,17 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
 
 def _set_up() -> list[str]:
     return [
-        "Windows tumble, and every rule forgets at the end of a window. Figures are means over complete windows. Keys and "
-        "tuples are those of a window. The windows of the DEBS files are five minutes long, since these files hold 36 "
-        "minutes. A dash stands for data that is not in the data folder. The flights and the drawn streams are always "
-        "there.",
+        (
+            "Windows tumble, and every rule forgets at the end of a window. Figures are means over complete"
+            " windows. Keys and tuples are those of a window. The windows of the DEBS files are five minutes"
+            " long, since these files hold 36 minutes. A dash stands for data that is not in the data folder."
+            " The flights and the drawn streams are always there."
+        ),
         "",
-        f"A stream is judged where a worker gets at least {ENOUGH} tuples of a window on average. With fewer tuples, chance "
-        "decides more than the rule does. The tables show these streams, too.",
+        (
+            f"A stream is judged where a worker gets at least {ENOUGH} tuples of a window on average. With"
+            " fewer tuples, chance decides more than the rule does. The tables show these streams, too."
+        ),
         "",
     ]
 
@@ -135,8 +139,10 @@ def _memory(figures: SectionFigures, plan: RunPlan) -> list[str]:
             ),
         ),
         "",
-        "Our sketch takes a byte per register where the paper's packs five bits. Our exact sets also know when each (key, "
-        "worker) pair came last, so that a window can slide. They grow by doubling.",
+        (
+            "Our sketch takes a byte per register where the paper's packs five bits. Our exact sets also know"
+            " when each (key, worker) pair came last, so that a window can slide. They grow by doubling."
+        ),
     ]
 
 

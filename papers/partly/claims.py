@@ -130,8 +130,8 @@ def _shorter(figures: SectionFigures, plan: RunPlan) -> Outcome:
     ends = [min(cost for _, cost in curve) for curve in curves]
     checks = (spared[0] >= SHORTER, ends[0] <= ends[1])
     return Outcome(
-        f"at most {spared[0]:.0%} fewer actions, to a cost of {spared[1]:.3f}; the least cost is {ends[0]:.4f} with "
-        f"partial rewards, {ends[1]:.4f} without",
+        f"at most {spared[0]:.0%} fewer actions, to a cost of {spared[1]:.3f}; the least cost is"
+        f" {ends[0]:.4f} with partial rewards, {ends[1]:.4f} without",
         checks,
     )
 
@@ -178,8 +178,10 @@ CLAIMS = (
         _sizes,
         measure="counted tuples",
         reason="ours",
-        because="Prompt cuts keys until the data blocks differ by one tuple, and PK-5 decides tuple by tuple. Our policy "
-        "weighs tuples against keys and split keys, and leaves some tuples.",
+        because=(
+            "Prompt cuts keys until the data blocks differ by one tuple, and PK-5 decides tuple by tuple. Our"
+            " policy weighs tuples against keys and split keys, and leaves some tuples."
+        ),
     ),
     Claim(
         "001, fig. 4.7",
@@ -198,27 +200,32 @@ CLAIMS = (
         _splits,
         measure="counted copies",
         reason="data",
-        because="Where the skew is strong, a few keys have most of the tuples and both rules split these. Where no key is "
-        "frequent, neither splits many.",
+        because=(
+            "Where the skew is strong, a few keys have most of the tuples and both rules split these. Where"
+            " no key is frequent, neither splits many."
+        ),
     ),
     Claim(
         "001, 4.6 (3), 4.7.2",
         "Trained with the times of tasks, PartLy has 12 % less variance of the reduce tasks than Prompt.",
-        f"variance of the reduce tasks' times: lower, and the median at most 88 % of Prompt's, {_UNSEEN}, with clusters "
-        "placed by hash and by Algorithm 3",
+        f"variance of the reduce tasks' times: lower, and the median at most 88 % of Prompt's, {_UNSEEN},"
+        " with clusters placed by hash and by Algorithm 3",
         _variance,
         measure="priced from counts",
         reason="measure",
-        because="Times of tasks are priced with the costs of our stages, and others were not examined. With ours a "
-        "key costs 18 times what a fragment costs, so that with hashing the variance is mainly that of the "
-        "hash: how many keys each task happens to get. Algorithm 3 places whole keys evenly. Then fewer split"
-        " keys show, but not on Zipf 1.2 and 1.5, where the few split keys are hashed. The paper does not say"
-        " what a reduce task of its query costs.",
+        because=(
+            "Times of tasks are priced with the costs of our stages, and others were not examined. With ours"
+            " a key costs 18 times what a fragment costs, so that with hashing the variance is mainly that of"
+            " the hash: how many keys each task happens to get. Algorithm 3 places whole keys evenly. Then"
+            " fewer split keys show, but not on Zipf 1.2 and 1.5, where the few split keys are hashed. The"
+            " paper does not say what a reduce task of its query costs."
+        ),
         absent="The policy that was trained by task times is not in docs/partly.",
     ),
     Claim(
         "ours, to 001 4.6 (3)",
-        "Training with the times of tasks lowers the variance of the reduce tasks below that of the shipped policy.",
+        "Training with the times of tasks lowers the variance of the reduce tasks below that of the shipped"
+        " policy.",
         f"variance of the reduce tasks' times, by hash: lower {_UNSEEN}",
         _runtime_statistics,
         measure="priced from counts",
@@ -234,24 +241,30 @@ CLAIMS = (
         _map_variance,
         measure="priced from counts",
         reason="data",
-        because="A map task pays for tuples and for keys. Prompt's data blocks differ in keys, ours in tuples.",
+        because=(
+            "A map task pays for tuples and for keys. Prompt's data blocks differ in keys, ours in tuples."
+        ),
         own=True,
     ),
     Claim(
         "001, fig. 4.8a",
         "Partial rewards shorten the training by up to 70 %.",
-        "kept trainings of one seed each: to some cost at least 70 % fewer actions with partial rewards, and in the end a "
-        "cost that is no higher",
+        "kept trainings of one seed each: to some cost at least 70 % fewer actions with partial rewards, and"
+        " in the end a cost that is no higher",
         _shorter,
         measure="kept trainings",
         reason="ours",
-        because="The curves have a point every 0.26 million actions. The lead is lost when the actions grow by a stage.",
+        because=(
+            "The curves have a point every 0.26 million actions. The lead is lost when the actions grow by a"
+            " stage."
+        ),
         every=True,
     ),
     Claim(
         "001, fig. 4.8b",
         "PartLy plans a batch in less time than Prompt and cAM as keys grow.",
-        f"kept CPU times from {MANY_KEYS:,} keys on (our number for \"as keys grow\"): below Prompt's and below cAM's",
+        f'kept CPU times from {MANY_KEYS:,} keys on (our number for "as keys grow"): below Prompt\'s and'
+        " below cAM's",
         _fast,
         measure="kept times",
         reason="ours",
@@ -260,13 +273,14 @@ CLAIMS = (
     Claim(
         "001, fig. 4.9",
         "PartLy stays competitive under other skews and batch intervals.",
-        "kept CPU times of a batch at each exponent, and of each size (a longer interval brings more tuples and keys): at "
-        "most 1.25 times Prompt's (our number for "
-        '"competitive"), and below cAM\'s',
+        "kept CPU times of a batch at each exponent, and of each size (a longer interval brings more tuples"
+        " and keys): at most 1.25 times Prompt's (our number for \"competitive\"), and below cAM's",
         _competitive,
         measure="kept times",
         reason="ours",
-        because="Small batches take the network longer than Prompt's rules. The paper's figure is throughput of its "
-        "cluster. Here it is the time that planning takes of it.",
+        because=(
+            "Small batches take the network longer than Prompt's rules. The paper's figure is throughput of"
+            " its cluster. Here it is the time that planning takes of it."
+        ),
     ),
 )

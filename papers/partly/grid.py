@@ -24,7 +24,9 @@ NAMES = {
     "hashing": "hashing",
     "shuffle": "shuffle",
 }
-"""Rules, and what the page calls them. Fallback to Prompt is off, so that each batch shows what a policy does."""
+"""Rules, and what the page calls them. Fallback to Prompt is off, so that each batch shows what a policy
+does.
+"""
 RIVALS = ("prompt", "cam", "pk5", "hashing")
 EXPONENTS = (0.1, 0.5, 0.8, 1.0, 1.2, 1.5, 2.0)
 KEYS, MANY_KEYS = 2_000, 20_000

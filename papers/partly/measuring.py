@@ -1,4 +1,6 @@
-"""Data blocks of a cell: their imbalance, split keys, and the variance of the times of map and reduce tasks."""
+"""Data blocks of a cell: their imbalance, split keys, and the variance of the times of map and reduce
+tasks.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ from papers.unit_costs import unit_costs
 
 ROOT = Path(__file__).parents[2]
 HASHES = 5
-"""Hash functions that reduce tasks are hashed with. Variances are means over them, against the noise of one."""
+"""Hash functions that reduce tasks are hashed with. Variances are means over them, against the noise of
+one.
+"""
 _TRAINING_SEED = (7, 0)
 """What the shipped policy's training drew its batches with (`training.learner`)."""
 _RENAMING = 1 << 20
@@ -101,8 +105,8 @@ def _figures(keys: UInt64s, codes: Int64s, seed: int, rule: str) -> dict[str, fl
 def block_figures(blocks: Int32s, codes: Int64s, of_key: UInt64s, seed: int) -> dict[str, float]:
     """The figures of a batch. blocks, codes: of each tuple, shape (m,). of_key: hashes by code.
 
-    bsi, bci: 001 eq. 2.2 and 2.3, in tuples and keys. split: keys in several data blocks. map, reduce, allocated: variances
-    in microseconds squared, the last two of reduce tasks by hash and by Algorithm 3.
+    bsi, bci: 001 eq. 2.2 and 2.3, in tuples and keys. split: keys in several data blocks. map, reduce,
+    allocated: variances in microseconds squared, the last two of reduce tasks by hash and by Algorithm 3.
     """
     pairs = np.bincount(codes * DATA_BLOCKS + blocks, minlength=len(of_key) * DATA_BLOCKS)
     table = pairs.reshape(-1, DATA_BLOCKS)
@@ -124,7 +128,9 @@ def block_figures(blocks: Int32s, codes: Int64s, of_key: UInt64s, seed: int) -> 
 
 
 def _reduced(table: Int64s, of_key: UInt64s, salt: np.uint64) -> tuple[float, float]:
-    """The variance of the reduce tasks, hashed and by Algorithm 3. table: tuples of each key in each data block."""
+    """The variance of the reduce tasks, hashed and by Algorithm 3. table: tuples of each key in each data
+    block.
+    """
     block, code = np.nonzero(table.T)
     keys, sizes = of_key[code] ^ salt, table[code, block]
     split = (table > 0).sum(axis=1)[code] > 1

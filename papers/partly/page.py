@@ -42,18 +42,28 @@ _LEAST = 1e-3
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and a table for each stream, what is spared, and what is kept."""
     lines = [
-        f"There are {DATA_BLOCKS} data blocks and {DATA_BLOCKS} reduce tasks. A batch has {batch_tuples(plan):,} tuples, "
-        f"and there are {BATCHES} of a stream. debs-routes is one batch of its 10,000 tuples. Zipf streams have 2,000 keys "
-        "if nothing else is said, and are drawn anew for each seed. Of data and tpch-q3 each seed renames the keys. "
-        "Figures are means over the batches. BSI is in tuples, BCI in keys. In brackets BSI is divided by shuffling's and "
-        "BCI by hashing's, medians each, as in fig. 4.7. A dash means that the divisor is 0. Fallback to Prompt is off.\n\n"
-        "*map*, *reduce* and *Algorithm 3* are variances of the times of a batch's tasks, in us². A time is counted work "
-        "with the kept costs: a map task pays `tuple` for a tuple, and `make` and `send` for a key. A reduce task pays "
+        f"There are {DATA_BLOCKS} data blocks and {DATA_BLOCKS} reduce tasks. A batch has"
+        f" {batch_tuples(plan):,} tuples, "
+        f"and there are {BATCHES} of a stream. debs-routes is one batch of its 10,000 tuples. Zipf streams"
+        " have 2,000 keys "
+        "if nothing else is said, and are drawn anew for each seed. Of data and tpch-q3 each seed renames the"
+        " keys. "
+        "Figures are means over the batches. BSI is in tuples, BCI in keys. In brackets BSI is divided by"
+        " shuffling's and "
+        "BCI by hashing's, medians each, as in fig. 4.7. A dash means that the divisor is 0. Fallback to"
+        " Prompt is off.\n\n"
+        "*map*, *reduce* and *Algorithm 3* are variances of the times of a batch's tasks, in us². A time is"
+        " counted work "
+        "with the kept costs: a map task pays `tuple` for a tuple, and `make` and `send` for a key. A reduce"
+        " task pays "
         "`receive` for a fragment, and `hold` and `emit` for a key. Reduce variances are means over "
         f"{HASHES} hash functions.\n\n"
-        f'The batches of "{TRAINED}" are the first that the training of the shipped policy drew. No claim is judged by '
-        'them. All other streams are unseen. "partly, task times" is a policy whose training ended with rewards by the '
-        "times of tasks (technique 3; [partly.md](partly.md) says how). The GCM trace is not at hand. The papers give its "
+        f'The batches of "{TRAINED}" are the first that the training of the shipped policy drew. No claim is'
+        " judged by "
+        'them. All other streams are unseen. "partly, task times" is a policy whose training ended with'
+        " rewards by the "
+        "times of tasks (technique 3; [partly.md](partly.md) says how). The GCM trace is not at hand. The"
+        " papers give its "
         "size and its number of keys, but not its skew, so that no stream is drawn in its place.",
         "",
     ]
@@ -136,8 +146,11 @@ def _trainings(figures: SectionFigures, plan: RunPlan) -> list[str]:
         for ours, theirs in zip(curves["with"], curves["without"], strict=True)
     ]
     return [
-        "Figure 4.8a: cost of held-out batches over a training, kept from two trainings of one seed each "
-        "([partly/training.json](partly/training.json)). A stage is how many actions there are: 8, 20 and 32.",
+        (
+            "Figure 4.8a: cost of held-out batches over a training, kept from two trainings of one seed each"
+            " ([partly/training.json](partly/training.json)). A stage is how many actions there are: 8, 20"
+            " and 32."
+        ),
         "",
         *table(["actions trained on", "stage", "with partial rewards", "without"], rows),
         "",
@@ -150,10 +163,13 @@ def _times(figures: SectionFigures, plan: RunPlan) -> list[str]:
     if any(cell not in figures for cell in cells.values()):
         return []
     lines = [
-        "Figures 4.8b and 4.9: CPU ms of a batch from its tuples to their data blocks. These times are kept figures of "
-        "`evenflow bench partitioners-partly-plan` ([partly/plan.json](partly/plan.json)), and no run of this page measures "
-        "them. Where keys vary, each has 10 tuples at exponent 1: a longer batch interval brings more of both. Where the "
-        "exponent varies, there are 10,000 keys.",
+        (
+            "Figures 4.8b and 4.9: CPU ms of a batch from its tuples to their data blocks. These times are"
+            " kept figures of `evenflow bench partitioners-partly-plan`"
+            " ([partly/plan.json](partly/plan.json)), and no run of this page measures them. Where keys vary,"
+            " each has 10 tuples at exponent 1: a longer batch interval brings more of both. Where the"
+            " exponent varies, there are 10,000 keys."
+        ),
         "",
     ]
     for over, heading in OVER.items():

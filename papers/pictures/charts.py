@@ -1,4 +1,6 @@
-"""Panels for figures of many seeds: points at the medians, and lines with bars over the range of the seeds."""
+"""Panels for figures of many seeds: points at the medians, and lines with bars over the range of the
+seeds.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
     import altair
 
 FLOOR = 1e-7
-"""The least imbalance that is drawn. The axis is logarithmic, so smaller imbalances, and none at all, are drawn here."""
+"""The least imbalance that is drawn. The axis is logarithmic, so smaller imbalances, and none at all, are
+drawn here.
+"""
 
 
 class Emphasis(NamedTuple):
@@ -35,7 +39,9 @@ def scatter(
     y: Axis,
     title: str,
 ) -> altair.LayerChart:
-    """A point per name. `at` has x and y of each name. The x axis is logarithmic and only as wide as the points need."""
+    """A point per name. `at` has x and y of each name. The x axis is logarithmic and only as wide as the
+    points need.
+    """
     styles = looks(at, hero=emphasis.hero, named=emphasis.named)
     return points(at, styles, x=ratios(x_title, [x for x, _ in at.values()]), y=y, title=title)
 

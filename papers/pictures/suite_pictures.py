@@ -1,7 +1,7 @@
 """The two pictures of the windowed suite.
 
-Balance is drawn as something that a reader can picture: how far the fullest worker's load is above its fair share, in
-percent. That is the window imbalance times the number of workers.
+Balance is drawn as something that a reader can picture: how far the fullest worker's load is above its fair
+share, in percent. That is the window imbalance times the number of workers.
 """
 
 from __future__ import annotations
@@ -61,12 +61,17 @@ def shift(imbalance: Mapping[str, Sequence[float]], *, workers: int, first: int)
     drawn = after_shift(imbalance, workers=workers)
     y = _axis(value for line in drawn.values() for value in line.y)
     panel = curves(drawn, EMPHASIS, x_title="slides since the change", y=y, title="", width=640)
-    subtitle = f"{workers} workers; the keys change from uniform to Zipf 1.5 with slide {first}, a window is {first} slides."
+    subtitle = (
+        f"{workers} workers; the keys change from uniform to Zipf 1.5 with slide {first}, a window is {first}"
+        " slides."
+    )
     return page([panel], title=SHIFT_TITLE, subtitle=[subtitle])
 
 
 def after_shift(imbalance: Mapping[str, Sequence[float]], *, workers: int) -> dict[str, Line]:
-    """A line for each rule: how far the fullest worker is above its fair share, in %, over the slides since the change."""
+    """A line for each rule: how far the fullest worker is above its fair share, in %, over the slides
+    since the change.
+    """
     return {
         rule: Line(list(range(1, len(values) + 1)), [_percent(value, workers) for value in values])
         for rule, values in imbalance.items()

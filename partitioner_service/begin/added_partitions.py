@@ -1,17 +1,18 @@
 """Input partitions that are added to the topic while the query lives.
 
-The query takes a new partition in with one transaction of the data plane. Its frames go to every worker and tell that
-there are more input partitions, and at which mark the new ones begin. The same transaction commits their first states,
-and the record of how the query began, which has them from then on.
+The query takes a new partition in with one transaction of the data plane. Its frames go to every worker and
+tell that there are more input partitions, and at which mark the new ones begin. The same transaction commits
+their first states, and the record of how the query began, which has them from then on.
 
-The owner of the slowest partition takes them in, with the mark of that partition, as the workers know it by these frames.
-A pane closes only when the marks of all lanes have passed it. So no pane that ends after that mark can have closed before
-the frames are merged, and the tuples of such panes count. Older tuples are rejected as `idle`.
+The owner of the slowest partition takes them in, with the mark of that partition, as the workers know it by
+these frames. A pane closes only when the marks of all lanes have passed it. So no pane that ends after that
+mark can have closed before the frames are merged, and the tuples of such panes count. Older tuples are
+rejected as `idle`.
 
-Only one instance can do so. Which partition is the slowest is read from committed states after all pending transactions,
-and marks never fall. From that look to its transaction the owner commits nothing else. So its partition stays where it was
-for all others, and nobody else can find another one to be slower. The broker accepts the offsets of an instance only while
-it is a member of the group in its present generation.
+Only one instance can do so. Which partition is the slowest is read from committed states after all pending
+transactions, and marks never fall. From that look to its transaction the owner commits nothing else. So its
+partition stays where it was for all others, and nobody else can find another one to be slower. The broker
+accepts the offsets of an instance only while it is a member of the group in its present generation.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ class Added:
         `commit` and `Source.assign_again` raise.
         """
         if self._look_due:
-            # Before the look: a frame of the open transaction may have told a mark beyond the committed one, and
-            # the new partitions begin with the committed one.
+            # Before the look: a frame of the open transaction may have told a mark beyond the committed one,
+            # and the new partitions begin with the committed one.
             self._close(commit)
             states = self._written()
             if states:
@@ -96,7 +97,9 @@ class Added:
             commit()
 
     def _written(self) -> dict[int, PartitionState]:
-        """First states of the partitions that this instance takes in now, mostly none. Their frames are written."""
+        """First states of the partitions that this instance takes in now, mostly none. Their frames are
+        written.
+        """
         self._looked_at = self._clock()
         everyone = self._source.look()
         new = self._source.added
@@ -127,9 +130,11 @@ class Added:
             "%s has got %s: taken in from the first record on, %s",
             self._topic,
             partitions(states),
-            "and no window has closed without them"
-            if mark is None
-            else f"for the windows that end after {moment(mark)}",
+            (
+                "and no window has closed without them"
+                if mark is None
+                else f"for the windows that end after {moment(mark)}"
+            ),
         )
 
     @property
@@ -158,7 +163,9 @@ class Added:
 
 
 def slowest_of(query: Query, everyone: Mapping[int, PartitionState]) -> int:
-    """The input partition with the least mark, the first one of several. everyone: the states of all, at least one."""
+    """The input partition with the least mark, the first one of several. everyone: the states of all, at
+    least one.
+    """
     return min(everyone, key=lambda partition: (everyone[partition].mark(query), partition))
 
 
@@ -187,7 +194,8 @@ def first_states(
 def too_many(settings: Settings, partitions: int) -> IncompatibleStateError:
     """The error for an input topic with more partitions than a frame can name."""
     return IncompatibleStateError(
-        f"{settings.topic('input')} has got {partitions:,} partitions, and a query has at most {MOST_PARTITIONS:,}",
+        f"{settings.topic('input')} has got {partitions:,} partitions, and a query has at most"
+        f" {MOST_PARTITIONS:,}",
         hint="give the query a new name and a topic with fewer partitions",
     )
 
@@ -195,7 +203,7 @@ def too_many(settings: Settings, partitions: int) -> IncompatibleStateError:
 def all_have_ended(settings: Settings, new: frozenset[int]) -> IncompatibleStateError:
     """The error for partitions that were not taken in before all others had ended."""
     return IncompatibleStateError(
-        f"{settings.topic('input')} got the partitions {numbers(new)}, and all others had ended before these were taken "
-        f"in, so every window of query {settings.query.name} was closed without them",
+        f"{settings.topic('input')} got the partitions {numbers(new)}, and all others had ended before these"
+        f" were taken in, so every window of query {settings.query.name} was closed without them",
         hint="give the query a new name: it then reads all partitions from their beginning",
     )

@@ -60,9 +60,11 @@ def claim(settings: Settings, watchdog: Watchdog, *, pause: Callable[[float], No
             return
         log.info("another instance begins the query: %s", refusal)
     raise IncompatibleStateError(
-        f"could not commit the first offsets of {settings.topic('input')} for group {data_plane_group(settings)}: "
-        f"{refusal}",
-        hint="unless rights are missing, members that know nothing of this query are in that group: stop them",
+        f"could not commit the first offsets of {settings.topic('input')} for group"
+        f" {data_plane_group(settings)}: {refusal}",
+        hint=(
+            "unless rights are missing, members that know nothing of this query are in that group: stop them"
+        ),
     )
 
 
@@ -118,9 +120,9 @@ class _Claim:
 
     def _first_offsets(self) -> list[TopicPartition]:
         """Where every partition begins, with its first state as metadata. Empty if the query has begun."""
-        # The topics are described, and the query's record is read, before the offsets are read. Records are only
-        # written after a claim, and the query's record with it. So if either is there, the offsets must all be
-        # there. In the other order a claim in between would look like a loss.
+        # The topics are described, and the query's record is read, before the offsets are read. Records are
+        # only written after a claim, and the query's record with it. So if either is there, the offsets must
+        # all be there. In the other order a claim in between would look like a loss.
         topics = topic_admin.describe(self._settings.kafka, [self._input, self._routed, self._rejected])
         beginning = read_beginning(self._settings)
         states = all_states(self._settings, stable=True)
@@ -152,8 +154,8 @@ class _Claim:
     ) -> None:
         """Raise IncompatibleStateError if committed offsets were lost.
 
-        The first offsets were committed together with the query's record. So some offsets without the others are
-        a loss, and so is that record, or anything that the query wrote, without any offset.
+        The first offsets were committed together with the query's record. So some offsets without the others
+        are a loss, and so is that record, or anything that the query wrote, without any offset.
 
         begun: whether the query's record is there.
         """
@@ -163,16 +165,16 @@ class _Claim:
         missing = sorted(set(topics[self._input].begin) - set(states))
         holds = f"{' and '.join(written)} {'hold' if written[1:] else 'holds'} what the query wrote"
         raise IncompatibleStateError(
-            f"{holds if written else 'the query has begun'}, but the group {data_plane_group(self._settings)} has no "
-            f"committed offsets of input partitions {missing}",
+            f"{holds if written else 'the query has begun'}, but the group {data_plane_group(self._settings)}"
+            f" has no committed offsets of input partitions {missing}",
             hint=GONE,
         )
 
 
 GONE = (
-    "the offsets expired (the broker's offsets.retention.minutes while no partitioner ran) or were deleted. `evenflow "
-    "partition --from-routed` continues where the routed frames end, `evenflow reset` begins anew: see 'Rebuild after "
-    "data loss' in docs/operations/data-loss.md"
+    "the offsets expired (the broker's offsets.retention.minutes while no partitioner ran) or were deleted."
+    " `evenflow partition --from-routed` continues where the routed frames end, `evenflow reset` begins anew:"
+    " see 'Rebuild after data loss' in docs/operations/data-loss.md"
 )
 """What to do about committed offsets that are gone."""
 
@@ -205,7 +207,8 @@ def commit_first(
 ) -> None:
     """Commit the first offsets together with the record of how the query began.
 
-    producer: from `lock`. offsets: of all input partitions, with their states. began_at: ms since 1970. None: now.
+    producer: from `lock`. offsets: of all input partitions, with their states. began_at: ms since 1970. None:
+    now.
     """
     states = {
         entry.partition: PartitionState.decode(entry.metadata, offset=entry.offset) for entry in offsets
@@ -225,7 +228,9 @@ def commit_first(
 def commit_offsets(
     settings: Settings, watchdog: Watchdog, producer: Producer, offsets: list[TopicPartition]
 ) -> None:
-    """Commit the transaction that this producer has begun, together with these offsets. producer: from `lock`."""
+    """Commit the transaction that this producer has begun, together with these offsets. producer: from
+    `lock`.
+    """
     timeout = clients.seconds(settings.kafka)
     consumer = clients.consumer(settings.kafka, group=data_plane_group(settings))
     try:

@@ -1,11 +1,12 @@
-"""A second process of an instance's name: it is refused while the first one works, so that nobody is fenced by mistake.
+"""A second process of an instance's name: it is refused while the first one works, so that nobody is fenced
+by mistake.
 
-The first one is alive if its consumer is a member of the query's group and it reports to the telemetry topic. A process
-that was killed stays a member for a while, but it is silent. So who starts in its place listens for some heartbeats, and
-goes on as soon as the group forgets the member. No clocks of two machines are compared.
+The first one is alive if its consumer is a member of the query's group and it reports to the telemetry topic.
+A process that was killed stays a member for a while, but it is silent. So who starts in its place listens for
+some heartbeats, and goes on as soon as the group forgets the member. No clocks of two machines are compared.
 
-This is courtesy, not safety: results rest on Kafka's fencing (`sink.py`). Two processes that start at the same moment
-do not see each other, and the later one fences the other.
+This is courtesy, not safety: results rest on Kafka's fencing (`sink.py`). Two processes that start at the
+same moment do not see each other, and the later one fences the other.
 """
 
 from __future__ import annotations
@@ -63,9 +64,11 @@ def refuse_live_namesake(settings: Settings, *, clock: Callable[[], float] = tim
         name = settings.partitioner.instance
         raise ConfigError(
             f"instance {name} of query {settings.query.name} is at work in another process{where}",
-            hint="a further instance needs a name of its own: --instance NAME (partitioner.instance), and "
-            "partitioner.instances says how many there are. To replace that process, stop it first, or give --take-over, "
-            "which ends it",
+            hint=(
+                "a further instance needs a name of its own: --instance NAME (partitioner.instance), and"
+                " partitioner.instances says how many there are. To replace that process, stop it first, or"
+                " give --take-over, which ends it"
+            ),
         )
     log.info("instance %s is silent: this process goes on in its place", settings.partitioner.instance)
 
@@ -78,7 +81,9 @@ def heartbeat(
     *,
     clock: Callable[[], float],
 ) -> PartitionerRecord | None:
-    """The first record of this instance within `patience` s. None if none comes, or once it is no member any more."""
+    """The first record of this instance within `patience` s. None if none comes, or once it is no member
+    any more.
+    """
     deadline = clock() + patience
     while clock() < deadline:
         for record in _own(settings, telemetry.new(_STEP_SECONDS)):
@@ -99,7 +104,9 @@ def _own(settings: Settings, messages: Iterable[Record]) -> Iterable[Partitioner
 
 
 def _is_member(settings: Settings) -> bool:
-    """Whether a consumer of this name is in the group. A broker that does not say lets the heartbeats decide."""
+    """Whether a consumer of this name is in the group. A broker that does not say lets the heartbeats
+    decide.
+    """
     try:
         names = {member.client_id for member in members(settings.kafka, data_plane_group(settings))}
     except ServiceError as error:

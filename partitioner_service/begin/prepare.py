@@ -24,12 +24,12 @@ The input topic belongs to the user, and the other topics belong to the Spark st
 def prepare(settings: Settings, *, trial: bool = False) -> Settings:
     """The settings with the number of partitions of the input topic.
 
-    Creates the partitioners' topics that are missing. trial: whether a query that has not begun is refused if most of its
-    first records would be rejected (`trial.py`).
+    Creates the partitioners' topics that are missing. trial: whether a query that has not begun is refused if
+    most of its first records would be rejected (`trial.py`).
 
-    Raises ConfigError for that, for a partitioner or lookup file that cannot be used or an input topic that is missing,
-    IncompatibleStateError for a query that began with other settings, ServiceError when the broker refuses or
-    does not answer.
+    Raises ConfigError for that, for a partitioner or lookup file that cannot be used or an input topic that
+    is missing, IncompatibleStateError for a query that began with other settings, ServiceError when the
+    broker refuses or does not answer.
     """
     check_partitioner(settings)  # before a broker is asked
     query_settings = admitted(settings)

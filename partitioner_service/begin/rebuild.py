@@ -1,15 +1,18 @@
-"""`evenflow partition --from-routed`: committed offsets that are gone are found again in what the query wrote.
+"""`evenflow partition --from-routed`: committed offsets that are gone are found again in what the query
+wrote.
 
-How far an input partition was read is told by the query's own topics (`traces`). The rest of its state is a pure fold
-over its records, from the offset where the query began: they are read again, parsed and judged as at the first time, and
-nothing is routed. The rejected records say what the input does not: the marks that a partition was given while it was
-idle, and what the clock showed. Every verdict must be the one that the rejected topic has, or nothing is committed.
-The frames must hold as many tuples as these records have, and the sessions that wrote the frames must be whole: else a
-routed partition has lost its end, nothing is committed, and no result can come out without it. The states name the last
-session of their partition, so whoever takes over tells its total, as after any other takeover.
-A mark that was given, but neither told nor used, is not found again. A step of the partition's time may then count as a
-leap that was none (`steady_from`): idle partitions follow it later. Or its first tuple counts as a step of its own, of
-at most `max_skew`, over event time along which others had taken it. No verdict depends on either.
+How far an input partition was read is told by the query's own topics (`traces`). The rest of its state is a
+pure fold over its records, from the offset where the query began: they are read again, parsed and judged as
+at the first time, and nothing is routed. The rejected records say what the input does not: the marks that a
+partition was given while it was idle, and what the clock showed. Every verdict must be the one that the
+rejected topic has, or nothing is committed. The frames must hold as many tuples as these records have, and
+the sessions that wrote the frames must be whole: else a routed partition has lost its end, nothing is
+committed, and no result can come out without it. The states name the last session of their partition, so
+whoever takes over tells its total, as after any other takeover.
+A mark that was given, but neither told nor used, is not found again. A step of the partition's time may then
+count as a leap that was none (`steady_from`): idle partitions follow it later. Or its first tuple counts as a
+step of its own, of at most `max_skew`, over event time along which others had taken it. No verdict depends on
+either.
 
 The states are committed under the lock of the claim, in one transaction.
 """
@@ -60,8 +63,9 @@ _BEGIN_ANEW = f"nothing was committed. Begin anew: `evenflow reset`, or a new na
 def continue_from_routed(settings: Settings) -> dict[int, PartitionState]:
     """Commit the state of every input partition whose committed offset is gone. Returns these states.
 
-    settings: as `prepare` returned them. Raises IncompatibleStateError if the query has not begun, if no offset is gone,
-    or if an instance runs. Raises DataLossError if what is needed for exact states is no longer there.
+    settings: as `prepare` returned them. Raises IncompatibleStateError if the query has not begun, if no
+    offset is gone, or if an instance runs. Raises DataLossError if what is needed for exact states is no
+    longer there.
     """
     watchdog = Watchdog()
     watchdog.start()
@@ -146,14 +150,14 @@ class _Rebuild:
         trimmed = [p for p in missing if self._input.begin[p] > begun.first_offset(p)]
         if trimmed:
             raise DataLossError(
-                f"the first records of the query are no longer in the input partitions {trimmed} of {self._input.name}: "
-                "how far event time had come there cannot be computed again",
+                f"the first records of the query are no longer in the input partitions {trimmed} of"
+                f" {self._input.name}: how far event time had come there cannot be computed again",
                 hint=_BEGIN_ANEW,
             )
         if any(self._rejected.begin.values()):
             raise DataLossError(
-                f"the first records of {self._rejected.name} were deleted: which records of the input were rejected is "
-                "no longer known",
+                f"the first records of {self._rejected.name} were deleted: which records of the input were"
+                " rejected is no longer known",
                 hint=_BEGIN_ANEW,
             )
 
@@ -169,8 +173,8 @@ class _Rebuild:
             following = max([begin, traces.reached.get(partition, 0), *(offset + 1 for offset in last)])
         if following > self._input.end[partition]:
             raise DataLossError(
-                f"{self._input.name}[{partition}] ends at offset {self._input.end[partition]}, but the query has read up to "
-                f"{following}",
+                f"{self._input.name}[{partition}] ends at offset {self._input.end[partition]}, but the query"
+                f" has read up to {following}",
                 hint=_SEE,
             )
         log.info("reading %s[%d] again from offset %d to %d", self._input.name, partition, begin, following)
@@ -209,8 +213,8 @@ class _Rebuild:
 class Fold:
     """The state of one input partition, record by record, held against its rejections.
 
-    rulings: the rejections by offset. routed: the offset behind the last record that a frame holds. No later record can
-    have been routed. tuples: how many tuples of these records were routed.
+    rulings: the rejections by offset. routed: the offset behind the last record that a frame holds. No later
+    record can have been routed. tuples: how many tuples of these records were routed.
     """
 
     def __init__(
@@ -235,7 +239,9 @@ class Fold:
         self._partition = -1
 
     def read(self, records: list[Any]) -> None:
-        """Take the next records. Raises DataLossError if a verdict differs from that of the rejected topic."""
+        """Take the next records. Raises DataLossError if a verdict differs from that of the rejected
+        topic.
+        """
         self._partition = records[0].partition()
         for slices in self._slicer.blocks(FetchResult.of_messages(records), {self._partition: self.state}):
             for whole in slices:
@@ -264,7 +270,9 @@ class Fold:
         return self.state
 
     def _pieces(self, whole: Slice) -> Iterator[Slice]:
-        """The slice, cut where the partition had been given another mark, and where the routed records end."""
+        """The slice, cut where the partition had been given another mark, and where the routed records
+        end.
+        """
         offsets = np.fromiter(map(_OFFSET, whole.records), np.int64, len(whole.records))
         inner = np.unique(np.searchsorted(offsets, [self._routed, *self._new_marks(whole)])).tolist()
         for start, stop in pairwise([0, *(cut for cut in inner if 0 < cut < len(offsets)), len(offsets)]):
@@ -311,9 +319,12 @@ class Fold:
     def _refuse(self, why: str) -> None:
         raise DataLossError(
             f"the state of input partition {numbers([self._partition])} cannot be computed again: {why}",
-            hint="the input, the routed or the rejected topic has lost or changed something, or (avro, protobuf) the "
-            "registry has a schema now that it had not then, or query.max_jump or query.out_of_orderness was "
-            f"changed while the query ran, which --from-routed knows nothing of; {_SEE}",
+            hint=(
+                "the input, the routed or the rejected topic has lost or changed something, or (avro,"
+                " protobuf) the registry has a schema now that it had not then, or query.max_jump or"
+                " query.out_of_orderness was changed while the query ran, which --from-routed knows nothing"
+                f" of; {_SEE}"
+            ),
         )
 
 

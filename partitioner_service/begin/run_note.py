@@ -1,10 +1,11 @@
 """Where the partitions stood when an instance was killed, for the log of its next start.
 
 A process that runs out of memory while it fetches says nothing any more. So each start leaves a note with the
-committed offsets, and each end in order takes it back. A start that finds the note of an unfinished run names the
-partitions that have not moved since, because what kills an instance may stand there. They are looked through for
-decompression bombs (`topics.batches.bombs`). The note also names partitions in which a bomb is known, or that could not be
-looked through, so that the next run looks there before it fetches, however this one ends.
+committed offsets, and each end in order takes it back. A start that finds the note of an unfinished run names
+the partitions that have not moved since, because what kills an instance may stand there. They are looked
+through for decompression bombs (`topics.batches.bombs`). The note also names partitions in which a bomb is
+known, or that could not be looked through, so that the next run looks there before it fetches, however this
+one ends.
 """
 
 from __future__ import annotations
@@ -75,10 +76,11 @@ class RunNote:
         self._note = Note(0, {}, {})
 
     def begins(self, offsets: Mapping[int, int]) -> set[int]:
-        """Say what the last run left unsaid, and leave the note of this run. offsets: committed, by partition.
+        """Say what the last run left unsaid, and leave the note of this run. offsets: committed, by
+        partition.
 
-        Returns the partitions to look through before they are fetched: those that have not moved since the last run began,
-        if it did not end in order, and those that it has named.
+        Returns the partitions to look through before they are fetched: those that have not moved since the
+        last run began, if it did not end in order, and those that it has named.
         """
         last = read_last(self._kafka, self._topic, self._key)
         before = Note(0, {}, {})
@@ -95,7 +97,9 @@ class RunNote:
         return still.keys() | (before.look.keys() & offsets.keys())
 
     def looked(self, look: Mapping[int, int]) -> None:
-        """Name the partitions that the next run has to look through if this one is killed. look: an offset of each."""
+        """Name the partitions that the next run has to look through if this one is killed. look: an offset
+        of each.
+        """
         if look != self._note.look:
             self._note = replace(self._note, look=look)
             self._side.note(self._key, self._note.encode())
@@ -108,11 +112,13 @@ class RunNote:
         where = ", ".join(f"[{p}] at offset {still[p]}" for p in sorted(still)[:_MOST_NAMED])
         more = f" and {len(still) - _MOST_NAMED} more" if len(still) > _MOST_NAMED else ""
         log.warning(
-            "the last %s of instance %s did not end in order: killed, or out of memory? %s; see 'A record that cannot "
-            "be fetched' in docs/operations/rejected-records.md",
+            "the last %s of instance %s did not end in order: killed, or out of memory? %s; see 'A record"
+            " that cannot be fetched' in docs/operations/rejected-records.md",
             "run" if runs == 1 else f"{runs:,} runs",
             self._instance,
-            f"Since the last of them began, nothing was committed of {where}{more}"
-            if still
-            else "All input partitions have moved on since",
+            (
+                f"Since the last of them began, nothing was committed of {where}{more}"
+                if still
+                else "All input partitions have moved on since"
+            ),
         )

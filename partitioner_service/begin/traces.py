@@ -1,7 +1,8 @@
-"""What a query's own topics tell of how far its input was read: frames, the marks that they tell, rejected records.
+"""What a query's own topics tell of how far its input was read: frames, the marks that they tell, rejected
+records.
 
-All of a block becomes visible in one transaction with its offsets. So whatever is visible here was committed, and nothing
-before it is missing.
+All of a block becomes visible in one transaction with its offsets. So whatever is visible here was committed,
+and nothing before it is missing.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from topics.state import TopicState
 
 _VALUE = methodcaller("value")
 _ANEW = (
-    "nothing was committed. No result can be made exact from what is left: rebuild the query under a new name (see "
-    "'Frames that are gone' in docs/operations/data-loss.md), and look for the cause in Kafka"
+    "nothing was committed. No result can be made exact from what is left: rebuild the query under a new name"
+    " (see 'Frames that are gone' in docs/operations/data-loss.md), and look for the cause in Kafka"
 )
 _EXPIRED = (
     "nothing was committed. Begin anew: `evenflow reset`, or a new name (see 'Rebuild after data loss' in "
@@ -48,10 +49,10 @@ class Ruling(NamedTuple):
 class Traces:
     """What all routed frames of a query tell.
 
-    By input partition, routed: the offset behind the last record that a frame holds. reached: the offset up to which
-    everything was read. first: the least offset up to which frames say that everything was read, and the largest mark (ms)
-    that they told there. marks: the largest mark (ms) that was told, without those that say that the partition has ended.
-    tuples: how many tuples the frames hold, all together.
+    By input partition, routed: the offset behind the last record that a frame holds. reached: the offset up
+    to which everything was read. first: the least offset up to which frames say that everything was read, and
+    the largest mark (ms) that they told there. marks: the largest mark (ms) that was told, without those that
+    say that the partition has ended. tuples: how many tuples the frames hold, all together.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -69,8 +70,8 @@ class Traces:
     def add(self, block: Sequence[Record]) -> None:
         """Take the next records, in offset order within each routed partition.
 
-        Raises ProtocolError or IncompatibleStateError for a frame that is not ours, DataLossError if frames are missing
-        before one of these.
+        Raises ProtocolError or IncompatibleStateError for a frame that is not ours, DataLossError if frames
+        are missing before one of these.
         """
         ranges: dict[int, RangeSequences] = {}
         for record in block:
@@ -93,7 +94,8 @@ class Traces:
                 if reached <= before:
                     self.first[partition] = reached, max(mark, first_mark) if reached == before else mark
                 self.marks[partition] = max(self.marks.get(partition, mark), mark)
-            # A stint begins with a frame that tells to every worker, so one routed partition knows every owner.
+            # A stint begins with a frame that tells to every worker, so one routed partition knows every
+            # owner.
             if worker == 0:
                 self._last[partition] = header.session
 
@@ -101,21 +103,27 @@ class Traces:
         self.reached[partition] = max(self.reached.get(partition, 0), offset)
 
     def idle_mark(self, partition: int, begin: int) -> int | None:
-        """The mark (ms) that a partition was given before its first record was read. None: none that is known."""
+        """The mark (ms) that a partition was given before its first record was read. None: none that is
+        known.
+        """
         reached, mark = self.first.get(partition, (begin, NO_MARK))
         return mark if reached == begin and mark != NO_MARK else None
 
     def session(self, partition: int) -> tuple[int, int]:
-        """The last session that owned this input partition, and how many frames it has written. (0, 0): none has."""
+        """The last session that owned this input partition, and how many frames it has written. (0, 0):
+        none has.
+        """
         session = self._last.get(partition, 0)
         return session, self._sessions.frames_read(session)
 
     def refuse_gone(self) -> None:
-        """Raise DataLossError if the last frames of a session are gone, as far as later sessions told its total."""
+        """Raise DataLossError if the last frames of a session are gone, as far as later sessions told its
+        total.
+        """
         if not self._sessions.settled():
             raise DataLossError(
-                f"some partitions of {self._topic} were told how many frames a session had written, and others were not: "
-                "the last frames of those are gone",
+                f"some partitions of {self._topic} were told how many frames a session had written, and"
+                " others were not: the last frames of those are gone",
                 hint=_ANEW,
             )
 
@@ -126,8 +134,8 @@ class Traces:
         """
         if self.tuples != tuples:
             raise DataLossError(
-                f"the records that the query has read have {tuples:,} tuples that were routed, but the frames of "
-                f"{self._topic} hold {self.tuples:,}: "
+                f"the records that the query has read have {tuples:,} tuples that were routed, but the frames"
+                f" of {self._topic} hold {self.tuples:,}: "
                 + (
                     "the last frames of a routed partition are gone"
                     if self.tuples < tuples
@@ -146,8 +154,8 @@ def read_routed(settings: Settings, topic: TopicState) -> Traces:
     trimmed = sorted(worker for worker, first in topic.begin.items() if first > 0)
     if trimmed:
         raise DataLossError(
-            f"the first frames of the routed partitions {trimmed} of {topic.name} were deleted, by retention or by hand: "
-            "whether all tuples that were read are in the frames is no longer known",
+            f"the first frames of the routed partitions {trimmed} of {topic.name} were deleted, by retention"
+            " or by hand: whether all tuples that were read are in the frames is no longer known",
             hint=_EXPIRED,
         )
     traces = Traces(settings)

@@ -1,7 +1,7 @@
 """The first records of a query that has not begun, judged as the service will judge them.
 
-A query's name is spent with its first commit, which comes before any record is read. So the service looks at these
-records before that: if it would reject most of them, it stops, and the name stays free.
+A query's name is spent with its first commit, which comes before any record is read. So the service looks at
+these records before that: if it would reject most of them, it stops, and the name stays free.
 """
 
 from __future__ import annotations
@@ -63,11 +63,12 @@ class Trial:
 
 
 def refuse_mostly_rejected(settings: Settings) -> None:
-    """Raise ConfigError if the query has not begun and more of its first records than `input.reject_limit` are rejected.
+    """Raise ConfigError if the query has not begun and more of its first records than `input.reject_limit`
+    are rejected.
 
-    Where hardly any lie behind `input.start`, the newest before it stand for those that will come. settings: with the
-    number of input partitions. Nothing is made or committed. Where the records cannot be read, that is logged, and the
-    service begins: it will say itself what is wrong.
+    Where hardly any lie behind `input.start`, the newest before it stand for those that will come. settings:
+    with the number of input partitions. Nothing is made or committed. Where the records cannot be read, that
+    is logged, and the service begins: it will say itself what is wrong.
     """
     limit = settings.input.reject_limit
     if limit >= 1 or all_states(settings) or read_beginning(settings.origin) is not None:
@@ -90,11 +91,14 @@ def refuse_mostly_rejected(settings: Settings) -> None:
     which = "newest" if before else "first"
     behind = f" (hardly any lie behind input.start = {settings.input.start})" if before else ""
     raise ConfigError(
-        f"{rejected:,} of the {which} {trial.records:,} records of topic {topic}{behind} would be rejected "
-        f"({share(rejected, trial.records)}: {by_reason(trial.by_reason)}; e.g. {trial.examples[mostly]}), which is more "
-        f"than input.reject_limit = {limit:g} allows. Query {settings.query.name} has not begun, so nothing was made or "
-        "committed, and its name is free",
-        hint="mend the settings (`evenflow doctor` says how); input.reject_limit = 1 or --unchecked begins all the same",
+        f"{rejected:,} of the {which} {trial.records:,} records of topic {topic}{behind} would be rejected"
+        f" ({share(rejected, trial.records)}: {by_reason(trial.by_reason)}; e.g. {trial.examples[mostly]}),"
+        f" which is more than input.reject_limit = {limit:g} allows. Query {settings.query.name} has not"
+        " begun, so nothing was made or committed, and its name is free",
+        hint=(
+            "mend the settings (`evenflow doctor` says how); input.reject_limit = 1 or --unchecked begins all"
+            " the same"
+        ),
     )
 
 
@@ -144,7 +148,9 @@ def tried(
 
 
 def first(topic: TopicState, start: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
-    """Offsets by partition between which about the first 10,000 records lie. start: where the query would begin."""
+    """Offsets by partition between which about the first 10,000 records lie. start: where the query would
+    begin.
+    """
     left = _shares({part: topic.end[part] - offset for part, offset in start.items()})
     return dict(start), {part: offset + left[part] for part, offset in start.items()}
 
@@ -166,7 +172,8 @@ def _records(
 ) -> dict[int, list[FetchedRecord]]:
     """The records between these offsets, by partition, without markers, up to a batch that nobody can read.
 
-    Not with Kafka's client, which fetches ahead: a decompression bomb would end each start of a query that has not begun.
+    Not with Kafka's client, which fetches ahead: a decompression bomb would end each start of a query that
+    has not begun.
     """
     records: dict[int, list[FetchedRecord]] = {part: [] for part in begin}
     budget = reader.Budget()

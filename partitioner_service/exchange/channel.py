@@ -26,7 +26,8 @@ _MOST_SESSION = 2**62
 
 
 class Channel:
-    """What this instance hears and sends. `offer` and `tick` are called from the control plane, and never raise.
+    """What this instance hears and sends. `offer` and `tick` are called from the control plane, and never
+    raise.
 
     session: random and above 0, given in tests only. clock: in s. wall: s since 1970.
     """
@@ -64,7 +65,9 @@ class Channel:
     # ---- the data plane's thread
 
     def begin(self) -> None:
-        """Hear what the instances heard last, so that this one does not begin with nothing. Reads the topic."""
+        """Hear what the instances heard last, so that this one does not begin with nothing. Reads the
+        topic.
+        """
         table = newest_table(
             self._settings.kafka,
             self._settings.topic("sync"),

@@ -13,15 +13,15 @@ from partitioner_service.exchange.senders import Senders
 LARGEST = 30_000_000
 """Bytes of a record. Below the largest record that a producer sends (`clients.MAX_RECORD_BYTES`)."""
 FURTHEST = 1 << 40
-"""A round is at most so much ahead of the newest table. Rounds count up by one, so no member comes near. Without a bound one
-wrong record could take all members to the last number that there is."""
+"""A round is at most so much ahead of the newest table. Rounds count up by one, so no member comes near.
+Without a bound one wrong record could take all members to the last number that there is."""
 
 
 class RecordDecoder:
     """Reads records of the sync topic, in the order of the topic.
 
-    identity: of this instance's query and partitioner. source, session: this instance's own. sources: how many there
-    are. clock: in s.
+    identity: of this instance's query and partitioner. source, session: this instance's own. sources: how
+    many there are. clock: in s.
     """
 
     def __init__(

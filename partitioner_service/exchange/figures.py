@@ -17,10 +17,10 @@ log = logging.getLogger(__name__)
 Reason = Literal["corrupt", "version", "foreign", "oversized", "ahead", "old", "twin", "unusable", "crowded"]
 """Why a record of the sync topic is not used.
 
-corrupt: the bytes are no record, or were damaged. version: of another version. foreign: of another query or of other
-settings. oversized: longer than any that an instance writes. ahead: its round is further ahead than any member can be.
-old: of a run that does not speak for its source now, or a table that was heard before. twin: of another process with this
-instance's number.
+corrupt: the bytes are no record, or were damaged. version: of another version. foreign: of another query or
+of other settings. oversized: longer than any that an instance writes. ahead: its round is further ahead than
+any member can be. old: of a run that does not speak for its source now, or a table that was heard before.
+twin: of another process with this instance's number.
 unusable: the partitioner cannot read it. crowded: it gave way to a newer table.
 """
 REASONS: tuple[Reason, ...] = get_args(Reason)
@@ -42,7 +42,9 @@ class _NewestTable(NamedTuple):
 
 
 class Figures:
-    """Counts since the start of this process. It may be used from any thread. clock: s. wall: s since 1970."""
+    """Counts since the start of this process. It may be used from any thread. clock: s. wall: s since
+    1970.
+    """
 
     def __init__(
         self,
@@ -87,8 +89,8 @@ class Figures:
             alone = self._unanswered == SEVERAL
         if alone:
             log.warning(
-                "exchange: no table has come for %d messages, this instance routes by what it knows alone: is the instance "
-                "that owns input partition 0 alive, and is the sync topic there?",
+                "exchange: no table has come for %d messages, this instance routes by what it knows alone: is"
+                " the instance that owns input partition 0 alive, and is the sync topic there?",
                 SEVERAL,
             )
 
@@ -107,7 +109,9 @@ class Figures:
             log.info("exchange: tables come again")
 
     def written(self, size: int, error: str | None) -> None:
-        """The broker has answered a record of so many bytes, or it was not sent at all. error: None if it has it."""
+        """The broker has answered a record of so many bytes, or it was not sent at all. error: None if it
+        has it.
+        """
         with self._lock:
             first, healed = error is not None and not self._broken, error is None and self._broken
             self._broken = error is not None

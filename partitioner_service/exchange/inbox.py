@@ -14,7 +14,8 @@ MOST_BYTES = 64 * 1024 * 1024
 class Inbox:
     """A queue of tables from the control plane to the data plane. It may be used from any thread.
 
-    It holds `MOST_TABLES` tables and `MOST_BYTES` bytes of bodies at most. The oldest table gives way to a new one.
+    It holds `MOST_TABLES` tables and `MOST_BYTES` bytes of bodies at most. The oldest table gives way to a
+    new one.
     """
 
     def __init__(self) -> None:

@@ -39,8 +39,8 @@ class Member:
     def hear(self, partitioner: Partitioner, now: int | None) -> None:
         """Take over the tables that have come.
 
-        now: event time (ms) that the stream has reached for this instance. None before its first tuple. The tables then
-        stay where they are, and the newest ones are taken over with the first tuple.
+        now: event time (ms) that the stream has reached for this instance. None before its first tuple. The
+        tables then stay where they are, and the newest ones are taken over with the first tuple.
         """
         if now is None:
             return

@@ -12,7 +12,9 @@ from partitioner_service.exchange.decoder import LARGEST
 from partitioner_service.exchange.figures import Figures
 
 MOST_UNANSWERED = 64 * 1024 * 1024
-"""Bytes that may be on their way. What comes beyond is not sent: it would be out of date before it arrives."""
+"""Bytes that may be on their way. What comes beyond is not sent: it would be out of date before it
+arrives.
+"""
 
 
 class Sync(Protocol):

@@ -10,14 +10,16 @@ _REMEMBERED = 8
 TAKEN_OVER = 3.0
 """Seconds of silence after which another session may speak for a source. No process is replaced faster."""
 COMES_BACK = 60.0
-"""Likewise for a session that was taken over before: a process that stood still, whose replacement is gone."""
+"""Likewise for a session that was taken over before: a process that stood still, whose replacement is
+gone.
+"""
 
 
 class Senders:
     """The present session of each source.
 
-    One session speaks for a source at a time. Another one may take over once that is silent. So a replay of an earlier
-    run, or a second process with the same number, is passed over, and can silence nobody for good.
+    One session speaks for a source at a time. Another one may take over once that is silent. So a replay of
+    an earlier run, or a second process with the same number, is passed over, and can silence nobody for good.
     sources: how many there are. clock: in s.
     """
 

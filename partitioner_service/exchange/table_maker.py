@@ -1,8 +1,9 @@
 """The elected half of the exchange: it makes a table of the messages of a round.
 
-The instance that owns input partition 0 is elected. The data plane appoints and dismisses the maker, and never waits for
-it. Everything else is called from the control plane. In a rebalance two instances may be elected for a moment, or none.
-Then a round has two tables, of which each member takes the first, or its messages are told again.
+The instance that owns input partition 0 is elected. The data plane appoints and dismisses the maker, and
+never waits for it. Everything else is called from the control plane. In a rebalance two instances may be
+elected for a moment, or none. Then a round has two tables, of which each member takes the first, or its
+messages are told again.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ class _Mandate(NamedTuple):
 class TableMaker:
     """Makes tables while it is appointed.
 
-    sources: how many instances there are. patience: how long (s) a round waits for those that have not told yet.
-    clock: in s.
+    sources: how many instances there are. patience: how long (s) a round waits for those that have not told
+    yet. clock: in s.
     """
 
     def __init__(self, *, sources: int, patience: float, clock: Callable[[], float]) -> None:
         self._sources = sources
         self._patience = patience
         self._clock = clock
-        # Replaced as a whole by the data plane, and read once by each call of the control plane. So no lock is needed.
+        # Replaced as a whole by the data plane, and read once by each call of the control plane. So no lock
+        # is needed.
         self._mandate: _Mandate | None = None
         self._newest: Table | None = None
         self._lock = threading.Lock()  # of the control plane's own threads
@@ -63,13 +65,16 @@ class TableMaker:
         self._mandate = None
 
     def note(self, table: Table) -> None:
-        """This instance has heard a table, whoever made it. A maker that is appointed later goes on behind it."""
+        """This instance has heard a table, whoever made it. A maker that is appointed later goes on behind
+        it.
+        """
         self._newest = table
 
     # ---- the control plane
 
     def take(self, message: Message) -> Table | None:
-        """The table to send because of this message. None if there is none, or if this instance is not elected.
+        """The table to send because of this message. None if there is none, or if this instance is not
+        elected.
 
         IncompatibleStateError for a message that cannot be used.
         """
@@ -98,7 +103,8 @@ class TableMaker:
                 mandate.merger, sources=self._sources, patience=self._patience, clock=self._clock
             )
             self._workers = None
-            # Members pass over a table that is not newer than their own. So the rounds go on behind the newest one.
+            # Members pass over a table that is not newer than their own. So the rounds go on behind the
+            # newest one.
             newest = self._newest
             if newest is not None:
                 self._rounds.round, self._rounds.table = newest.round + 1, newest

@@ -1,4 +1,6 @@
-"""What one fetch holds: records by partition, and what Kafka said between them. Every way of fetching makes the same."""
+"""What one fetch holds: records by partition, and what Kafka said between them. Every way of fetching
+makes the same.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,8 @@ class FetchResult:
     @classmethod
     def of_messages(cls, messages: Sequence[Record]) -> FetchResult:
         """What these messages hold, which came in this order."""
-        # `map` over C calls. At this rate of records even an empty loop in Python would be a third of all work.
+        # `map` over C calls. At this rate of records even an empty loop in Python would be a third of all
+        # work.
         records, events = messages, []
         if any(map(_ERROR, messages)):
             records = []

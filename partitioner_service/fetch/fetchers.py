@@ -1,4 +1,5 @@
-"""The two ways to fetch: through confluent-kafka's `consume`, or from queues without a Python object for each record.
+"""The two ways to fetch: through confluent-kafka's `consume`, or from queues without a Python object for each
+record.
 
 The consumer is a member of the group in both. Callbacks of a rebalance run inside `fetch`.
 """
@@ -62,7 +63,8 @@ class Messages:
 
 
 def way_of(settings: Settings, consumer: Consumer, *, client_id: str) -> Way:
-    """The way that `partitioner.reading` says. It is `consume` where queues are not proven, and then the log says why.
+    """The way that `partitioner.reading` says. It is `consume` where queues are not proven, and then the log
+    says why.
 
     Raises ServiceError without a broker.
     """

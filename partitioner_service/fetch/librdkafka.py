@@ -1,8 +1,8 @@
 """The librdkafka that confluent-kafka has loaded, and the handle of a consumer in it.
 
-confluent-kafka does not hand out the handle. It is the first field behind the header of the Python object, which no
-documentation promises. So it is used only with versions for which this was proven (`PROVEN`), and only if librdkafka itself
-says that the handle is a consumer with the name of this client.
+confluent-kafka does not hand out the handle. It is the first field behind the header of the Python object,
+which no documentation promises. So it is used only with versions for which this was proven (`PROVEN`), and
+only if librdkafka itself says that the handle is a consumer with the name of this client.
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ from partitioner_service.fetch.gather import Functions
 PROVEN = frozenset({("2.16.1", "2.16.0", 176)})
 """Versions of confluent-kafka and of its librdkafka, and the size (bytes) of its consumer object.
 
-The tests of this room prove a version that is added here, together with the pipeline tests that use `either_reading`.
+The tests of this room prove a version that is added here, together with the pipeline tests that use
+`either_reading`.
 """
 _HEADER = 16
-"""Bytes of the header of a Python object, which are more where the interpreter has no global lock or counts references."""
+"""Bytes of the header of a Python object, which are more where the interpreter has no global lock or
+counts references.
+"""
 _CONSUMER = 1
 """librdkafka's number of the type of client."""
 
@@ -38,7 +41,8 @@ class NotProvenError(Exception):
 class Librdkafka:
     """Calls functions of the loaded librdkafka for one consumer. functions: addresses for kernels.
 
-    Raises NotProvenError if it is not certain that they would be called for this consumer. client_id: of this consumer.
+    Raises NotProvenError if it is not certain that they would be called for this consumer. client_id: of this
+    consumer.
     """
 
     def __init__(self, consumer: Consumer, client_id: str) -> None:
@@ -83,11 +87,15 @@ class Librdkafka:
         return self._library.rd_kafka_queue_new(self._handle)
 
     def queue_of(self, topic: str, partition: int) -> int:
-        """A reference to the queue of a partition. It outlives assignments, and must be let go before the consumer."""
+        """A reference to the queue of a partition. It outlives assignments, and must be let go before the
+        consumer.
+        """
         return self._library.rd_kafka_queue_get_partition(self._handle, topic.encode(), partition)
 
     def forward(self, queue: int, to: int | None) -> None:
-        """What the first queue holds, and what comes to it from now on, goes to the second one. None: it stays."""
+        """What the first queue holds, and what comes to it from now on, goes to the second one. None: it
+        stays.
+        """
         self._library.rd_kafka_queue_forward(queue, to)
 
     def let_go(self, queue: int) -> None:
@@ -95,7 +103,8 @@ class Librdkafka:
         self._library.rd_kafka_queue_destroy(queue)
 
     def take(self, queue: int, messages: Any, timeout: float) -> int:
-        """Fill the array with messages of this queue, and wait up to `timeout` (s) until it is full. Returns how many came.
+        """Fill the array with messages of this queue, and wait up to `timeout` (s) until it is full. Returns
+        how many came.
 
         messages: uint64, pointers to the messages, which have to be destroyed.
         """
@@ -111,7 +120,9 @@ class Librdkafka:
 
 
 def _check_versions(consumer: Consumer) -> None:
-    """Raise NotProvenError unless objects of this type were proven to have their handle where it is looked for."""
+    """Raise NotProvenError unless objects of this type were proven to have their handle where it is looked
+    for.
+    """
     if type(consumer) is not Consumer:
         raise NotProvenError("the consumer is not confluent-kafka's")
     versions = str(confluent_kafka.__version__), confluent_kafka.libversion()[0], Consumer.__basicsize__

@@ -1,17 +1,19 @@
 """Fetches records from librdkafka's queues into buffers. Python makes no object of a record.
 
-The queue of each assigned partition is forwarded to one queue of ours, and no longer to the consumer's own. So the
-consumer's own queue holds only callbacks and errors of the whole client. Pausing, seeking, ends of logs and errors of a
-partition work as with `consume`, which calls the same function of librdkafka on the consumer's own queue. So do the bounds
-on what is fetched ahead: they count what all partitions have in the common queue.
+The queue of each assigned partition is forwarded to one queue of ours, and no longer to the consumer's own.
+So the consumer's own queue holds only callbacks and errors of the whole client. Pausing, seeking, ends of
+logs and errors of a partition work as with `consume`, which calls the same function of librdkafka on the
+consumer's own queue. So do the bounds on what is fetched ahead: they count what all partitions have in the
+common queue.
 
 Three rules of librdkafka:
-* A partition whose queue was forwarded by the application is not forwarded to the consumer's queue when it is assigned. So
-  it is taken off before `assign`, and no record comes the other way. But a partition that librdkafka has not heard of yet
-  may get another queue once it hears of it. So the topic is asked for before. Records that come the other way all the same
-  (of a partition that was added a moment ago) are handed over as `astray`.
-* `assign` stops partitions, and a moment later that undoes the forwarding. What comes stays in the partition's queue then.
-  So each fetch forwards again, which moves what has come, in its order.
+* A partition whose queue was forwarded by the application is not forwarded to the consumer's queue when it is
+  assigned. So it is taken off before `assign`, and no record comes the other way. But a partition that
+  librdkafka has not heard of yet may get another queue once it hears of it. So the topic is asked for before.
+  Records that come the other way all the same (of a partition that was added a moment ago) are handed over as
+  `astray`.
+* `assign` stops partitions, and a moment later that undoes the forwarding. What comes stays in the
+  partition's queue then. So each fetch forwards again, which moves what has come, in its order.
 * A rebalance gives the partitions up only after the forwarding is taken back.
 """
 

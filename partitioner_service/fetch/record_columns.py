@@ -122,7 +122,9 @@ class RecordColumns(Sequence[FetchedRecord]):
     """The record of `headers` at which these begin."""
 
     def append_times(self) -> Int64s:
-        """When the broker appended each record, ms by its clock. -1 where the producer's timestamps are kept. Shape (n,)."""
+        """When the broker appended each record, ms by its clock. -1 where the producer's timestamps are
+        kept. Shape (n,).
+        """
         return np.where(self.kinds == TIMESTAMP_LOG_APPEND_TIME, self.stamps, -1)
 
     def __len__(self) -> int:

@@ -66,10 +66,11 @@ class Widths:
 def cut(
     values: Int64s, keys: Int64s | None = None, *, most_bytes: int = MOST_BYTES, widths: Widths | None = None
 ) -> Iterator[tuple[int, int]]:
-    """Stretches (first, stop) of records with at most `most_bytes`. A single larger record is a stretch of its own.
+    """Stretches (first, stop) of records with at most `most_bytes`. A single larger record is a stretch of
+    its own.
 
-    values, keys: sizes (bytes) of the values, and of the keys if they count as well. Shape (n,), n > 0. widths: if given,
-    what a stretch becomes is bounded, too (`MOST_BYTES`).
+    values, keys: sizes (bytes) of the values, and of the keys if they count as well. Shape (n,), n > 0.
+    widths: if given, what a stretch becomes is bounded, too (`MOST_BYTES`).
     """
     sizes = values if keys is None else values + keys
     ends = [_ends(sizes)]

@@ -96,9 +96,11 @@ def load_states(
         if entry.offset < 0:  # no fresh start: `claim` has given every partition its first offset
             raise IncompatibleStateError(
                 f"{where} has no committed offset although the query has begun",
-                hint=f"the offsets of group {data_plane_group(settings)} expired or were deleted. `evenflow partition "
-                "--from-routed` continues where the routed frames end: see 'Rebuild after data loss' in "
-                "docs/operations/data-loss.md",
+                hint=(
+                    f"the offsets of group {data_plane_group(settings)} expired or were deleted. `evenflow"
+                    " partition --from-routed` continues where the routed frames end: see 'Rebuild after"
+                    " data loss' in docs/operations/data-loss.md"
+                ),
             )
         state = PartitionState.decode(entry.metadata, offset=entry.offset)
         check_continues(settings, state, topic_ids, where)
@@ -106,7 +108,10 @@ def load_states(
         if not low <= state.offset <= high:
             raise DataLossError(
                 f"{where} holds offsets {low}..{high}, but the next to read is {state.offset}",
-                hint="the topic was trimmed or truncated: see 'Rebuild after data loss' in docs/operations/data-loss.md",
+                hint=(
+                    "the topic was trimmed or truncated: see 'Rebuild after data loss' in"
+                    " docs/operations/data-loss.md"
+                ),
             )
         states[entry.partition] = state
     return states
@@ -125,8 +130,8 @@ def offsets_and_added(
     entries = committed_offsets(consumer, parts, stopping)
     if all(entry.offset >= 0 for entry in entries):
         return entries, set()
-    # Partitions are taken in with their offsets and this record in one transaction. So what this record counts has
-    # offsets now. The offsets that were read above may be older than the record.
+    # Partitions are taken in with their offsets and this record in one transaction. So what this record
+    # counts has offsets now. The offsets that were read above may be older than the record.
     recorded = recorded_partitions(settings)
     entries = committed_offsets(consumer, parts, stopping)
     missing = {entry.partition for entry in entries if entry.offset < 0}
@@ -136,9 +141,11 @@ def offsets_and_added(
 def stable_states(
     consumer: Consumer, settings: Settings, stopping: Callable[[], bool], *, partitions: int
 ) -> tuple[dict[int, PartitionState], set[int]]:
-    """Committed states of the first `partitions` input partitions, once no transaction is pending that may change one.
+    """Committed states of the first `partitions` input partitions, once no transaction is pending that may
+    change one.
 
-    A partition without an offset is absent. The second of the pair are those that were added and are not taken in yet.
+    A partition without an offset is absent. The second of the pair are those that were added and are not
+    taken in yet.
 
     Raises as `offsets_and_added` does, IncompatibleStateError for a state that cannot be read.
     """
@@ -168,9 +175,9 @@ def check_continues(settings: Settings, state: PartitionState, topic_ids: TopicI
     """
     if state.fingerprint != settings.fingerprint:
         raise IncompatibleStateError(
-            f"{where} was read for query {state.fingerprint}, but the settings now describe query "
-            f"{settings.fingerprint}: key, time, windows, aggregates, lateness, input or the number of partitions "
-            "or buckets changed",
+            f"{where} was read for query {state.fingerprint}, but the settings now describe query"
+            f" {settings.fingerprint}: key, time, windows, aggregates, lateness, input or the number of"
+            " partitions or buckets changed",
             hint="give the changed query a new name; it then begins anew with topics of its own",
         )
     for topic, before, now in (
@@ -186,20 +193,24 @@ def check_continues(settings: Settings, state: PartitionState, topic_ids: TopicI
 
 
 def refuse_smaller(settings: Settings, states: Mapping[int, PartitionState]) -> None:
-    """Raise IncompatibleStateError if a partition has a larger `out_of_orderness` than these settings: it may only grow.
+    """Raise IncompatibleStateError if a partition has a larger `out_of_orderness` than these settings: it may
+    only grow.
 
-    This is for a start. An instance that runs keeps the larger value, so that instances can get new settings one by one.
+    This is for a start. An instance that runs keeps the larger value, so that instances can get new settings
+    one by one.
     """
     query = settings.query
     largest = max((state.out_of_orderness(query) for state in states.values()), default=0)
     if largest > query.out_of_orderness:
         at = [p for p, state in states.items() if state.out_of_orderness(query) > query.out_of_orderness]
         raise IncompatibleStateError(
-            f"query.out_of_orderness is {format_duration(query.out_of_orderness)}, but input {partitions_of(at)} "
-            f"{'is' if len(at) == 1 else 'are'} judged by up to {format_duration(largest)} already: it may only grow "
-            "while a query runs",
-            hint=f'set query.out_of_orderness = "{format_duration(largest)}" or more, in the settings of every instance, or '
-            "give the query a new name",
+            f"query.out_of_orderness is {format_duration(query.out_of_orderness)}, but input"
+            f" {partitions_of(at)} {'is' if len(at) == 1 else 'are'} judged by up to"
+            f" {format_duration(largest)} already: it may only grow while a query runs",
+            hint=(
+                f'set query.out_of_orderness = "{format_duration(largest)}" or more, in the settings of every'
+                " instance, or give the query a new name"
+            ),
         )
 
 
@@ -253,7 +264,8 @@ def committed_states(
 ) -> dict[int, PartitionState]:
     """Last committed state of every input partition, whoever owns it.
 
-    partitions: how many there are, None for as many as the settings say. A partition without an offset is absent.
+    partitions: how many there are, None for as many as the settings say. A partition without an offset is
+    absent.
 
     Raises ServiceError if the broker does not know the offsets within `kafka.request_timeout`.
     """

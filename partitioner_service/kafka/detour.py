@@ -1,9 +1,10 @@
-"""Brings the records before a decompression bomb without Kafka's client, and then says that the bomb cannot be fetched.
+"""Brings the records before a decompression bomb without Kafka's client, and then says that the bomb cannot
+be fetched.
 
-librdkafka fetches ahead, so it would decompress the bomb while the records before it are still being read. A partition
-with a bomb is therefore not assigned to it before the bomb is behind us. Its batches come one by one
-(`topics.batches.raw_batches`), each decompressed within the bound that makes a batch a bomb. A thread fetches them: the
-data plane must not wait for Kafka while a transaction is open.
+librdkafka fetches ahead, so it would decompress the bomb while the records before it are still being read. A
+partition with a bomb is therefore not assigned to it before the bomb is behind us. Its batches come one by
+one (`topics.batches.raw_batches`), each decompressed within the bound that makes a batch a bomb. A thread
+fetches them: the data plane must not wait for Kafka while a transaction is open.
 """
 
 from __future__ import annotations
@@ -93,7 +94,9 @@ class Detour:
         }
 
     def fetch(self, paused: Collection[int]) -> FetchResult | None:
-        """The next records before a bomb, or the report of one. None if none have come yet. paused: are left alone."""
+        """The next records before a bomb, or the report of one. None if none have come yet. paused: are
+        left alone.
+        """
         for partition, batch in self._open.items():
             if partition not in paused:
                 return self._records(partition, batch)
@@ -186,7 +189,9 @@ class _OpenBatch:
 
 
 class _Connection:
-    """A reader, and the thread in which it is used: neither fetching nor closing may hold up the data plane."""
+    """A reader, and the thread in which it is used: neither fetching nor closing may hold up the data
+    plane.
+    """
 
     def __init__(self, kafka: KafkaSettings, topic: str) -> None:
         self._reader = RawReader(kafka, topic)

@@ -15,9 +15,9 @@ _ASK_EVERY = 1.0
 class Fetching:
     """Pauses and resumes partitions. paused: the partitions that are paused now.
 
-    absent: partitions that are owned, and that librdkafka does not fetch in any case: they are not assigned to it.
-    librdkafka does not hear how far the log of a paused partition grows. So `ask` is called for the paused
-    partitions once a second.
+    absent: partitions that are owned, and that librdkafka does not fetch in any case: they are not assigned
+    to it. librdkafka does not hear how far the log of a paused partition grows. So `ask` is called for the
+    paused partitions once a second.
     """
 
     def __init__(

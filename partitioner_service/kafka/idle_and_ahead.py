@@ -65,8 +65,8 @@ class Pace:
         """New states of owned partitions that have been at the end of their log for the whole idle timeout.
 
         Each of them gets the mark of the slowest partition that is awake. A partition does not fall asleep if
-        that one has leapt away from it (`leaps`), or if the brokers do not confirm the end of its log now. None
-        falls asleep while the progress of any partition is unknown.
+        that one has leapt away from it (`leaps`), or if the brokers do not confirm the end of its log now.
+        None falls asleep while the progress of any partition is unknown.
         """
         timeout = self._settings.partitioner.idle_timeout
         if timeout is None:
@@ -117,9 +117,9 @@ class Pace:
     def hold_back_the_hasty(self) -> None:
         """Pause the owned partitions that are more than `max_skew` ahead of the slowest. Resume the others.
 
-        A partition without a tuple counts as if it stood at the first tuple of the whole input, or at the mark that
-        it was given. So the others cannot run away from it. A sleeping partition holds back only those that leapt away
-        from it.
+        A partition without a tuple counts as if it stood at the first tuple of the whole input, or at the
+        mark that it was given. So the others cannot run away from it. A sleeping partition holds back only
+        those that leapt away from it.
         """
         states = self._source.states
         if not states:

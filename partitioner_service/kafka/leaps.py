@@ -1,9 +1,10 @@
 """Whose event time leapt, and from whom an idle input partition takes its mark.
 
-A tuple with a time far in the future moves its partition there at once. No other partition may follow. So an idle
-partition takes its mark only from a partition whose time has run, in steps of at most `max_skew`, from where the idle
-one stands. Nobody can see from one time alone whether it is a time of the future or the first one after a quiet night.
-So a partition that has leapt is followed as soon as another partition has come to the same place by tuples of its own.
+A tuple with a time far in the future moves its partition there at once. No other partition may follow. So an
+idle partition takes its mark only from a partition whose time has run, in steps of at most `max_skew`, from
+where the idle one stands. Nobody can see from one time alone whether it is a time of the future or the first
+one after a quiet night. So a partition that has leapt is followed as soon as another partition has come to
+the same place by tuples of its own.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from evenflow.settings import Settings
 
 
 class Leaps:
-    """Compares the input partitions of a query with each other. everyone: their states, as far as they are known.
+    """Compares the input partitions of a query with each other. everyone: their states, as far as they are
+    known.
 
-    A partition that has ended takes no mark, and its tuples still say where the input is. A partition without a
-    tuple stands at the first tuple of the whole input, unless it was given a mark.
+    A partition that has ended takes no mark, and its tuples still say where the input is. A partition without
+    a tuple stands at the first tuple of the whole input, unless it was given a mark.
     """
 
     def __init__(self, settings: Settings, everyone: Mapping[int, PartitionState]) -> None:
@@ -50,10 +52,11 @@ class Leaps:
         """Says that these idle partitions do not follow this one, and what to do about it."""
         to, behind = self._everyone[source].steady_from or 0, min(self.place(p) or 0 for p in left)
         return (
-            f"input {partitions([source])} leapt to {moment(to)}, {span(to - behind)} ahead of {partitions(left)} "
-            f"and more than max_skew ({span(self._max_skew)}). They are idle, and do not follow it before "
-            "another partition is there too, so no later window closes. If that time is right: write to another "
-            "partition, end the idle ones, or set partitioner.max_skew to more than the gap"
+            f"input {partitions([source])} leapt to {moment(to)}, {span(to - behind)} ahead of"
+            f" {partitions(left)} and more than max_skew ({span(self._max_skew)}). They are idle, and do not"
+            " follow it before another partition is there too, so no later window closes. If that time is"
+            " right: write to another partition, end the idle ones, or set partitioner.max_skew to more than"
+            " the gap"
         )
 
     def _meet(self, first: PartitionState, second: PartitionState) -> bool:
@@ -68,7 +71,9 @@ class Leaps:
         )
 
     def ahead_of_sleepers(self, partition: int) -> bool:
-        """Whether a partition that is awake left a sleeping one more than `max_skew` behind, which does not follow it."""
+        """Whether a partition that is awake left a sleeping one more than `max_skew` behind, which does
+        not follow it.
+        """
         state, slowest = self._everyone[partition], self._slowest_sleeper
         if slowest is None or state.max_time is None or state.asleep or state.ended:
             return False

@@ -54,9 +54,9 @@ class LearnedState:
     def restored(self) -> tuple[partitioners.Partitioner, int]:
         """The partitioner of the last run and the epoch of its plan.
 
-        An instance that has not run before takes over what another one has learned on the same stream. If there is
-        nothing, it gets a fresh partitioner and epoch 0. If the last run followed a plan, the number of workers is
-        that of the plan. Otherwise it is that of the settings.
+        An instance that has not run before takes over what another one has learned on the same stream. If
+        there is nothing, it gets a fresh partitioner and epoch 0. If the last run followed a plan, the number
+        of workers is that of the plan. Otherwise it is that of the settings.
         """
         options = self._options
         fresh = new_partitioner(self._settings)
@@ -108,8 +108,8 @@ def check_partitioner(settings: Settings) -> None:
 def new_partitioner(settings: Settings) -> partitioners.Partitioner:
     """The configured partitioner in its first state.
 
-    Raises ConfigError for an unknown name or option, for a partitioner that does not weigh tuples although the settings say
-    what they cost, and for one that cannot be told speeds although they are to be measured.
+    Raises ConfigError for an unknown name or option, for a partitioner that does not weigh tuples although
+    the settings say what they cost, and for one that cannot be told speeds although they are to be measured.
     """
     options = settings.partitioner
     if partitioners.is_plain_python(options.name):
@@ -125,12 +125,17 @@ def new_partitioner(settings: Settings) -> partitioners.Partitioner:
     if options.cost is not None and not partitioner.takes_costs:
         why = "decides on whole batches and" if partitioner.micro_batch else "counts tuples and"
         raise ConfigError(
-            f"partitioner.cost = {options.cost!r} is set, but partitioner {options.name} {why} does not weigh them",
-            hint=f"leave partitioner.cost out, or take a partitioner that weighs: {', '.join(partitioners.weighing())}",
+            f"partitioner.cost = {options.cost!r} is set, but partitioner {options.name} {why} does not weigh"
+            " them",
+            hint=(
+                "leave partitioner.cost out, or take a partitioner that weighs:"
+                f" {', '.join(partitioners.weighing())}"
+            ),
         )
     if options.speeds == "measured" and not partitioner.takes_speeds:
         raise ConfigError(
-            f"partitioner.speeds is 'measured', but partitioner {options.name} cannot be told how fast workers are",
+            f"partitioner.speeds is 'measured', but partitioner {options.name} cannot be told how fast"
+            " workers are",
             hint="leave partitioner.speeds out, or take partitioner 'evenflow'",
         )
     return partitioner
@@ -150,7 +155,8 @@ def source_number(instance: str, instances: int) -> int:
 
 
 def fitted_options(settings: Settings) -> dict[str, Any]:
-    """Options of the configured partitioner, with the query's window and the batch interval where it knows of these.
+    """Options of the configured partitioner, with the query's window and the batch interval where it knows of
+    these.
 
     A partitioner has a counter per worker and slide. So if a window has very many slides, the partitioner
     sees several of them as one.

@@ -1,7 +1,7 @@
 """Records beside the data plane: telemetry, snapshots of learned state, and what instances tell each other.
 
-Telemetry is for people and controllers. Snapshots and the exchange are a matter of quality. None of them affects results,
-so all are written without transactions, and a lost record does no further harm.
+Telemetry is for people and controllers. Snapshots and the exchange are a matter of quality. None of them
+affects results, so all are written without transactions, and a lost record does no further harm.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class Saved(NamedTuple):
 
 
 class SideRecords:
-    """Writes the telemetry, the snapshots and the sync records of one instance, and reads the snapshot to begin with."""
+    """Writes the telemetry, the snapshots and the sync records of one instance, and reads the snapshot to
+    begin with.
+    """
 
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -67,7 +69,8 @@ class SideRecords:
     def sync(self, record: bytes, *, answered: Callable[[str | None], None]) -> None:
         """Write a record to `<query>.sync`. It may be called from any thread.
 
-        answered: is called once, with the error or with None. That is not before the next other record is written.
+        answered: is called once, with the error or with None. That is not before the next other record is
+        written.
         """
 
         def delivered(error: object, _: object) -> None:

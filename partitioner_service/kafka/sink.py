@@ -1,8 +1,8 @@
 """Kafka out: frames, rejected records and input offsets, in one transaction.
 
 A block's frames, its rejected records and the offsets with their states become visible together, or not at
-all. This also holds for a commit whose answer never came. Then this process does not know which of the two it was,
-and it must not go on. The next run reads it from the committed offsets.
+all. This also holds for a commit whose answer never came. Then this process does not know which of the two it
+was, and it must not go on. The next run reads it from the committed offsets.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class CommitAborted(Exception):
 class Sink:
     """The transactional producer of one partitioner identity.
 
-    rejected_limit, rejected_partitions: `max.message.bytes` and number of partitions of the rejected topic. None: as
-    many as input partitions. session: is told what became of each transaction. Making a sink fences any other process
-    of this identity.
+    rejected_limit, rejected_partitions: `max.message.bytes` and number of partitions of the rejected topic.
+    None: as many as input partitions. session: is told what became of each transaction. Making a sink fences
+    any other process of this identity.
     """
 
     def __init__(
@@ -183,7 +183,8 @@ class Sink:
         """Commit the open transaction together with the offsets and states of these input partitions.
 
         Raises CommitAborted when the transaction was aborted instead, ServiceError when this identity was
-        fenced, when the producer can no longer be used, or when it is unknown whether the commit has happened.
+        fenced, when the producer can no longer be used, or when it is unknown whether the commit has
+        happened.
         """
         self.begin()
         offsets = [TopicPartition(self._input, p, s.offset, s.encode()) for p, s in states.items()]
@@ -203,8 +204,8 @@ class Sink:
     def abort(self) -> None:
         """Abort the open transaction, if any.
 
-        Raises ServiceError if that fails. After a commit without an answer it always fails, because librdkafka
-        aborts no transaction that it has begun to commit.
+        Raises ServiceError if that fails. After a commit without an answer it always fails, because
+        librdkafka aborts no transaction that it has begun to commit.
         """
         if self._opened is None:
             return
@@ -235,8 +236,10 @@ class Sink:
             if error.code() in _FENCED:
                 raise ServiceError(
                     f"the transaction failed for good: {error.str()}",
-                    hint="another process with the same partitioner.instance took over, or a transaction took longer "
-                    "than partitioner.transaction_timeout",
+                    hint=(
+                        "another process with the same partitioner.instance took over, or a transaction took"
+                        " longer than partitioner.transaction_timeout"
+                    ),
                 )
             raise clients.service_error(error, self._kafka, "the transaction failed for good")
         self.abort()

@@ -130,7 +130,8 @@ class Slicer:
             yield parts
 
     def _events(self, fetched: FetchResult) -> tuple[dict[int, int], dict[int, int]]:
-        """By partition: the ends of logs that were reached, and the arrival from which on records wait for a batch.
+        """By partition: the ends of logs that were reached, and the arrival from which on records wait for a
+        batch.
 
         What stands behind a batch that cannot be fetched waits for that batch.
         """
@@ -154,9 +155,12 @@ class Slicer:
         code = error.code()
         if code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             raise DataLossError(
-                f"the records of {self._topic}[{message.partition()}] that come next are gone ({error.str()})",
-                hint="retention deleted them before they were read; see 'Rebuild after data loss' in "
-                "docs/operations/data-loss.md",
+                f"the records of {self._topic}[{message.partition()}] that come next are gone"
+                f" ({error.str()})",
+                hint=(
+                    "retention deleted them before they were read; see 'Rebuild after data loss' in "
+                    "docs/operations/data-loss.md"
+                ),
             )
         if error.fatal() or code in _FORBIDDEN:
             raise clients.service_error(error, self._kafka, f"reading {self._topic}")

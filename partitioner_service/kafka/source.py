@@ -55,7 +55,8 @@ Settle = Callable[[bool], None]
 class Source:
     """Reads the input topic as a member of the data plane's group.
 
-    The source owns the states of its partitions. Others read them, and bring them up to date by `move` and `note_committed`.
+    The source owns the states of its partitions. Others read them, and bring them up to date by `move` and
+    `note_committed`.
     """
 
     def __init__(
@@ -78,12 +79,12 @@ class Source:
         """Partitions that the topic has besides. Nobody reads them yet."""
         self._assigned: list[TopicPartition] = []
         self.just_assigned = False
-        """Whether no record has come since the last assignment. Pausing before the first can lose the position in
-        librdkafka.
+        """Whether no record has come since the last assignment. Pausing before the first can lose the
+        position in librdkafka.
         """
         self.share_known = False
-        """Whether the group has said what is ours. It has not before the first assignment, and between giving up and the
-        next one.
+        """Whether the group has said what is ours. It has not before the first assignment, and between giving
+        up and the next one.
         """
         self.rebalances = 0
         """How many rebalances there were."""
@@ -205,7 +206,9 @@ class Source:
         return blocks
 
     def go_around(self, bombs: Mapping[int, Bomb]) -> None:
-        """Fetch nothing of these partitions with librdkafka before their bombs are behind us. Before the first `read`."""
+        """Fetch nothing of these partitions with librdkafka before their bombs are behind us. Before the
+        first `read`.
+        """
         self._detour.bombs = dict(bombs)
 
     @property
@@ -222,7 +225,8 @@ class Source:
             state = self.states.get(record.partition())
             if state is not None and record.offset() < state.offset:
                 raise ServiceError(
-                    f"offset {record.offset()} of {self._topic}[{record.partition()}] came after those behind it",
+                    f"offset {record.offset()} of {self._topic}[{record.partition()}] came after those"
+                    " behind it",
                     hint="with partitioner.reading = 'consume' records come another way; please report this",
                 )
         log.info(
@@ -272,7 +276,8 @@ class Source:
     def hold(self, partitions: Iterable[int]) -> None:
         """Pause exactly these owned partitions, and those that are stuck.
 
-        One that is tried again is not paused before its first record: it could lose its position in librdkafka.
+        One that is tried again is not paused before its first record: it could lose its position in
+        librdkafka.
         """
         paused = (set(partitions) - self.unfetchable.trying) | self.unfetchable.batches.keys()
         self._fetching.hold(paused & self.states.keys())
@@ -311,7 +316,9 @@ class Source:
             raise failure
 
     def check(self, states: Mapping[int, PartitionState]) -> None:
-        """Raise unless these committed states belong to this query and these very topics, whoever owns them."""
+        """Raise unless these committed states belong to this query and these very topics, whoever owns
+        them.
+        """
         for partition, state in states.items():
             check_continues(self._settings, state, self._topic_ids, f"{self._topic}[{partition}]")
 
@@ -335,8 +342,8 @@ class Source:
             states = load_states(
                 consumer, self._settings, [p.partition for p in partitions], self._topic_ids, self._stopping
             )
-            # The session that had these partitions may have committed its last frames with partitions that another
-            # instance gets now. So the states of all partitions are read, and after those of our own.
+            # The session that had these partitions may have committed its last frames with partitions that
+            # another instance gets now. So the states of all partitions are read, and after those of our own.
             self.totals = totals(self.look())
             states = self._under_own_limits(states)
             self._committed = dict(states)
@@ -350,10 +357,11 @@ class Source:
             consumer.assign([])
 
     def _under_own_limits(self, states: Mapping[int, PartitionState]) -> dict[int, PartitionState]:
-        """These committed states with the `max_jump` and `out_of_orderness` of this instance's settings from here on.
+        """These committed states with the `max_jump` and `out_of_orderness` of this instance's settings from
+        here on.
 
-        They are committed with the next offsets. If there is no such commit, no record was judged by them. A partition
-        whose `out_of_orderness` is larger keeps it: another instance has larger settings already.
+        They are committed with the next offsets. If there is no such commit, no record was judged by them. A
+        partition whose `out_of_orderness` is larger keeps it: another instance has larger settings already.
         """
         query = self._settings.query
         before = {p: max_jump_words(state.max_jump(query)) for p, state in states.items()}
@@ -365,8 +373,8 @@ class Source:
         larger = [p for p, ms in disorders.items() if ms > query.out_of_orderness]
         if larger:
             log.warning(
-                "input %s: still judged by query.out_of_orderness %s, although it is %s in this instance's settings: give "
-                "all instances the larger one",
+                "input %s: still judged by query.out_of_orderness %s, although it is %s in this instance's"
+                " settings: give all instances the larger one",
                 partitions_of(larger),
                 " or ".join(sorted({format_duration(disorders[p]) for p in larger})),
                 ours,
@@ -402,7 +410,9 @@ class Source:
 
 
 def _say_changed(name: str, before: Mapping[int, str], now: str) -> None:
-    """Log which partitions are judged by another value of a setting from here on. before: their old values."""
+    """Log which partitions are judged by another value of a setting from here on. before: their old
+    values.
+    """
     changed = [partition for partition, value in before.items() if value != now]
     if changed:
         log.info(
@@ -429,7 +439,9 @@ def consumer_config(settings: Settings) -> dict[str, Any]:
         "fetch.wait.max.ms": 50,
         "topic.metadata.refresh.interval.ms": 10_000,  # how soon partitions that were added are assigned
         "queued.min.messages": 200_000,
-        "fetch.queue.backoff.ms": 10,  # by default a full queue stops fetching for a second, even if it is empty long before
+        "fetch.queue.backoff.ms": (
+            10
+        ),  # by default a full queue stops fetching for a second, even if it is empty long before
         "client.id": client_id(settings),
     }
 

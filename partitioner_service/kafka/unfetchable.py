@@ -1,7 +1,7 @@
 """Input partitions whose next record cannot be fetched: a batch that does not decompress, or that is damaged.
 
-librdkafka reports such a batch again and again and stays before it, or reports it once and goes on behind it. So
-the partition is stopped at its first report. Nothing behind the batch is read before an operator says so.
+librdkafka reports such a batch again and again and stays before it, or reports it once and goes on behind it.
+So the partition is stopped at its first report. Nothing behind the batch is read before an operator says so.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from topics.records import UNFETCHABLE, Record
 log = logging.getLogger(__name__)
 
 _RETRY = 30.0
-"""Seconds after which such a batch is fetched again: damage on the way heals, and so does a batch that retention
-deletes."""
+"""Seconds after which such a batch is fetched again: damage on the way heals, and so does a batch that
+retention deletes."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,10 @@ class UnfetchableBatches:
                 "offset": batch.offset,
                 "seconds": round(self._clock() - self._since[batch.partition], 1),
                 "at_once": True,
-                "reason": f"offset {batch.offset} of input partition {batch.partition} cannot be fetched: {batch.why}",
+                "reason": (
+                    f"offset {batch.offset} of input partition {batch.partition} cannot be fetched:"
+                    f" {batch.why}"
+                ),
             }
             for batch in self.at(states).values()
         ]

@@ -2,10 +2,10 @@
 
 With librdkafka 2.16, `send_offsets_to_transaction` and the calls after it may never return after a broker's
 crash, whatever their timeout. No exception and no signal handler reaches a thread that is stuck in such a
-call, so the process could neither continue nor stop. Ending the process costs only time. Nobody knows whether a
-commit without an answer has happened, but all of its transaction is visible or nothing. The committed offsets are
-a part of that transaction. So the next run (or the supervisor's restart) begins at these offsets, and is right in
-both cases.
+call, so the process could neither continue nor stop. Ending the process costs only time. Nobody knows whether
+a commit without an answer has happened, but all of its transaction is visible or nothing. The committed
+offsets are a part of that transaction. So the next run (or the supervisor's restart) begins at these offsets,
+and is right in both cases.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 _GRACE = 15.0
 _EVERY = 1.0
 IN_DOUBT = (
-    "either all of its last transaction is visible or nothing; start the service again: it begins at the committed offsets, "
-    "which are a part of that transaction"
+    "either all of its last transaction is visible or nothing; start the service again: it begins at the"
+    " committed offsets, which are a part of that transaction"
 )
 """What holds for a transaction whose end is unknown, and what to do."""
 STATUS = 75

@@ -11,7 +11,9 @@ from evenflow.errors import EvenflowError
 
 
 class Closing(ExitStack):
-    """Closes each part, the one that was opened last first. If a part cannot be closed, the others still are."""
+    """Closes each part, the one that was opened last first. If a part cannot be closed, the others still
+    are.
+    """
 
     def __init__(self) -> None:
         super().__init__()

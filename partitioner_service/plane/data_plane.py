@@ -1,8 +1,8 @@
 """The data plane of one partitioner instance, as the rest of the process sees it.
 
 It runs in one thread of the Faust app: it opens its parts, runs the loop, and closes them. `stop`, `offer`,
-`ask`, `channel`, `status` and `newest_telemetry` may be used from other threads at any time, also before the parts
-are open and after they are closed.
+`ask`, `channel`, `status` and `newest_telemetry` may be used from other threads at any time, also before the
+parts are open and after they are closed.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ class DataPlane:
         return self._questions.ask(key)
 
     def serves_pages_at(self, address: str) -> None:
-        """Say, before the thread starts, where the pages of this instance are, as `host:port`. Telemetry tells it."""
+        """Say, before the thread starts, where the pages of this instance are, as `host:port`. Telemetry
+        tells it.
+        """
         self._reports.pages = address
 
     def status(self) -> dict[str, Any]:

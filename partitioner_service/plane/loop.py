@@ -155,8 +155,8 @@ class Loop:
     def _begin_stint(self) -> None:
         """Write and commit the first frames of a stint, before any other frame of it.
 
-        They have a transaction of their own. The first block of a process may have to wait until kernels are compiled,
-        and that may take longer than a transaction may last.
+        They have a transaction of their own. The first block of a process may have to wait until kernels are
+        compiled, and that may take longer than a transaction may last.
         """
         source, router = self.parts.source, self.parts.router
         if source.states and router.session.stint is Stint.DUE:
@@ -190,7 +190,8 @@ class Loop:
         """Write what is released because time has passed, or because others wait for it."""
         gate, source = self.parts.gate, self.parts.source
         self._write_all(gate.due(source.states))
-        # Others know this instance by what it has committed. Two that wait for each other would wait for ever.
+        # Others know this instance by what it has committed. Two that wait for each other would wait for
+        # ever.
         if nothing_came and gate.holds and self.parts.pace.held_back:
             self._write_all(gate.empty(source.states, why="skew"))
 
@@ -331,9 +332,10 @@ class Loop:
     def all_ended(self) -> bool:
         """Whether every input partition has ended and this is committed, whichever instance owns it.
 
-        A peer may die before its own partitions have ended, and this instance then has to take them over. Before an
-        assignment nothing has ended, and not before the frames that begin the stint are written: they tell the workers
-        what they must have seen, and the marks that the stint before did not tell all of them.
+        A peer may die before its own partitions have ended, and this instance then has to take them over.
+        Before an assignment nothing has ended, and not before the frames that begin the stint are written:
+        they tell the workers what they must have seen, and the marks that the stint before did not tell all
+        of them.
         """
         own = self.parts.source.states
         if not self.parts.source.share_known or (own and self.parts.router.session.stint is Stint.DUE):
@@ -357,7 +359,8 @@ class Loop:
             return False
         if self.parts.source.added:
             raise all_have_ended(self._settings, self.parts.source.added)
-        # An instance may have been assigned no partition. So states that an assignment would refuse are refused here.
+        # An instance may have been assigned no partition. So states that an assignment would refuse are
+        # refused here.
         self.parts.source.check(everyone)
         return True
 
@@ -369,7 +372,9 @@ class Loop:
             self.parts.source.move(after)
 
     def _tell_the_workers(self) -> None:
-        """Tell marks that moved without a tuple: of partitions that fell asleep or are new to the instance."""
+        """Tell marks that moved without a tuple: of partitions that fell asleep or are new to the
+        instance.
+        """
         frames = self.parts.router.punctuate(self.parts.gate.released(self.parts.source.states))
         if frames:
             self.parts.sink.write_frames(frames)
@@ -417,7 +422,9 @@ class Loop:
         return key_answer(self._settings, plans, key, reached=reached, hot_key_of=self._reports.hot_key)
 
     def _worker_speeds(self) -> list[float]:
-        """The measured speeds that the partitioner goes by, relative to their mean. Empty if there are none."""
+        """The measured speeds that the partitioner goes by, relative to their mean. Empty if there are
+        none.
+        """
         speeds = self.parts.router.plans.partitioner.speeds
         return [] if speeds is None else (speeds / speeds.mean()).round(3).tolist()
 
@@ -426,7 +433,9 @@ class Loop:
         return source.unfetchable.standing_still(source.states)
 
     def _broker_gone(self) -> list[dict[str, Any]]:
-        """As in `Talk.tell`: Kafka does not answer. Without records to read, nothing else of the loop would show it."""
+        """As in `Talk.tell`: Kafka does not answer. Without records to read, nothing else of the loop
+        would show it.
+        """
         return broker_gone(self.parts.watch.servers, self.parts.watch.unanswered)
 
     def _refresh_status(self) -> None:

@@ -1,6 +1,7 @@
 """Questions about keys: other threads ask, and the data plane's thread answers between two blocks.
 
-The partitioner belongs to the data plane's thread. So nobody else reads it, and a question waits for its turn.
+The partitioner belongs to the data plane's thread. So nobody else reads it, and a question waits for its
+turn.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Questions:
     def answer_one(self, explain: Callable[[bytes], dict[str, Any]]) -> None:
         """Answer the oldest question that somebody still waits for. Called in the data plane's thread.
 
-        One at a time, so that between two blocks no more than one answer is worked out. Whatever `explain` raises goes
-        to who has asked: a question never stops the data plane.
+        One at a time, so that between two blocks no more than one answer is worked out. Whatever `explain`
+        raises goes to who has asked: a question never stops the data plane.
         """
         while True:
             try:

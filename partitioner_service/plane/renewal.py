@@ -1,7 +1,8 @@
 """Keeps the committed offsets of quiet input partitions young.
 
-Kafka deletes offsets that were committed long ago (`offsets.retention.minutes`). It spares those of a group that has
-members. So what is renewed here matters once the members are gone: then every partition has the whole retention before it.
+Kafka deletes offsets that were committed long ago (`offsets.retention.minutes`). It spares those of a group
+that has members. So what is renewed here matters once the members are gone: then every partition has the
+whole retention before it.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ class Renewal:
     def due(self, owned: Collection[int]) -> set[int]:
         """The partitions among these that have committed nothing for an hour.
 
-        A partition that is new to the instance is due an hour later: its state may have been committed long ago, but it
-        was read just now, by a member.
+        A partition that is new to the instance is due an hour later: its state may have been committed long
+        ago, but it was read just now, by a member.
         """
         now = self._clock()
         self._committed = {partition: self._committed.get(partition, now) for partition in owned}

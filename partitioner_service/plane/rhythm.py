@@ -1,4 +1,6 @@
-"""The rhythm of blocks and transactions: chosen anew as rate and number of workers change, and said once a change."""
+"""The rhythm of blocks and transactions: chosen anew as rate and number of workers change, and said once a
+change.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +41,6 @@ class ChosenRhythm:
     def _words(self, chosen: Rhythm, why: str) -> str:
         settings = ", ".join(f"partitioner.{name}" for name in self._open)
         return (
-            f"a block waits up to {chosen.linger} ms for {chosen.block_tuples:,} tuples, and a transaction is "
-            f"{chosen.commit_interval} ms long: {settings} chosen for {self._workers:,} workers, {why}"
+            f"a block waits up to {chosen.linger} ms for {chosen.block_tuples:,} tuples, and a transaction is"
+            f" {chosen.commit_interval} ms long: {settings} chosen for {self._workers:,} workers, {why}"
         )

@@ -1,7 +1,7 @@
 """Obeys orders to go past a batch that cannot be fetched (`evenflow skip`).
 
-Orders are looked for only while a partition is stuck. An order counts if it names the very offset at which its
-partition is stuck. Any other order for that partition is refused, with the reason.
+Orders are looked for only while a partition is stuck. An order counts if it names the very offset at which
+its partition is stuck. Any other order for that partition is refused, with the reason.
 """
 
 from __future__ import annotations
@@ -101,7 +101,9 @@ class SkipOrders:
 
 
 def behind(state: PartitionState, order: SkipOrder) -> PartitionState:
-    """The state of the partition after this order: each skipped offset counts as one record that was rejected."""
+    """The state of the partition after this order: each skipped offset counts as one record that was
+    rejected.
+    """
     return replace(
         state,
         offset=order.through + 1,

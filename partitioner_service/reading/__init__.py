@@ -7,6 +7,6 @@ in Python over single records.
 
 `cells` is what all formats have in common. `json`, `csv_records`, `text_records` and `registered`
 (Avro and Protobuf) find the cells of a block. `elements` takes records apart. `numbers`, `strings`, `times`,
-`typed_columns` and `leaves` turn cells into values, and `columns` into columns by name. `reasons` says in words what is
-wrong.
+`typed_columns` and `leaves` turn cells into values, and `columns` into columns by name. `reasons` says in
+words what is wrong.
 """

@@ -37,8 +37,8 @@ _NULLS = pa.array(CSV_NULLS)
 class CellColumns(dict[str, pa.Array]):
     """Columns of a block by name, with their declared types. They are read lazily.
 
-    A column is null where its record has nothing. A value that is not of the declared type is a fault. A column of the type
-    `list` holds the numbers of elements.
+    A column is null where its record has nothing. A value that is not of the declared type is a fault. A
+    column of the type `list` holds the numbers of elements.
     """
 
     def __init__(
@@ -108,7 +108,8 @@ def reader_of(
 ) -> JsonReader | CsvReader | TextReader | RegisteredReader:
     """What finds the cells of these columns in records of the input's format.
 
-    types: their declared types, by name. kinds: what each needs. schemas: of Avro and Protobuf records, None for others.
+    types: their declared types, by name. kinds: what each needs. schemas: of Avro and Protobuf records, None
+    for others.
     """
     names = list(types)
     if settings.input.format == "json":

@@ -1,7 +1,7 @@
 """What tuples cost, as `partitioner.cost` says.
 
-Columns that only the cost reads are read beside those of the query, and what is wrong with them is forgotten: they count
-as null there. So the cost never decides which records are rejected.
+Columns that only the cost reads are read beside those of the query, and what is wrong with them is forgotten:
+they count as null there. So the cost never decides which records are rejected.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ Named = Mapping[str, pa.Array]
 class Pricing:
     """Computes the costs of the tuples of a block. The costs are numbers, not yet whole or within the range.
 
-    records, elements: types of the columns that the query reads of a record, and of an element of it. schemas: of Avro and
-    Protobuf records, None for others.
+    records, elements: types of the columns that the query reads of a record, and of an element of it.
+    schemas: of Avro and Protobuf records, None for others.
 
-    each: whether elements of a record that is taken apart can cost differently. beside_records, beside_elements: types of
-    the columns that only the cost reads and that are to be read beside those of the query. Others are read alone.
+    each: whether elements of a record that is taken apart can cost differently. beside_records,
+    beside_elements: types of the columns that only the cost reads and that are to be read beside those of the
+    query. Others are read alone.
     """
 
     def __init__(
@@ -80,8 +81,8 @@ class Pricing:
     ) -> dict[str, pa.Array]:
         """The columns of the records that only the cost reads, and the sizes of what it counts in them.
 
-        block, cells, written: of these records, and how they are written. block: None if the query reads nothing of them.
-        query_columns: those that the query reads or derives of them.
+        block, cells, written: of these records, and how they are written. block: None if the query reads
+        nothing of them. query_columns: those that the query reads or derives of them.
         """
         own = self._own_of_records(values, block, cells, written)
         # A text of which the cost needs only the size is not repeated for each element of its record.
@@ -116,7 +117,9 @@ class Pricing:
     def taken_apart(
         self, block: Block, cells: Cells, names: Sequence[str], written: int
     ) -> dict[str, pa.Array]:
-        """As `of_elements`, for those that are not read beside others. All arguments: as of `Exploder.explode`."""
+        """As `of_elements`, for those that are not read beside others. All arguments: as of
+        `Exploder.explode`.
+        """
         assert self._exploder is not None
         elements = self._exploder.explode(block, cells, names, written)
         columns = CellColumns(
@@ -127,8 +130,8 @@ class Pricing:
     def numbers(self, own: Named, query_columns: Named, rows: int) -> Float64s:
         """The cost of each row, NaN where it is no number. Shape (rows,).
 
-        own: the columns that only the cost reads, and sizes that are known. query_columns: those that the query reads
-        or derives. Of a column of any value, values that are no numbers are null here.
+        own: the columns that only the cost reads, and sizes that are known. query_columns: those that the
+        query reads or derives. Of a column of any value, values that are no numbers are null here.
         """
         columns = {name: self._column_named(name, own, query_columns) for name in self._reads}
         for name in self._any_columns.intersection(columns):
@@ -156,7 +159,8 @@ class Pricing:
 def _beside(query: Mapping[str, str], own: Mapping[str, str], *, fields: bool) -> dict[str, str]:
     """The columns of `own` if they can be read beside those of the query, or none of them.
 
-    fields: whether columns are fields of objects. Then a column that lies in another one cannot be read beside it.
+    fields: whether columns are fields of objects. Then a column that lies in another one cannot be read
+    beside it.
     """
     if not query:
         return {}

@@ -101,8 +101,8 @@ def _copy(data: UInt8s, begins: Int64s, counts: Int64s, out: UInt8s, bounds: Int
 class Exploder:
     """Takes the records of a block apart.
 
-    columns: the columns of an element, with their types. beside: more of them, which are no reason to reject a record
-    (`ReaderBeside`). Only of lists in JSON, and only beside others.
+    columns: the columns of an element, with their types. beside: more of them, which are no reason to reject
+    a record (`ReaderBeside`). Only of lists in JSON, and only beside others.
     """
 
     def __init__(

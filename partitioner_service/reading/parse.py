@@ -113,9 +113,9 @@ def taken_apart(parsed: Parsed, sizes: Sequence[int]) -> list[Parsed]:
 class Parser:
     """Parses blocks of records as `settings.input` and `settings.query` say.
 
-    unmatched: how many readable records of the newest block have no row in the lookup file. schemas: where the schemas of
-    Avro and Protobuf records come from. None means the registry in the settings. Raises what `LookupTable` raises for a
-    lookup file that does not fit.
+    unmatched: how many readable records of the newest block have no row in the lookup file. schemas: where
+    the schemas of Avro and Protobuf records come from. None means the registry in the settings. Raises what
+    `LookupTable` raises for a lookup file that does not fit.
     """
 
     def __init__(self, settings: Settings, *, schemas: Schemas | None = None) -> None:
@@ -194,8 +194,8 @@ class Parser:
         Values and keys that are `Payloads` are read where they lie. Others are gathered first.
 
         All values together must be below 2 GiB, and so must all keys (see `blocks`). Raises RegistryAway,
-        before anything was done, if a schema that a record names cannot be had now. Raises SchemaRefused if the
-        registry hands out no schema to us.
+        before anything was done, if a schema that a record names cannot be had now. Raises SchemaRefused if
+        the registry hands out no schema to us.
         """
         block = Block.of(values) if self._names else Block.unread(len(values))
         cells = self._reader.read(block) if self._names else Cells.of(self._kinds, 0)
@@ -231,9 +231,11 @@ class Parser:
         return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, of_tuples), bad, counts, costs)
 
     def _look_up(self, table: LookupTable, columns: CellColumns, raw: pa.BinaryArray | None) -> None:
-        """Add the columns of the lookup file. A record without a row is a fault, unless its columns are to be null.
+        """Add the columns of the lookup file. A record without a row is a fault, unless its columns are to be
+        null.
 
-        Everything else that can be wrong with what was read is noted before, so that such a record is unreadable.
+        Everything else that can be wrong with what was read is noted before, so that such a record is
+        unreadable.
         """
         for name in self._used:
             columns[name]  # reading a column notes its faults
@@ -246,7 +248,9 @@ class Parser:
     def _look_up_apart(
         self, table: LookupTable, columns: CellColumns, own: CellColumns, elements: Elements
     ) -> None:
-        """As `_look_up`, for records that are taken apart. One element without a row makes the record unmatched."""
+        """As `_look_up`, for records that are taken apart. One element without a row makes the record
+        unmatched.
+        """
         records = np.arange(len(columns.faults.codes))
         each, where = (own, elements.parents) if self._query.lookup_of_elements else (columns, records)
         match = table.find([each[name] for name in self._query.lookup_key])
@@ -259,7 +263,9 @@ class Parser:
         self._note_unmatched(missing & whole & ~broken & (columns.faults.codes == 0), columns)
 
     def _note_unmatched(self, missing: Bools, columns: CellColumns) -> None:
-        """Count the records without a row, and note a fault of each if they are to be rejected. missing: shape (n,)."""
+        """Count the records without a row, and note a fault of each if they are to be rejected. missing:
+        shape (n,).
+        """
         self.unmatched = int(np.count_nonzero(missing))
         if not self.unmatched or self._query.lookup is None or self._query.lookup.missing == "null":
             return
@@ -340,7 +346,8 @@ class Parser:
             sizes = byte_lengths(key)
         batch = self._batch(tuples)
         self._note_large(elements.faults, sizes, batch)
-        # What follows from texts that were taken out is no fault of the elements, nor is what a record has itself.
+        # What follows from texts that were taken out is no fault of the elements, nor is what a record has
+        # itself.
         cut = once.cut[elements.parents]
         elements.faults.codes[cut] = unread[cut]
         elements.faults.codes[block.faults.codes[elements.parents] != 0] = 0
@@ -388,7 +395,8 @@ class Parser:
     def _once_a_record(self, columns: CellColumns, raw: pa.BinaryArray | None, elements: Elements) -> _Once:
         """Compute what reads the records alone, before their elements repeat it.
 
-        A record whose elements would repeat too much text is a fault. Its texts are taken out, and become null.
+        A record whose elements would repeat too much text is a fault. Its texts are taken out, and become
+        null.
         """
         counts = np.bincount(elements.parents, minlength=len(columns.faults.codes))
         # A record without elements has no tuples, so nothing of it can be wrong.
@@ -463,8 +471,8 @@ class Parser:
     def _keys_of(self, columns: CellColumns | _Tuples, keyed: Bools | None) -> tuple[pa.BinaryArray, Int64s]:
         """The keys that the key columns make, and their sizes in bytes. Several columns become a JSON array.
 
-        A key with a column that is too long for any key is null. Its size is that of the longest column. A key that
-        lacks a column has size 0. keyed: as of `_need`.
+        A key with a column that is too long for any key is null. Its size is that of the longest column. A
+        key that lacks a column has size 0. keyed: as of `_need`.
         """
         places = self._of_elements.places
         parts = [columns[name] for name in self._query.key_columns]

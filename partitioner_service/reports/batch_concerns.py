@@ -11,7 +11,9 @@ from evenflow.reporting.words import span
 from evenflow.settings import Settings
 
 LATE = 0.1
-"""Share of its interval by which a batch may come late before that is a concern. The alert has the same bound."""
+"""Share of its interval by which a batch may come late before that is a concern. The alert has the same
+bound.
+"""
 
 _SOON = 10.0
 """Seconds that batches must come late before it is told."""
@@ -69,9 +71,12 @@ class BatchConcerns:
     def _late(self, last: Shown, interval_ms: int, *, after: float) -> Concern:
         return Concern(
             name="batches late",
-            text=f"micro-batches come late: the last one was written {100 * last['late']:.0f} % of its interval of "
-            f"{span(interval_ms)} after its end, {span(last['took_ms'])} after it was cut. More instances, a longer "
-            "partitioner.batch_interval or another partitioner give each batch more time",
+            text=(
+                f"micro-batches come late: the last one was written {100 * last['late']:.0f} % of its"
+                f" interval of {span(interval_ms)} after its end, {span(last['took_ms'])} after it was cut."
+                " More instances, a longer partitioner.batch_interval or another partitioner give each batch"
+                " more time"
+            ),
             over="micro-batches come in time again",
             after=after,
             fields={"late": last["late"], "took_ms": last["took_ms"], "interval_ms": interval_ms},
@@ -79,13 +84,14 @@ class BatchConcerns:
 
     def _memory(self, interval_ms: int) -> str:
         return (
-            f"micro-batches are cut short, because more than {self._options.batch_bytes:,} bytes waited for the end of one "
-            f"(partitioner.batch_bytes): a shorter partitioner.batch_interval (now: {span(interval_ms)}) or more instances "
-            "make batches smaller"
+            f"micro-batches are cut short, because more than {self._options.batch_bytes:,} bytes waited for"
+            " the end of one (partitioner.batch_bytes): a shorter partitioner.batch_interval (now:"
+            f" {span(interval_ms)}) or more instances make batches smaller"
         )
 
     def _skew(self, interval_ms: int) -> str:
         return (
-            "micro-batches are cut short, because nothing comes while input partitions of this instance wait for slower "
-            f"ones: max_skew ({span(self._max_skew)}) should be several times as long as a batch ({span(interval_ms)})"
+            "micro-batches are cut short, because nothing comes while input partitions of this instance wait"
+            f" for slower ones: max_skew ({span(self._max_skew)}) should be several times as long as a batch"
+            f" ({span(interval_ms)})"
         )

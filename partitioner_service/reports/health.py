@@ -37,8 +37,8 @@ class Health:
         """Fields of the page: `healthy`, the data plane's `state`, and a `reason` if it is not healthy.
 
         An instance is not healthy if it is not alive, if its data plane has made no progress for 12 s, or if
-        something stands still. `warnings` has sentences about what a person should look at though all moves: windows that
-        stay open for long. control_joined: as in `alive`.
+        something stands still. `warnings` has sentences about what a person should look at though all moves:
+        windows that stay open for long. control_joined: as in `alive`.
         """
         reason = self._not_alive(status, control_joined=control_joined, patience=silent_after())
         if reason is None:
@@ -50,7 +50,9 @@ class Health:
     def _not_alive(
         self, status: Mapping[str, Any], *, control_joined: bool, patience: float = PATIENCE
     ) -> str | None:
-        """Why the instance is not alive, None if it is. patience: seconds without progress that are no trouble."""
+        """Why the instance is not alive, None if it is. patience: seconds without progress that are no
+        trouble.
+        """
         if control_joined:
             self._apart_since = None
         elif self._apart_since is None:
@@ -62,12 +64,17 @@ class Health:
             return f"the data plane has made no progress for {still:.0f} s"
         if self._apart_since is not None and self._clock() - self._apart_since >= PATIENCE:
             apart = self._clock() - self._apart_since
-            return f"the control plane has been outside of its consumer group for {apart:.0f} s: plans do not arrive"
+            return (
+                f"the control plane has been outside of its consumer group for {apart:.0f} s: plans do not"
+                " arrive"
+            )
         return None
 
 
 def standing_still(status: Mapping[str, Any]) -> list[Standstill]:
-    """What makes the instance unhealthy, for telemetry. What cannot be fetched has a field of its own there."""
+    """What makes the instance unhealthy, for telemetry. What cannot be fetched has a field of its own
+    there.
+    """
     return [
         Standstill(what=some["what"][:60], why=printable(some["reason"])[:2_000])
         for some in _for_long(status)
@@ -76,7 +83,9 @@ def standing_still(status: Mapping[str, Any]) -> list[Standstill]:
 
 
 def broker_gone(servers: str, seconds: float) -> list[dict[str, Any]]:
-    """What stands still, for the status page, if Kafka does not answer. seconds: since the first unanswered request."""
+    """What stands still, for the status page, if Kafka does not answer. seconds: since the first
+    unanswered request.
+    """
     trouble = unanswered(servers, seconds)
     if trouble is None:
         return []

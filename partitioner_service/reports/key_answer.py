@@ -1,4 +1,6 @@
-"""What an instance says about one key: the partitioner's explanation, what was seen lately, and what would come."""
+"""What an instance says about one key: the partitioner's explanation, what was seen lately, and what would
+come.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ def key_answer(
 ) -> dict[str, Any]:
     """The answer to a question about this key, as JSON can hold it. It changes nothing.
 
-    reached: largest event time (ms) routed so far, None before the first tuple. hot_key_of: what a sample of the
-    recent period has of the key with a hash, None if it has nothing.
+    reached: largest event time (ms) routed so far, None before the first tuple. hot_key_of: what a sample of
+    the recent period has of the key with a hash, None if it has nothing.
     """
     partitioner = plans.partitioner
     hashed = int(hash_keys(pa.array([key], pa.binary()))[0])
@@ -50,9 +52,9 @@ def key_answer(
         "holders": [asdict(holder) for holder in explanation.holders],
         "values": None if explanation.values is None else np.round(explanation.values, 6).tolist(),
         "share": explanation.share,
-        "recent": None
-        if lately is None
-        else lately.model_dump(include={"share", "holders", "workers", "parts"}),
+        "recent": (
+            None if lately is None else lately.model_dump(include={"share", "holders", "workers", "parts"})
+        ),
         "next_tuples": None if tried is None else {str(worker): many for worker, many in tried.items()},
         "next_tuples_note": _note(partitioner.observe().state_bytes, reached, tried),
     }
@@ -63,4 +65,7 @@ def _note(state_bytes: int, reached: int | None, tried: dict[int, int] | None) -
         return f"the next {TUPLES} tuples of the key, if no other key came between them, by a copy"
     if reached is None:
         return "not tried: no tuple has been routed yet"
-    return f"not tried: the state has {state_bytes:,} bytes, and at most {MOST_BYTES:,} are copied for a question"
+    return (
+        f"not tried: the state has {state_bytes:,} bytes, and at most {MOST_BYTES:,} are copied for a"
+        " question"
+    )

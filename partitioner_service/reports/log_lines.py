@@ -141,8 +141,8 @@ def _batching(how: Batching) -> str:
     else:
         end = "each is cut at its end"
     return (
-        f"tuples are routed in micro-batches of {span(how.interval)} of {how.clock} time: {end}, or once more than "
-        f"{how.most_bytes:,} bytes wait"
+        f"tuples are routed in micro-batches of {span(how.interval)} of {how.clock} time: {end}, or once more"
+        f" than {how.most_bytes:,} bytes wait"
     )
 
 

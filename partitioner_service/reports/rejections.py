@@ -68,8 +68,11 @@ class Rejected:
             concerns.append(
                 Concern(
                     name=f"{large} % rejected",
-                    text=f"{share(self.total, whole)} of the records are rejected ({by_reason(self.by_reason)}): are "
-                    "key, time, columns and types of the settings those of the topic? `evenflow doctor` looks",
+                    text=(
+                        f"{share(self.total, whole)} of the records are rejected"
+                        f" ({by_reason(self.by_reason)}): are key, time, columns and types of the settings"
+                        " those of the topic? `evenflow doctor` looks"
+                    ),
                     fields={"rejected": self.total, "rejected_by_reason": dict(self.by_reason)},
                 )
             )
@@ -81,18 +84,21 @@ class Rejected:
         advice = ""
         if reason == "late":
             advice = (
-                f". The latest came {span(self._disorder)} of event time behind its partition; query.out_of_orderness = "
+                f". The latest came {span(self._disorder)} of event time behind its partition;"
+                " query.out_of_orderness = "
                 f'"{-(-self._disorder // 1_000)}s" would have kept all. It may grow while the query runs'
             )
         if reason == "ahead":
             advice = (
-                ". Look at the producer's clock and at query.time_unit. For data with times of the future set "
-                'query.max_ahead_of_clock = "off" (under a new query name)'
+                ". Look at the producer's clock and at query.time_unit. For data with times of the future"
+                ' set query.max_ahead_of_clock = "off" (under a new query name)'
             )
         return Concern(
             name=f"rejected: {reason}",
-            text=f"{count:,} of {whole:,} records rejected as {reason}, unchanged to {self._topic}; for example of "
-            f"partition {example.partition}: {_detail(example)}{advice}",
+            text=(
+                f"{count:,} of {whole:,} records rejected as {reason}, unchanged to {self._topic}; for"
+                f" example of partition {example.partition}: {_detail(example)}{advice}"
+            ),
             fields={"reason": reason, "rejected": count, "partition": example.partition},
         )
 

@@ -16,7 +16,9 @@ from partitioner_service.kafka.leaps import Leaps
 STANDS_STILL = ("nothing read", "waits for a first tuple", "waits for newer tuples", "leapt away")
 """Names of concerns that mean a standstill. After a minute of such a concern the instance is not healthy."""
 OPEN_FOR_LONG = "windows stay open"
-"""Name of the concern about windows that come out, but not for long. The instance is healthy, with a warning."""
+"""Name of the concern about windows that come out, but not for long. The instance is healthy, with a
+warning.
+"""
 
 _SOON = 10.0
 _LONG = 60.0
@@ -89,8 +91,10 @@ class StandstillWatch:
             return None
         return Concern(
             name="not alone",
-            text=f"this instance owns {owned} of {all_of_them} input partitions, so there are others: set "
-            "partitioner.instances to their number, or keys are on more workers than need be",
+            text=(
+                f"this instance owns {owned} of {all_of_them} input partitions, so there are others: set "
+                "partitioner.instances to their number, or keys are on more workers than need be"
+            ),
         )
 
     def _nothing_read(self, awake: Mapping[str, Shown]) -> Concern | None:
@@ -126,8 +130,10 @@ class StandstillWatch:
         refused = f" ({sum(empty.values()):,} were rejected)" if any(empty.values()) else ""
         return Concern(
             name="waits for a first tuple",
-            text=f"input {partitions(empty)} had no tuple yet{refused}: no window closes before {whose} one or an end. "
-            f"{self._without(len(empty))}",
+            text=(
+                f"input {partitions(empty)} had no tuple yet{refused}: no window closes before {whose} one or"
+                f" an end. {self._without(len(empty))}"
+            ),
             over="no input partition of this instance waits for a first tuple any more",
             after=_SOON + (self._settings.partitioner.idle_timeout or 0) / 1000,
             fields={"partitions": sorted(empty)},
@@ -155,8 +161,11 @@ class StandstillWatch:
         behind = min(shown["max_time"] for shown in silent.values())
         return Concern(
             name="waits for newer tuples",
-            text=f"input {partitions(silent)} had nothing new for over a minute and stood at {moment(behind)}, "
-            f"{span(fastest - behind)} of event time behind: no later window closes. {self._without(len(silent))}",
+            text=(
+                f"input {partitions(silent)} had nothing new for over a minute and stood at {moment(behind)},"
+                f" {span(fastest - behind)} of event time behind: no later window closes."
+                f" {self._without(len(silent))}"
+            ),
             over="no input partition of this instance waits for newer tuples any more",
             already=min(shown["at_end_s"] for shown in silent.values()),
             fields={"partitions": sorted(silent)},
@@ -166,7 +175,10 @@ class StandstillWatch:
         """How to go on without so many partitions."""
         timeout = self._settings.partitioner.idle_timeout
         now = "none" if timeout is None else span(timeout)
-        return f'To go on without {"it" if number == 1 else "them"}: [partitioner] idle_timeout = "30s" (now: {now})'
+        return (
+            f'To go on without {"it" if number == 1 else "them"}: [partitioner] idle_timeout = "30s" (now:'
+            f" {now})"
+        )
 
     def _ahead(self, awake: Mapping[str, Shown]) -> Concern | None:
         """Event times are far ahead of the clock."""
@@ -179,10 +191,14 @@ class StandstillWatch:
         largest = max(ahead.values())
         return Concern(
             name="ahead of the clock",
-            text=f"input {partitions(ahead)} reached {moment(largest)}, {span(largest - now)} ahead of this machine's "
-            "clock: is query.time_unit right, and the producer's clock? Tuples with right times would be late. "
+            text=(
+                f"input {partitions(ahead)} reached {moment(largest)}, {span(largest - now)} ahead of this"
+                " machine's clock: is query.time_unit right, and the producer's clock? Tuples with right"
+                " times would be late. "
+            )
             + (
-                "query.max_ahead_of_clock is off; set, it rejects tuples of the future (under a new query name)"
+                "query.max_ahead_of_clock is off; set, it rejects tuples of the future (under a new query"
+                " name)"
                 if most is None
                 else "They were let through, so the clock that they were held against differs from this one"
             ),
@@ -190,7 +206,9 @@ class StandstillWatch:
         )
 
     def _open_for_long(self, status: Shown, everyone: Mapping[int, PartitionState]) -> list[Concern]:
-        """The next window comes out long after its end, because of a setting or of event times of the future."""
+        """The next window comes out long after its end, because of a setting or of event times of the
+        future.
+        """
         states = [everyone.get(partition) for partition in range(status["input_partitions"])]
         known = due_windows(self._settings.query, states)
         if known is None or known.next is None:
@@ -246,9 +264,11 @@ class StandstillWatch:
         return [
             Concern(
                 name="paused",
-                text=f"input {partitions(paused)} paused for over a minute to wait for partition {slowest}, which is more "
-                f"than max_skew ({span(self._settings.max_skew)}) of event time behind; if that one has no more data, "
-                "set partitioner.idle_timeout or end it",
+                text=(
+                    f"input {partitions(paused)} paused for over a minute to wait for partition {slowest},"
+                    f" which is more than max_skew ({span(self._settings.max_skew)}) of event time behind; if"
+                    " that one has no more data, set partitioner.idle_timeout or end it"
+                ),
                 over="no input partition is paused any more",
                 after=_LONG,
                 fields={"partitions": sorted(paused), "slowest": slowest},

@@ -26,8 +26,8 @@ _RATE_SECONDS = 2.0
 class Latest:
     """The newest telemetry and status of an instance.
 
-    The loop's thread writes them, other threads read them at any time. Each is replaced as a whole and never changed in
-    place, so no lock is needed.
+    The loop's thread writes them, other threads read them at any time. Each is replaced as a whole and never
+    changed in place, so no lock is needed.
     """
 
     def __init__(self, instance: str, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -97,17 +97,17 @@ class Work:
         count, below, above = len(sent.costs.costs), sent.costs.below, sent.costs.above
         if below and not self.costs_below:
             log.warning(
-                "partitioner.cost: %s of %s tuples cost less than 1, or have no number as cost. They count as 1, which "
-                "changes the balance and no result. Is the column there, and the unit small enough (size * 1000)? This is "
-                "said once; evenflow_costs_out_of_range_total counts them",
+                "partitioner.cost: %s of %s tuples cost less than 1, or have no number as cost. They count as"
+                " 1, which changes the balance and no result. Is the column there, and the unit small enough"
+                " (size * 1000)? This is said once; evenflow_costs_out_of_range_total counts them",
                 f"{below:,}",
                 f"{count:,}",
             )
         if above and not self.costs_above:
             log.warning(
-                "partitioner.cost: %s of %s tuples cost more than %s. They count as that, which changes the balance and no "
-                "result. Choose a larger unit (size / 1000). This is said once; evenflow_costs_out_of_range_total counts "
-                "them",
+                "partitioner.cost: %s of %s tuples cost more than %s. They count as that, which changes the"
+                " balance and no result. Choose a larger unit (size / 1000). This is said once;"
+                " evenflow_costs_out_of_range_total counts them",
                 f"{above:,}",
                 f"{count:,}",
                 f"{MAX_COST:,}",

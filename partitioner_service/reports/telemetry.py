@@ -54,7 +54,9 @@ def longest_silence(settings: Settings) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Period:
-    """What was done in one period. A block that was in hand at the end of the period belongs to the period."""
+    """What was done in one period. A block that was in hand at the end of the period belongs to the
+    period.
+    """
 
     seconds: float
     """Length in processing time, at least a batch interval."""
@@ -65,7 +67,9 @@ class Period:
     busy_seconds: float
     """Seconds spent routing."""
     imbalance: float | None
-    """I(m) of the workers' loads (sums of costs). None if no tuple came or if the number of workers changed."""
+    """I(m) of the workers' loads (sums of costs). None if no tuple came or if the number of workers
+    changed.
+    """
     hottest: list[HotKey]
     """The hottest keys, the hottest first."""
 
@@ -106,7 +110,9 @@ class Periods:
         self._loads = sent.loads if self._loads is None else self._loads + sent.loads
 
     def hot_key(self, hashed: int) -> HotKey | None:
-        """What the sample of the last period has of the key with this hash, or else that of the present period."""
+        """What the sample of the last period has of the key with this hash, or else that of the present
+        period.
+        """
         return self._hottest_before.hot_key(hashed) or self._hottest.hot_key(hashed)
 
     def roll(self, now: float) -> None:
@@ -159,7 +165,9 @@ class Reports:
         return self._clock() - self._said_at >= self._every
 
     def hot_key(self, hashed: int) -> HotKey | None:
-        """What a sample of the recent period has of the key with this hash. None if it is not in the sample."""
+        """What a sample of the recent period has of the key with this hash. None if it is not in the
+        sample.
+        """
         return self._periods.hot_key(hashed)
 
     def note(self, sent: Sent, seconds: float, *, workers: int) -> None:
@@ -183,9 +191,10 @@ class Reports:
     ) -> PartitionerRecord:
         """The telemetry record of this moment.
 
-        ignored: number of records of the plan topic that were no plan. released: states behind all that was routed. None:
-        nothing was read that is not routed. exchange: None if this instance is in none. batches: None if it cuts none.
-        standing: what stands still. warnings: what a person should look at though all moves.
+        ignored: number of records of the plan topic that were no plan. released: states behind all that was
+        routed. None: nothing was read that is not routed. exchange: None if this instance is in none.
+        batches: None if it cuts none. standing: what stands still. warnings: what a person should look at
+        though all moves.
         """
         self._said_at = self._clock()
         self._periods.roll(self._said_at)

@@ -1,8 +1,8 @@
 """Tuples further ahead of the clock than the query allows (`query.max_ahead_of_clock`).
 
-The clock is the broker's where the topic stamps records as they are appended (`LogAppendTime`). Otherwise it is this
-machine's at the moment when the tuples are judged. A rejected record names the clock, because nothing else tells later
-what it showed.
+The clock is the broker's where the topic stamps records as they are appended (`LogAppendTime`). Otherwise it
+is this machine's at the moment when the tuples are judged. A rejected record names the clock, because nothing
+else tells later what it showed.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Ahead(NamedTuple):
 class Clock(Protocol):
     """Says which tuples of a slice are ahead.
 
-    records: of the slice, empty if it holds none. rows: the position of each tuple's record. times: event times
-    (ms). rows and times have shape (tuples,). None: no tuple is ahead.
+    records: of the slice, empty if it holds none. rows: the position of each tuple's record. times: event
+    times (ms). rows and times have shape (tuples,). None: no tuple is ahead.
     """
 
     def ahead(self, records: Sequence[Any], rows: Int64s, times: Int64s) -> Ahead | None: ...
@@ -50,8 +50,8 @@ class LiveClock:
             return None
         now = int(self._wall() * 1000)
         stamp = append_time_of(records[0]) if records else None
-        # Event times are rarely ahead of their own append, so the other stamps are rarely looked at. A broker's
-        # clock may go back a little within a slice, by less than the setting allows.
+        # Event times are rarely ahead of their own append, so the other stamps are rarely looked at. A
+        # broker's clock may go back a little within a slice, by less than the setting allows.
         if int(times.max()) <= (now + self._most if stamp is None else stamp):
             return None
         clocks = np.full(times.size, now, np.int64)

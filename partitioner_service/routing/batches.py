@@ -2,17 +2,18 @@
 
 A batch has an interval of processing time or of event time:
 
-* processing time (001's heartbeat): a batch is what was read from one beat to the next. It is cut a little before the
-  beat (*early release*), by as much as the last batches took to be planned and framed. What comes after the cut belongs
-  to the next batch, and waits in Kafka's client meanwhile.
-* event time: a batch is what the partitions of this instance have up to the end of an interval. The interval is over once
-  each of them that is awake has passed its end. Slices are cut where their partition passes into another interval. So the
-  pieces of later intervals wait for their own batch, also where a block spans many intervals.
+* processing time (001's heartbeat): a batch is what was read from one beat to the next. It is cut a little
+  before the beat (*early release*), by as much as the last batches took to be planned and framed. What comes
+  after the cut belongs to the next batch, and waits in Kafka's client meanwhile.
+* event time: a batch is what the partitions of this instance have up to the end of an interval. The interval
+  is over once each of them that is awake has passed its end. Slices are cut where their partition passes into
+  another interval. So the pieces of later intervals wait for their own batch, also where a block spans many
+  intervals.
 
-Lateness is judged when a record is read, record by record and in offset order, so no result depends on where a batch is
-cut. Statistics of an open batch are kept while tuples arrive (`Partitioner.add_to_batch`). A transaction is opened when
-the batch is planned, so a batch may last longer than a transaction. What is held is bounded: a batch is cut short when it
-takes too much memory, and where waiting longer would stop others.
+Lateness is judged when a record is read, record by record and in offset order, so no result depends on where
+a batch is cut. Statistics of an open batch are kept while tuples arrive (`Partitioner.add_to_batch`). A
+transaction is opened when the batch is planned, so a batch may last longer than a transaction. What is held
+is bounded: a batch is cut short when it takes too much memory, and where waiting longer would stop others.
 """
 
 from __future__ import annotations
@@ -116,7 +117,9 @@ class Heartbeat:
         return max(0, min(passed, round(1000 * self._interval) - 1))
 
     def cut(self) -> float:
-        """Begin the next interval. Returns when the one before was or will be over. Beats that were missed are left out."""
+        """Begin the next interval. Returns when the one before was or will be over. Beats that were missed
+        are left out.
+        """
         over, now = self.beat, self._clock()
         self._began = now
         self.beat = over + self._interval * (1 + max(0.0, now - over) // self._interval)
@@ -347,7 +350,9 @@ class Batches:
         return routed
 
     def _routing(self, tuples: Accepted, hashes: UInt64s, begins: int | None) -> Routing:
-        """Where the tuples of the batch go. begins: event time (ms) at which the batch begins, None if it is the first."""
+        """Where the tuples of the batch go. begins: event time (ms) at which the batch begins, None if it
+        is the first.
+        """
         plans, number = self._router.plans, self._count
         self._count += 1
         if not plans.partitioner.micro_batch:

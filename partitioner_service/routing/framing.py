@@ -23,7 +23,9 @@ Frames = list[tuple[int, bytes]]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Stretch:
-    """Tuples of a block that were routed together: under one plan, and in one micro-batch if there are any."""
+    """Tuples of a block that were routed together: under one plan, and in one micro-batch if there are
+    any.
+    """
 
     epoch: int
     """Epoch of the plan."""
@@ -37,7 +39,8 @@ class Stretch:
 class Shares:
     """The tuples of a block, sorted by worker and then by stretch.
 
-    The tuples of worker w in stretch number i are cell c = w * len(stretches) + i: rows bounds[c] to bounds[c + 1].
+    The tuples of worker w in stretch number i are cell c = w * len(stretches) + i: rows bounds[c] to bounds[c
+    + 1].
     """
 
     rows: pa.RecordBatch

@@ -1,4 +1,6 @@
-"""What stands between reading and routing: blocks are routed at once, or held until their micro-batch is whole."""
+"""What stands between reading and routing: blocks are routed at once, or held until their micro-batch is
+whole.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ States = Mapping[int, PartitionState]
 Why = Literal["memory", "skew", "partitions", "skip", "end"]
 """Why a batch is cut before it is whole.
 
-memory: more is held than `partitioner.batch_bytes`. skew: nothing comes, because partitions are paused that are ahead of
-others (`max_skew`). partitions: input partitions are taken in. skip: an operator skips offsets. end: the input has ended.
+memory: more is held than `partitioner.batch_bytes`. skew: nothing comes, because partitions are paused that
+are ahead of others (`max_skew`). partitions: input partitions are taken in. skip: an operator skips offsets.
+end: the input has ended.
 """
 
 
@@ -36,11 +39,13 @@ class Gate(Protocol):
     """Takes what was read, and lets it out as routed blocks.
 
     A partition has two states. Its working state stands behind all that was read. Its *released* state
-    stands before the first record that is still held here. Only released states are committed or told to workers.
+    stands before the first record that is still held here. Only released states are committed or told to
+    workers.
     """
 
     def take(self, slices: Sequence[Slice], owner: Owner) -> Iterator[Routed]:
-        """Take a block, and bring the owner's working states up to date. Yields what is released because of it.
+        """Take a block, and bring the owner's working states up to date. Yields what is released because of
+        it.
 
         Whatever is yielded must be written before the next is asked for. Raises as `Router.route`.
         """
@@ -68,7 +73,8 @@ class Gate(Protocol):
         """Whether anything is held."""
 
     def reading(self, most: int, linger: float) -> tuple[int, float]:
-        """Note that the next read begins. How many records it may take, and how long (s) it may wait for them.
+        """Note that the next read begins. How many records it may take, and how long (s) it may wait for
+        them.
 
         most, linger: the same where no batch is about to be cut.
         """

@@ -1,4 +1,5 @@
-"""What a block is on its way through routing: judged pieces, their accepted tuples, where these go, what comes out.
+"""What a block is on its way through routing: judged pieces, their accepted tuples, where these go, what
+comes out.
 
 `router` makes these values. `gate` and `batches` hold them, and `plane` and `reports` read what comes out.
 """
@@ -109,12 +110,14 @@ class Piece:
     rejections: list[Rejections]
     """The records that are rejected, by reason."""
     interval: int | None = None
-    """Number of the interval of event time that the partition had reached with the first of its accepted records. None
-    without one.
+    """Number of the interval of event time that the partition had reached with the first of its accepted
+    records. None without one.
     """
 
     def lighter(self) -> Piece:
-        """The same piece without the records that are not needed any more: of its records, only those rejected stay."""
+        """The same piece without the records that are not needed any more: of its records, only those
+        rejected stay.
+        """
         positions = np.unique(np.concatenate([_NO_ROWS, *(group.positions for group in self.rejections)]))
         records = [self.slice.records[position] for position in positions.tolist()]
         rejections = [
@@ -147,7 +150,9 @@ class Sent:
     counts: Int64s
     """Number of tuples by worker, shape (routed partitions,)."""
     loads: Int64s
-    """Sum of the costs of the tuples by worker, shape (routed partitions,). `counts` if each tuple costs 1."""
+    """Sum of the costs of the tuples by worker, shape (routed partitions,). `counts` if each tuple costs
+    1.
+    """
     by_pane: PaneLoads
     """The loads by pane."""
     costs: Weighed | None = None

@@ -45,7 +45,8 @@ class PlanInbox:
         plans = []
         while not self._arrived.empty():
             offset, value = self._arrived.get()
-            # The agent may begin at the start of the topic: what lies below `next_offset` was read by `published`.
+            # The agent may begin at the start of the topic: what lies below `next_offset` was read by
+            # `published`.
             plan = self._reading.of_value(value, offset) if offset >= self._reading.next_offset else None
             if plan is not None:
                 plans.append(plan)

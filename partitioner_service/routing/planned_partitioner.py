@@ -34,8 +34,8 @@ class PlanStretch(NamedTuple):
 class PlannedPartitioner:
     """The partitioner under the plan in force.
 
-    The epoch never goes back. Tuples that an aborted transaction routed under a plan are routed under that plan or a later
-    one again, and so are those after a restart.
+    The epoch never goes back. Tuples that an aborted transaction routed under a plan are routed under that
+    plan or a later one again, and so are those after a restart.
     """
 
     def __init__(self, settings: Settings, partitioner: Partitioner, *, epoch: int = 0) -> None:

@@ -1,4 +1,5 @@
-"""Records to frames: parse, judge lateness, ask the partitioner under the plan in force, pack one frame per worker.
+"""Records to frames: parse, judge lateness, ask the partitioner under the plan in force, pack one frame per
+worker.
 
 A block goes in, frames and rejections come out. Nothing here touches Kafka. What changes is the partitioner's
 own state, and the note of what the workers have been told. The caller owns Kafka and the committed state.
@@ -103,8 +104,8 @@ class Router:
     def route(self, slices: Sequence[Slice], states: Mapping[int, PartitionState]) -> Routed:
         """Frames and rejections of a block, in the order of its slices.
 
-        states: the state of every partition that the instance owns. Raises RegistryAway before anything has changed, and
-        ProtocolError if records of a slice were lost or counted twice.
+        states: the state of every partition that the instance owns. Raises RegistryAway before anything has
+        changed, and ProtocolError if records of a slice were lost or counted twice.
         """
         pieces = self.pieces(slices, states)
         tuples = [piece.tuples for piece in pieces if piece.tuples is not None]
@@ -135,7 +136,8 @@ class Router:
             if not cuts:
                 yield replace(whole, interval=begins)
                 continue
-            # Judged again, because the state behind each piece is needed. Judging does not depend on where it is cut.
+            # Judged again, because the state behind each piece is needed. Judging does not depend on where it
+            # is cut.
             sizes = np.diff([0, *cuts, len(some.values)]).tolist()
             for mine, its in zip(some.apart(cuts), taken_apart(part, sizes), strict=True):
                 piece, reached = self._judge_slice(mine, its, state)
@@ -147,8 +149,8 @@ class Router:
     ) -> Routed:
         """The frames of these pieces as one block. Pieces of a partition follow each other in offset order.
 
-        states: of every partition that the instance owns, before the block. Those behind the block are told, if they
-        close a pane. routing: of the tuples of all pieces, None if there is no tuple.
+        states: of every partition that the instance owns, before the block. Those behind the block are told,
+        if they close a pane. routing: of the tuples of all pieces, None if there is no tuple.
         """
         after = {piece.partition: piece.after for piece in pieces}
         blocks: dict[int, tuple[int, int, int]] = {}
@@ -197,8 +199,8 @@ class Router:
 
         They tell where the stint begins and how many frames each session has written.
 
-        states: the state of every partition that the instance owns. totals: frames by session, as committed when
-        these partitions were assigned. inputs: how many input partitions the query has taken in by then.
+        states: the state of every partition that the instance owns. totals: frames by session, as committed
+        when these partitions were assigned. inputs: how many input partitions the query has taken in by then.
         """
         self._framer.inputs = inputs
         marks = self._tell(states)
@@ -211,12 +213,13 @@ class Router:
         return frames
 
     def take_in(self, states: Mapping[int, PartitionState], *, inputs: int) -> list[tuple[int, bytes]]:
-        """Frames without tuples for every worker, which tell that there are more input partitions from now on.
+        """Frames without tuples for every worker, which tell that there are more input partitions from now
+        on.
 
         Only these frames say so before the next stint: if their transaction is aborted, nothing is taken in.
 
-        states: of the partitions that the instance owns, and the first states of the new ones. inputs: how many input
-        partitions there are now.
+        states: of the partitions that the instance owns, and the first states of the new ones. inputs: how
+        many input partitions there are now.
         """
         before, self._framer.inputs = self._framer.inputs, inputs
         frames = self._framer.pack(self._no_shares(), records(0, OFFSETS), self._tell(states))
@@ -389,7 +392,8 @@ class Router:
 
 
 def _intervals(length: int, state: PartitionState, reached: Reached) -> tuple[int | None, list[int]]:
-    """Number of the interval in which accepted records begin, None without one, and where later intervals begin.
+    """Number of the interval in which accepted records begin, None without one, and where later intervals
+    begin.
 
     length: of the intervals, ms. state: before these records. The second are positions of records, ascending.
     """

@@ -1,13 +1,13 @@
 """A session: one run of a data plane, and the numbers of the frames that it writes.
 
-The frames that a session writes to a routed partition are numbered from 0 without gaps. So whoever reads them notices
-that one is gone (rule "a gap is noticed"). The frames of an aborted transaction never become visible, so their numbers are
-used again.
+The frames that a session writes to a routed partition are numbered from 0 without gaps. So whoever reads them
+notices that one is gone (rule "a gap is noticed"). The frames of an aborted transaction never become visible,
+so their numbers are used again.
 
-A session has stints. A stint begins when input partitions are assigned and ends when they are given up. It begins with
-a frame to every worker, which tells how many frames each session had written when the stint began. So the end of a
-session is known, too. The transaction with these frames commits the state of every partition of the stint. From then
-on no committed state names the session that had the partition before.
+A session has stints. A stint begins when input partitions are assigned and ends when they are given up. It
+begins with a frame to every worker, which tells how many frames each session had written when the stint
+began. So the end of a session is known, too. The transaction with these frames commits the state of every
+partition of the stint. From then on no committed state names the session that had the partition before.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Stint(Enum):
 
 
 class Session:
-    """Numbers the frames of one run, and knows how far its stint is. The sink says how each transaction ended.
+    """Numbers the frames of one run, and knows how far its stint is. The sink says how each transaction
+    ended.
 
     routed: number of routed partitions.
     """
@@ -70,7 +71,9 @@ class Session:
             self.stint = Stint.COMMITTED
 
     def aborted(self) -> None:
-        """The transaction was aborted: its numbers are used again, and what began the stint is written again."""
+        """The transaction was aborted: its numbers are used again, and what began the stint is written
+        again.
+        """
         self._next = self._next_committed.copy()
         if self.stint is Stint.WRITTEN:
             self.stint = Stint.DUE
@@ -82,7 +85,9 @@ class Session:
 
 
 def totals(states: Mapping[int, PartitionState]) -> dict[int, int]:
-    """How many frames each session has written, as far as these committed states of all input partitions say it."""
+    """How many frames each session has written, as far as these committed states of all input partitions
+    say it.
+    """
     frames: dict[int, int] = {}
     for state in states.values():
         if state.session:

@@ -1,12 +1,13 @@
 """How fast the workers are, as the combiners measure it (`partitioner.speeds = "measured"`).
 
-Spark's telemetry says of each micro-batch how many tuples of each worker were combined, and how long that took. The
-partitioner is told the speeds that follow, and gives slow workers less. A worker may be slow because its machine is, or
-because the tuples of its keys are much work: both are relieved alike. Where tuples have costs, a speed is in costs per time.
+Spark's telemetry says of each micro-batch how many tuples of each worker were combined, and how long that
+took. The partitioner is told the speeds that follow, and gives slow workers less. A worker may be slow
+because its machine is, or because the tuples of its keys are much work: both are relieved alike. Where tuples
+have costs, a speed is in costs per time.
 
-A speed is one of the last micro-batches, about. Speeds of workers with few tuples are drawn to that of all. A micro-batch in
-which a worker takes far longer than before may be a pause of its machine, so it counts less. Nothing is told while no speed
-has changed by more than `_CHANGE`, because every change moves keys.
+A speed is one of the last micro-batches, about. Speeds of workers with few tuples are drawn to that of all. A
+micro-batch in which a worker takes far longer than before may be a pause of its machine, so it counts less.
+Nothing is told while no speed has changed by more than `_CHANGE`, because every change moves keys.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ class Speeds:
         self._costs += costs
 
     def of(self, workers: int) -> Float64s | None:
-        """Speeds of the first workers, shape (workers,), with a mean near 1. None while too little was measured."""
+        """Speeds of the first workers, shape (workers,), with a mean near 1. None while too little was
+        measured.
+        """
         tuples, took = self._tuples[:workers], self._took[:workers]
         if tuples.sum() < _FEW * workers or took.sum() <= 0:
             return None
@@ -83,7 +86,9 @@ class Speeds:
 
 
 def _each(amounts: Float64s, tuples: Float64s) -> Float64s:
-    """The amount of a tuple of each worker, drawn to that of all where a worker has few tuples. Shape (workers,)."""
+    """The amount of a tuple of each worker, drawn to that of all where a worker has few tuples. Shape
+    (workers,).
+    """
     prior = max(1.0, _PRIOR * tuples.mean())
     each: Float64s = (amounts + prior * amounts.sum() / tuples.sum()) / (tuples + prior)
     return each
@@ -115,8 +120,9 @@ class MeasuredSpeeds:
                 self._unheard += 1
                 if self._unheard == _UNHEARD:
                     log.warning(
-                        "partitioner.speeds is 'measured', but Spark does not say how long workers' tuples take: it was "
-                        "started with other settings. Start it with these. Until then workers count as they did"
+                        "partitioner.speeds is 'measured', but Spark does not say how long workers' tuples"
+                        " take: it was started with other settings. Start it with these. Until then workers"
+                        " count as they did"
                     )
 
     def note(self, tuples: Int64s, costs: Int64s) -> None:

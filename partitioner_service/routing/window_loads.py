@@ -25,7 +25,9 @@ _MOST_CELLS_OF_A_BLOCK = 1 << 15
 
 
 class PaneLoads(NamedTuple):
-    """The loads of a block by pane. There are none if the block has no tuples, or too many panes to be counted."""
+    """The loads of a block by pane. There are none if the block has no tuples, or too many panes to be
+    counted.
+    """
 
     panes: Int64s
     """The panes that have tuples, ascending, shape (panes,)."""
@@ -48,8 +50,8 @@ def block_loads(
 ) -> PaneLoads:
     """The loads of a block by pane. Nearly free in the usual case that all tuples are in one pane.
 
-    workers, panes: of each tuple, shape (tuples,). loads: sum of the costs by worker, shape (workers,). costs: of each
-    tuple, shape (tuples,). None: each costs 1.
+    workers, panes: of each tuple, shape (tuples,). loads: sum of the costs by worker, shape (workers,).
+    costs: of each tuple, shape (tuples,). None: each costs 1.
     """
     n, nothing = len(loads), np.empty(0, np.int64)
     if not len(panes):

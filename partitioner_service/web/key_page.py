@@ -51,11 +51,12 @@ class Page:
 
 
 def question_of(raw_path: str, accept: str) -> Question:
-    """The question in a request. raw_path: path and query as the request has them, still with their percent signs.
+    """The question in a request. raw_path: path and query as the request has them, still with their percent
+    signs.
 
-    The key is the rest of the path, `/key/<key>/`, or the parameter of `/key/?key=<key>`. Both are percent-encoded
-    bytes. A key that ends in a slash, or that is a dot or two, is better asked for as a parameter, because clients
-    may change such a path.
+    The key is the rest of the path, `/key/<key>/`, or the parameter of `/key/?key=<key>`. Both are
+    percent-encoded bytes. A key that ends in a slash, or that is a dot or two, is better asked for as a
+    parameter, because clients may change such a path.
     """
     path, _, query = raw_path.partition("?")
     fields = [part.partition("=") for part in query.split("&")]
@@ -74,7 +75,9 @@ async def answered(
     *,
     patience: float = PATIENCE,
 ) -> Page:
-    """The answer to a question. ask: puts it to the data plane. patience: seconds to wait for the data plane."""
+    """The answer to a question. ask: puts it to the data plane. patience: seconds to wait for the data
+    plane.
+    """
     if question.typed is None:
         return Page(200)
     try:
@@ -88,7 +91,10 @@ async def answered(
         return Page(
             503,
             trouble=(
-                f"the data plane has not come round within {patience:g} s: it starts, waits for Kafka, or has ended",
+                (
+                    f"the data plane has not come round within {patience:g} s: it starts, waits for Kafka, or"
+                    " has ended"
+                ),
                 "see /status/ and /healthy/, and ask again",
             ),
         )
@@ -145,16 +151,24 @@ def figures(answer: Mapping[str, Any]) -> dict[str, str]:
         "next tuple": "any worker" if answer["next_workers"] is None else _workers(answer["next_workers"]),
         "holders or candidates": _some(holders) or "not known",
         "share, by the partitioner": _percent(answer["share"]),
-        "share lately, by a sample": "not among the hottest keys of the last period"
-        if recent is None
-        else f"{_percent(recent['share'])}: {_parts(recent)}",
-        "values (Q) by worker": "none"
-        if answer["values"] is None
-        else _some([f"{worker}: {value:.3f}" for worker, value in enumerate(answer["values"])]),
-        f"next {TUPLES} tuples": answer["next_tuples_note"]
-        if answer["next_tuples"] is None
-        else _some([f"worker {worker}: {many}" for worker, many in answer["next_tuples"].items()]),
-        "algorithm": f"{answer['partitioner']}, {answer['workers']} workers, plan epoch {answer['plan_epoch']}",
+        "share lately, by a sample": (
+            "not among the hottest keys of the last period"
+            if recent is None
+            else f"{_percent(recent['share'])}: {_parts(recent)}"
+        ),
+        "values (Q) by worker": (
+            "none"
+            if answer["values"] is None
+            else _some([f"{worker}: {value:.3f}" for worker, value in enumerate(answer["values"])])
+        ),
+        f"next {TUPLES} tuples": (
+            answer["next_tuples_note"]
+            if answer["next_tuples"] is None
+            else _some([f"worker {worker}: {many}" for worker, many in answer["next_tuples"].items()])
+        ),
+        "algorithm": (
+            f"{answer['partitioner']}, {answer['workers']} workers, plan epoch {answer['plan_epoch']}"
+        ),
         "event time": "no tuple yet" if at is None else moment(at),
         "size of the key": f"{answer['key_bytes']:,} bytes",
     }

@@ -61,7 +61,8 @@ def add_pages(app: faust.App, settings: Settings, plane: DataPlane, health: Heal
         """Where one key goes, and why. The only page that a key is asked of."""
 
         async def get(self, request: Request, rest: str) -> Any:
-            # Faust's type leaves out what aiohttp's request has: the path as it came, which no router has unquoted.
+            # Faust's type leaves out what aiohttp's request has: the path as it came, which no router has
+            # unquoted.
             raw: str = request.raw_path  # type: ignore[attr-defined]
             question = question_of(raw, request.headers.get("Accept", ""))
             page = await answered(settings, question, plane.ask)
@@ -117,7 +118,9 @@ def front_page(settings: Settings, status: Mapping[str, Any], healthy: Mapping[s
     figures = {
         "state": status["state"],
         "healthy": "yes" if healthy["healthy"] else f"no: {healthy['reason']}",
-        "input partitions owned": f"{len(own)} of {status.get('input_partitions', settings.input_partitions)}",
+        "input partitions owned": (
+            f"{len(own)} of {status.get('input_partitions', settings.input_partitions)}"
+        ),
         "tuples routed": f"{status.get('tuples', 0):,} ({status.get('tuples_per_second', 0):,.0f}/s)",
         "records filtered": f"{status.get('filtered', 0):,} of {status.get('read', 0):,} read",
         "records rejected": by_reason(status.get("rejected_by_reason", {})) or "none",

@@ -4,7 +4,8 @@ Rule "one writer per stage".
 
 Kafka decides which driver that is. Each stage of each query has a transactional id, `<query>.spark.<stage>`.
 A driver that starts takes the id over, which fences the driver before it, and writes the next epoch in a
-transaction. Epochs are records of `<query>.snapshots`, which is compacted, beside the notes of `results_note.py`.
+transaction. Epochs are records of `<query>.snapshots`, which is compacted, beside the notes of
+`results_note.py`.
 
 Whether a driver is still the newest is asked by writing its record once more. Kafka commits this transaction
 only for the newest holder of the id. Nothing that is remembered could answer: a driver may have stood still
@@ -71,7 +72,8 @@ class Holder:
 def newest_holder(settings: Settings, stage: Stage) -> Holder | None:
     """The driver that has taken the stage last, by the records in Kafka. None if none ever has.
 
-    It is not the holder in the last record (`read_last`): a record that is none, whoever wrote it, hides no epoch.
+    It is not the holder in the last record (`read_last`): a record that is none, whoever wrote it, hides no
+    epoch.
     """
     newest = None
     for messages in read_range(settings.kafka, settings.topic(_ROLE)):
@@ -184,18 +186,22 @@ class StageEpoch:
         holder = self._newer(patient=isinstance(error, KafkaException))
         if holder is not None:
             self._fenced = FencedError(
-                f"another driver has taken over {self._id}: {holder.who}, with epoch {holder.epoch}. This one had epoch "
-                f"{self.number}",
-                hint="the newer one goes on, and nothing is lost. Only one driver of a stage can work, so end one of the "
-                "two for good (docs/operations/start-and-stop.md, 'Two drivers')",
+                f"another driver has taken over {self._id}: {holder.who}, with epoch {holder.epoch}. This one"
+                f" had epoch {self.number}",
+                hint=(
+                    "the newer one goes on, and nothing is lost. Only one driver of a stage can work, so end"
+                    " one of the two for good (docs/operations/start-and-stop.md, 'Two drivers')"
+                ),
             )
             return self._fenced
         if isinstance(error, ServiceError):
             return error
         return ServiceError(
             f"Kafka has ended the epoch {self._id}, and no newer driver has written its own yet: {error}",
-            hint="either another driver is taking over, or this one stood still for longer than "
-            f"{_TRANSACTION_TIMEOUT_MS / 1000:g} s: start it again if it is the only one",
+            hint=(
+                "either another driver is taking over, or this one stood still for longer than "
+                f"{_TRANSACTION_TIMEOUT_MS / 1000:g} s: start it again if it is the only one"
+            ),
         )
 
     def _newer(self, *, patient: bool) -> Holder | None:

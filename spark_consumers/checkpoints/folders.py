@@ -132,9 +132,9 @@ class Folder:
     def bring(self, source: str, target: str) -> None:
         """Rename a file to a name under which there is nothing, or a file with the same content.
 
-        Where the file system does not replace a file in one step, the file that is there stays. It is never deleted
-        first, as the process could end before it has the new one, or the new one could be gone. Raises ServiceError
-        when the file system refuses.
+        Where the file system does not replace a file in one step, the file that is there stays. It is never
+        deleted first, as the process could end before it has the new one, or the new one could be gone.
+        Raises ServiceError when the file system refuses.
         """
         with storage_errors(self.location):
             (old, files), (new, _) = self._path(source), self._path(target)
@@ -191,8 +191,8 @@ def _renamed(files: Any, old: Any, new: Any) -> bool:
 def _copied_in_store(jvm: Any, files: Any, old: Any, new: Any) -> bool:
     """Whether the object store has copied the object by itself.
 
-    False for a file system that is no S3A, and for an object that the store does not copy at once (above 5 GB, or with
-    a key of the customer).
+    False for a file system that is no S3A, and for an object that the store does not copy at once (above 5
+    GB, or with a key of the customer).
     """
     from py4j.protocol import Py4JJavaError
 

@@ -1,8 +1,9 @@
-"""The note beside each Spark checkpoint: which query and which topics it belongs to, and where its results go.
+"""The note beside each Spark checkpoint: which query and which topics it belongs to, and where its results
+go.
 
-A run's folder (`runs.py`) holds Spark's own files and the note, `evenflow.json`. Spark itself would go on with
-another query's offsets and state, with a topic that was deleted and made again, or into another folder of
-results. This module refuses such a start and says what changed.
+A run's folder (`runs.py`) holds Spark's own files and the note, `evenflow.json`. Spark itself would go on
+with another query's offsets and state, with a topic that was deleted and made again, or into another folder
+of results. This module refuses such a start and says what changed.
 """
 
 from __future__ import annotations
@@ -90,12 +91,13 @@ class Checkpoint:
         resumed: bool = False,
         noting: bool = True,
     ) -> None:
-        """Check the note against settings, topics (role -> state) and the results' place, or write a new note.
+        """Check the note against settings, topics (role -> state) and the results' place, or write a new
+        note.
 
         read: topics whose records are needed. written: topics whose reader relies on every record that this
         stage has ever written. results: the sink's place, None for a stage that emits no results. resumed:
-        whether reading begins at offsets that were checked already, not at the topic's beginning. noting: whether a
-        new note is written if there is none.
+        whether reading begins at offsets that were checked already, not at the topic's beginning. noting:
+        whether a new note is written if there is none.
 
         Raises IncompatibleStateError for a changed query or place, DataLossError for a recreated or trimmed
         topic.
@@ -150,15 +152,20 @@ class Checkpoint:
     def _compare(self, note: dict[str, Any], topics: Mapping[str, TopicState], results: str | None) -> None:
         if note.get("v") != NOTE_VERSION:
             raise IncompatibleStateError(
-                f"the checkpoint {self.location} has version {note.get('v')}, this evenflow reads {NOTE_VERSION}",
+                f"the checkpoint {self.location} has version {note.get('v')}, this evenflow reads"
+                f" {NOTE_VERSION}",
                 hint="finish the query with the evenflow that began it, or give it a new name",
             )
         _refuse_changed(note, self.settings, self.location)
         for role, state in topics.items():
             if note["topics"].get(role) != state.topic_id:
                 raise DataLossError(
-                    f"topic {state.name} was deleted and made again since the checkpoint {self.location} was written",
-                    hint="what was in it is lost: give the query a new name, or rebuild it (docs/operations/data-loss.md)",
+                    f"topic {state.name} was deleted and made again since the checkpoint {self.location} was"
+                    " written",
+                    hint=(
+                        "what was in it is lost: give the query a new name, or rebuild it"
+                        " (docs/operations/data-loss.md)"
+                    ),
                 )
         if note["results"] != results:
             raise IncompatibleStateError(
@@ -175,9 +182,12 @@ class Checkpoint:
                 needed = committed.get(partition, 0)
                 if begin > needed:
                     raise DataLossError(
-                        f"{state.name}[{partition}] begins at offset {begin}, but offsets from {needed} are needed",
-                        hint="the broker deleted them (retention): rebuild the query with query.emit_from "
-                        "(docs/operations/data-loss.md), and give the topic a longer retention.ms",
+                        f"{state.name}[{partition}] begins at offset {begin}, but offsets from {needed} are"
+                        " needed",
+                        hint=(
+                            "the broker deleted them (retention): rebuild the query with query.emit_from "
+                            "(docs/operations/data-loss.md), and give the topic a longer retention.ms"
+                        ),
                     )
 
     def _batches(self, folder: str) -> list[int]:
@@ -266,7 +276,10 @@ def _without_room(folder: str) -> ServiceError | None:
             return full
         raise ConfigError(
             f"the folder of the checkpoints, {folder}, cannot be written: {error.strerror or error}",
-            hint="set spark.checkpoint (or XDG_STATE_HOME) to a folder that outlives this process and its machine",
+            hint=(
+                "set spark.checkpoint (or XDG_STATE_HOME) to a folder that outlives this process and its"
+                " machine"
+            ),
         ) from None
 
 
@@ -306,7 +319,10 @@ def resume_offsets(settings: Settings, routed: TopicState, partials: TopicState)
         raise IncompatibleStateError(
             f"the combiner has lost its checkpoint, and {partials.name} ends with blobs of routed partitions "
             f"{torn} that not every bucket got: where to go on is ambiguous",
-            hint="restore the combiner's checkpoint, or rebuild the query under a new name (docs/operations/data-loss.md)",
+            hint=(
+                "restore the combiner's checkpoint, or rebuild the query under a new name"
+                " (docs/operations/data-loss.md)"
+            ),
         )
     resume = {
         # Bucket 0 stands for all buckets: they agree, or the start was refused above.
@@ -344,7 +360,9 @@ class _Lane:
 
 
 def _reached(settings: Settings, routed: TopicState, partials: TopicState) -> dict[int, dict[int, _Lane]]:
-    """What each bucket got of each routed partition ({partition: {bucket: lane}}), by all blobs in the topic."""
+    """What each bucket got of each routed partition ({partition: {bucket: lane}}), by all blobs in the
+    topic.
+    """
     reached: dict[int, dict[int, _Lane]] = {}
     for messages in read_range(settings.kafka, partials.name):
         for message in messages:

@@ -1,15 +1,15 @@
 """Results as Parquet files that appear whole, each under a name that always holds the same rows.
 
     <path>/_evenflow.json                        whose results these are
-    <path>/_writing/run-<epoch>/<micro-batch>-<random>/    where Spark's tasks write. Readers skip names with `_` in front
-    <path>/<query>-<micro-batch>-<bucket>.parquet
+    <path>/_writing/run-<epoch>/<micro-batch>-<random>/    where Spark's tasks write. Readers skip names with
+    `_` in front <path>/<query>-<micro-batch>-<bucket>.parquet
 
-Once all tasks of a micro-batch are done, the driver moves their files out, with one rename for each file. It refuses
-to do so if a file is missing that a task has written. A driver that starts removes what drivers before it were
-writing, so it is this that a driver finds which was fenced between its tasks and its moves.
+Once all tasks of a micro-batch are done, the driver moves their files out, with one rename for each file. It
+refuses to do so if a file is missing that a task has written. A driver that starts removes what drivers
+before it were writing, so it is this that a driver finds which was fenced between its tasks and its moves.
 Spark repeats a micro-batch that it has not committed, from the same offsets and the same state. So a bucket
-gets the same rows again, and a file of that name may stay or be replaced. That holds for a driver that was fenced
-within its moves, too: its successor has repeated the same micro-batch. No reader ever sees half a
+gets the same rows again, and a file of that name may stay or be replaced. That holds for a driver that was
+fenced within its moves, too: its successor has repeated the same micro-batch. No reader ever sees half a
 file or a row twice, whenever a micro-batch was cut off.
 """
 
@@ -99,11 +99,13 @@ class Owner:
         )
 
     def refuse_other_settings(self, where: str, settings: Settings) -> None:
-        """Raise IncompatibleStateError unless the results are those that these settings describe. where: the place."""
+        """Raise IncompatibleStateError unless the results are those that these settings describe. where:
+        the place.
+        """
         if self.fingerprint != settings.fingerprint:
             raise IncompatibleStateError(
-                f"{where} holds the results of query {self.query} ({self.fingerprint}), but the settings describe query "
-                f"{settings.fingerprint}",
+                f"{where} holds the results of query {self.query} ({self.fingerprint}), but the settings"
+                f" describe query {settings.fingerprint}",
                 hint="take the settings that the pipeline ran with",
             )
 
@@ -113,14 +115,15 @@ def refuse_ahead(where: str, newest: int, planned: int | None, *, anew: str) -> 
 
     Its next micro-batches would have numbers that are in use, but other rows.
 
-    where: the place in words. newest: number of the last micro-batch there, -1 if none. planned: that of the checkpoint,
-    None if it has begun none. anew: how to begin anew.
+    where: the place in words. newest: number of the last micro-batch there, -1 if none. planned: that of the
+    checkpoint, None if it has begun none. anew: how to begin anew.
     """
     begun = -1 if planned is None else planned
     if newest > begun:
         known = "has begun none yet" if planned is None else f"has begun only those up to {begun}"
         raise IncompatibleStateError(
-            f"{where} already holds the results of micro-batches up to {newest}, but this query's checkpoint {known}",
+            f"{where} already holds the results of micro-batches up to {newest}, but this query's checkpoint"
+            f" {known}",
             hint=f"restore the checkpoint that wrote them; to begin anew {anew}",
         )
 
@@ -128,8 +131,8 @@ def refuse_ahead(where: str, newest: int, planned: int | None, *, anew: str) -> 
 def marker_lost(path: str) -> DataLossError:
     """What ends an application whose folder of results has lost its marker."""
     return DataLossError(
-        f"results.path {path} has lost its {MARKER} while the application ran: the folder was removed or emptied, with the "
-        "results that were in it",
+        f"results.path {path} has lost its {MARKER} while the application ran: the folder was removed or"
+        " emptied, with the results that were in it",
         hint="restore it from a copy, or rebuild the query under a new name (docs/operations/data-loss.md)",
     )
 
@@ -185,8 +188,8 @@ class ResultFiles:
     def write(self, rows: DataFrame, batch: int) -> Publish:
         """Write the rows of a micro-batch where no reader looks. Returns the function that moves them out.
 
-        rows: the columns of the query's results, one Spark partition per bucket. Raises DataLossError if the folder was
-        removed: Spark would make it anew, and what comes from then on would look like all results.
+        rows: the columns of the query's results, one Spark partition per bucket. Raises DataLossError if the
+        folder was removed: Spark would make it anew, and what comes from then on would look like all results.
         """
         if not self.folder.exists(MARKER):
             raise marker_lost(self.folder.location)
@@ -198,8 +201,8 @@ class ResultFiles:
     def publish(self, draft: str, batch: int, buckets: Collection[int]) -> None:
         """Move the complete files of a micro-batch out of the folder in which its tasks wrote them.
 
-        buckets: those that have rows, as the tasks reported it. Raises DataLossError, before anything is moved, if a
-        file of them is missing.
+        buckets: those that have rows, as the tasks reported it. Raises DataLossError, before anything is
+        moved, if a file of them is missing.
         """
         moves = self._moves(draft, batch, buckets)
         if self._batches == 0:
@@ -220,10 +223,12 @@ class ResultFiles:
         missing = sorted(set(buckets) - {bucket for _, bucket in bucket_files})
         if missing:
             raise DataLossError(
-                f"{self.folder.location}/{draft} lacks the files of buckets {missing}, which the tasks of micro-batch "
-                f"{batch} have written: nothing of it is published",
-                hint="another driver of this query removes them as it starts; else: who deletes files there? Nothing is "
-                "lost: started again, the application repeats the micro-batch",
+                f"{self.folder.location}/{draft} lacks the files of buckets {missing}, which the tasks of"
+                f" micro-batch {batch} have written: nothing of it is published",
+                hint=(
+                    "another driver of this query removes them as it starts; else: who deletes files there?"
+                    " Nothing is lost: started again, the application repeats the micro-batch"
+                ),
             )
         return sorted((source, file_name(self.owner.query, batch, bucket)) for source, bucket in bucket_files)
 

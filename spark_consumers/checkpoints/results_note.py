@@ -1,7 +1,7 @@
 """The query's note in Kafka that its results have begun, and where.
 
-The note outlives a lost checkpoint (rule "results without a checkpoint are no start"). The note is one record of
-`<query>.snapshots` per place of
+The note outlives a lost checkpoint (rule "results without a checkpoint are no start"). The note is one record
+of `<query>.snapshots` per place of
 results, with the key `spark/<place>`. The topic is compacted, so the record stays as long as the query has
 topics. Partitioner instances use the same topic, but their names have no slash, so no instance can have such
 a key.

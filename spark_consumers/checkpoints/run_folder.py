@@ -1,12 +1,13 @@
-"""Makes the folder of a new run from the folder of the run before it, while an older driver may still be at work.
+"""Makes the folder of a new run from the folder of the run before it, while an older driver may still be at
+work.
 
-The epoch is taken first. So what the older driver may still make final is one micro-batch, whose offsets lie in
-its folder already: Spark writes `offsets/N` before any row of micro-batch N. The new run takes these offsets along
-and repeats micro-batch N from them, over the state that micro-batch N - 1 left. What an older driver still writes
-lies in its own folder, and nobody reads it again.
+The epoch is taken first. So what the older driver may still make final is one micro-batch, whose offsets lie
+in its folder already: Spark writes `offsets/N` before any row of micro-batch N. The new run takes these
+offsets along and repeats micro-batch N from them, over the state that micro-batch N - 1 left. What an older
+driver still writes lies in its own folder, and nobody reads it again.
 
-Spark never changes a file of a checkpoint: it writes new ones, and renames a draft over an old one. So on this
-machine's disk a file is taken along as a hard link, which costs no room. Elsewhere it is copied.
+Spark never changes a file of a checkpoint: it writes new ones, and renames a draft over an old one. So on
+this machine's disk a file is taken along as a hard link, which costs no room. Elsewhere it is copied.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class Files(Protocol):
     """Where the checkpoints lie. Names are relative to the stage's folder."""
 
     def listed(self, folder: str) -> list[str]:
-        """Names of all files below a folder, at any depth, relative to that folder. Empty if there is none."""
+        """Names of all files below a folder, at any depth, relative to that folder. Empty if there is
+        none.
+        """
 
     def take(self, source: str, target: str) -> bool:
         """Make `target` a file with the content of `source`. False if `source` is gone."""
@@ -109,8 +112,8 @@ def files_of(stage: Folder) -> Files:
 def make_run(stage: Folder, epoch: int, check: Callable[[], None]) -> str:
     """Make the folder of the run with this epoch, and return its name.
 
-    stage: the stage's folder. check: raises an error if the epoch is no longer ours. It is asked before the folder
-    counts. Raises ServiceError if a file cannot be taken along.
+    stage: the stage's folder. check: raises an error if the epoch is no longer ours. It is asked before the
+    folder counts. Raises ServiceError if a file cannot be taken along.
     """
     before = newest_run(stage.names(), lambda name: COMPLETE in stage.names(name))
     # First: a disk that is full of starts that failed would let no start succeed.
@@ -129,7 +132,8 @@ def remove_older(stage: Folder, epoch: int, *, keep: str | None = None) -> None:
     """Remove the folders of all runs before this one.
 
     keep: the newest complete run. It is needed until a micro-batch of this run is committed.
-    A driver that was fenced meanwhile may do this, too: a newer one begins with the run that is kept, or a newer one.
+    A driver that was fenced meanwhile may do this, too: a newer one begins with the run that is kept, or a
+    newer one.
     """
     for name in stage.names():
         older = epoch_of(name)
@@ -140,15 +144,17 @@ def remove_older(stage: Folder, epoch: int, *, keep: str | None = None) -> None:
 def take_along(files: Files, source: str, target: str) -> None:
     """Fill the folder `target` with what a run needs of the folder `source`.
 
-    An older driver may be at work in `source`. So the last committed micro-batch is read first, and only what belongs
-    to it, or to the offsets of the next one, is taken. Raises ServiceError if files vanish again and again.
+    An older driver may be at work in `source`. So the last committed micro-batch is read first, and only what
+    belongs to it, or to the offsets of the next one, is taken. Raises ServiceError if files vanish again and
+    again.
     """
     committed = (_number(name) for name in files.listed(f"{source}/commits"))
     last = max((number for number in committed if number is not None), default=-1)
     have: set[str] = set()
     for _ in range(_PASSES):
         files_missing = False
-        # A snapshot of the state (a .zip) names files of `SSTs`, which were there before it. So these are listed later.
+        # A snapshot of the state (a .zip) names files of `SSTs`, which were there before it. So these are
+        # listed later.
         for late in (False, True):
             names = {name for name in _needed_files(files.listed(source), last) if ("/SSTs/" in name) == late}
             copied_names = _take_files(files, source, target, sorted(names - have))

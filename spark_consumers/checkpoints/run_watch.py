@@ -1,4 +1,6 @@
-"""What a driver looks after beside its micro-batches: whether the stage is still its own, and what older runs have left."""
+"""What a driver looks after beside its micro-batches: whether the stage is still its own, and what older
+runs have left.
+"""
 
 from __future__ import annotations
 

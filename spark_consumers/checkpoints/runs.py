@@ -1,10 +1,11 @@
-"""The folders of a stage's runs: each driver works in a folder of its own, so no two ever write the same file.
+"""The folders of a stage's runs: each driver works in a folder of its own, so no two ever write the same
+file.
 
     <spark.checkpoint>/<query>/<stage>/run-<epoch>/     Spark's checkpoint and the note of `notes.py`
     <spark.checkpoint>/<query>/<stage>/run-<epoch>/complete
 
-A run begins with all that the run before it had (`run_folder.py`). The file `complete` is written once all of it
-is there.
+A run begins with all that the run before it had (`run_folder.py`). The file `complete` is written once all of
+it is there.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ def newest_run(names: Collection[str], complete: Callable[[str], bool]) -> str |
 
 
 def newest_local_run(stage: Path) -> Path:
-    """As `newest_run`, of a stage's folder on this machine. The stage's folder itself if no run is complete."""
+    """As `newest_run`, of a stage's folder on this machine. The stage's folder itself if no run is
+    complete.
+    """
     names = [entry.name for entry in stage.iterdir()] if stage.is_dir() else []
     return stage / (newest_run(names, lambda name: (stage / name / COMPLETE).is_file()) or "")

@@ -14,8 +14,8 @@ from evenflow.errors import ServiceError
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _GOES_ON = "nothing is lost: started again, the application goes on exactly where it was"
 _CREDENTIALS = (
-    "give the application AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN) or a web identity in its "
-    "environment, with the right to list, read, write and delete there"
+    "give the application AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN) or a web identity"
+    " in its environment, with the right to list, read, write and delete there"
 )
 _STORE = (
     (
@@ -25,7 +25,10 @@ _STORE = (
         "spark.hadoop.fs.s3a.endpoint in [spark.conf]",
     ),
     (
-        re.compile(r"NoAuthWithAWS|NoAwsCredentials|CredentialInitialization|Unable to load (AWS )?[Cc]redentials"),
+        re.compile(
+            r"NoAuthWithAWS|NoAwsCredentials|CredentialInitialization|"
+            r"Unable to load (AWS )?[Cc]redentials"
+        ),
         "there are no credentials for it",
         _CREDENTIALS,
     ),

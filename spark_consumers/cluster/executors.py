@@ -179,8 +179,8 @@ class Executors:
         if self._schedule.newest and not self._told_local:
             self._told_local = True
             _LOG.info(
-                "spark.master is %s: a plan changes the workers in use (p) only; this application has %s cores whatever "
-                "it says",
+                "spark.master is %s: a plan changes the workers in use (p) only; this application has %s"
+                " cores whatever it says",
                 self._settings.spark.master,
                 self.standing.slots,
             )
@@ -259,13 +259,17 @@ class Executors:
         why = (
             f"it refuses ({self._refused})."
             if self._refused is not None
-            else f"is there room for {self._demand} times {spark.executor_cores} cores and {spark.executor_memory}, and "
-            f"can executors reach the driver at {spark.driver_host}?"
+            else (
+                f"is there room for {self._demand} times {spark.executor_cores} cores and"
+                f" {spark.executor_memory}, and can executors reach the driver at {spark.driver_host}?"
+            )
         )
         return Concern(
             name="executors missing",
-            text=f"{self._demand} executors are wanted, and the cluster manager ({spark.master}) has given {have}; {why} "
-            "The plan stays as it is, and results stay exact",
+            text=(
+                f"{self._demand} executors are wanted, and the cluster manager ({spark.master}) has given"
+                f" {have}; {why} The plan stays as it is, and results stay exact"
+            ),
             over="the cluster manager has given the executors that are wanted",
             after=0.0 if self._refused is not None else _MISSING_AFTER,
             fields={"wanted": self._demand, "executors": have, "epoch": self._epoch},

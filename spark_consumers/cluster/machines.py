@@ -95,7 +95,8 @@ def with_children(settings: Settings) -> bool:
 def executor_python(settings: Settings) -> str:
     """Path of the Python interpreter that Python workers run in.
 
-    On the driver's own machine it is a script that starts the driver's interpreter (`early_answer.py` says what for).
+    On the driver's own machine it is a script that starts the driver's interpreter (`early_answer.py` says
+    what for).
     """
     if settings.spark.executor_python is not None:
         return settings.spark.executor_python
@@ -106,8 +107,8 @@ def executor_python(settings: Settings) -> str:
 def refuse_unshared(settings: Settings) -> None:
     """Look, before Spark is started, for places and addresses that mean something else to executors.
 
-    Raises ConfigError for a relative folder, because executors have working folders of their own, and for a Kafka
-    token that only this machine would get. Warns of a place or address that may be wrong.
+    Raises ConfigError for a relative folder, because executors have working folders of their own, and for a
+    Kafka token that only this machine would get. Warns of a place or address that may be wrong.
     """
     if settings.spark.in_one_process:
         return
@@ -116,10 +117,12 @@ def refuse_unshared(settings: Settings) -> None:
         _warn_of_loopback(settings)
     elif settings.kafka.sasl_token_file is not None and not own_java_tokens(settings.kafka):
         raise ConfigError(
-            f"spark.master is {settings.spark.master}, and executors on other machines cannot get the token of "
-            "kafka.sasl_token_file",
-            hint="let Java clients ask your token endpoint: set sasl.oauthbearer.token.endpoint.url and sasl.jaas.config "
-            "in kafka.extras.java (docs/security.md#log-in-by-a-token)",
+            f"spark.master is {settings.spark.master}, and executors on other machines cannot get the token"
+            " of kafka.sasl_token_file",
+            hint=(
+                "let Java clients ask your token endpoint: set sasl.oauthbearer.token.endpoint.url and"
+                " sasl.jaas.config in kafka.extras.java (docs/security.md#log-in-by-a-token)"
+            ),
         )
     for name, place in (
         ("spark.checkpoint", settings.spark.checkpoint_folder),
@@ -133,12 +136,14 @@ def refuse_unshared(settings: Settings) -> None:
 def _look_at(name: str, folder: Path, master: str, *, shared: bool) -> None:
     if not folder.is_absolute():
         raise ConfigError(
-            f"{name} is the relative folder {folder}, and spark.master is {master}: executors would look for it elsewhere",
+            f"{name} is the relative folder {folder}, and spark.master is {master}: executors would look for"
+            " it elsewhere",
             hint=f"set {name} to an absolute path that all machines share, or to a URI (hdfs://, s3a://)",
         )
     if not shared:
         _LOG.warning(
-            "%s is the folder %s: with spark.master %s it must be one that the driver and all executors share, as of a "
+            "%s is the folder %s: with spark.master %s it must be one that the driver and all executors "
+            "share, as of a "
             "network file system", name, folder, master,
         )  # fmt: skip
 
@@ -148,8 +153,9 @@ def _warn_of_loopback(settings: Settings) -> None:
     where = urlsplit(master.removeprefix("k8s://")).hostname if "://" in master else None
     if where is not None and not _is_loopback(where):
         _LOG.warning(
-            "spark.driver_host is %s, where executors of %s reach the driver only from this machine: on others, set "
-            "spark.driver_host (and spark.driver_bind_address) to an address of this machine that they can reach",
+            "spark.driver_host is %s, where executors of %s reach the driver only from this machine: on "
+            "others, set spark.driver_host (and spark.driver_bind_address) to an address of this machine "
+            "that they can reach",
             host, master,
         )  # fmt: skip
 

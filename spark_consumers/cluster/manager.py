@@ -63,7 +63,9 @@ class SparkCluster:
                 raise Refused("it does not acknowledge the request")
 
     def release(self, executors: Sequence[str]) -> None:
-        """As the protocol says: a decommissioned executor takes no new task and ends after those that it has."""
+        """As the protocol says: a decommissioned executor takes no new task and ends after those that it
+        has.
+        """
         with _refusals():
             leaving = self._gateway.new_array(self._jvm.scala.Tuple2, len(executors))
             for at, executor in enumerate(executors):

@@ -47,14 +47,16 @@ def own_pod_conf() -> dict[str, str]:
         ) from None
     if lacking:
         raise ServiceError(
-            f"the driver's service account in {namespace} may not {', '.join(lacking)}: Spark would get no executors",
+            f"the driver's service account in {namespace} may not {', '.join(lacking)}: Spark would get no"
+            " executors",
             hint=_HINT,
         )
     return {
         "spark.kubernetes.namespace": namespace,
         "spark.kubernetes.driver.pod.name": name,
         "spark.kubernetes.container.image": image_of(pod),
-        # The driver's Service and claim are not Spark's: without these two it would ask to delete what has its label.
+        # The driver's Service and claim are not Spark's: without these two it would ask to delete what has
+        # its label.
         "spark.kubernetes.driver.service.deleteOnTermination": "false",
         "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
     }

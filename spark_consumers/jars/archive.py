@@ -4,9 +4,9 @@ A driver maps its classes instead of loading them.
 
 A driver loads some 20,000 classes before its first result, which takes a third of the CPU time until then.
 An archive is a file of the cache, `classes/<key>.jsa`. The key is a hash of everything that must not differ.
-Java itself checks once more whether the archive was made of the same jars. A driver or a broker without archive
-starts later, but works the same. `make setup` makes the archives (`workbench/local/archive.py`). Delete the folder to have
-them made again.
+Java itself checks once more whether the archive was made of the same jars. A driver or a broker without
+archive starts later, but works the same. `make setup` makes the archives (`workbench/local/archive.py`).
+Delete the folder to have them made again.
 """
 
 from __future__ import annotations

@@ -235,8 +235,10 @@ def _run_ivy(work: Path, jars: Path, coordinates: Sequence[Coordinate], without:
             return
     raise ServiceError(
         f"cannot resolve {', '.join(map(str, coordinates))}:\n  {_why(output)}",
-        hint="the first use needs a network that reaches a Maven repository "
-        f"(proxy: JAVA_TOOL_OPTIONS); or copy the folder {cache_dir() / 'jars'} from a machine that has it",
+        hint=(
+            "the first use needs a network that reaches a Maven repository (proxy: JAVA_TOOL_OPTIONS); or"
+            f" copy the folder {cache_dir() / 'jars'} from a machine that has it"
+        ),
     )
 
 
@@ -246,7 +248,8 @@ def _ivy_module(coordinates: Sequence[Coordinate], without: Sequence[str]) -> st
         ' conf="default->default"/>'
         for c in coordinates
     )
-    excluded = "".join(f"<exclude org={quoteattr(group)} module={quoteattr(name or '*')}/>" for group, _, name in (
+    excluded = "".join(f"<exclude org={quoteattr(group)} module={quoteattr(name or '*')}/>" for group, _,
+    name in (
         word.partition(":") for word in without
     ))  # fmt: skip
     return (
@@ -289,7 +292,9 @@ _SETS = {"connector": spark_kafka_jars, "s3": s3_jars}
 
 
 def fetch(names: Sequence[str], sets: Mapping[str, Callable[[], list[Path]]]) -> int:
-    """Resolve the sets of these names, and print on standard error where they are. Returns the exit status."""
+    """Resolve the sets of these names, and print on standard error where they are. Returns the exit
+    status.
+    """
     try:
         for name in names:
             if name not in sets:

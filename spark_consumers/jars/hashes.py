@@ -1,10 +1,10 @@
 """SHA-256 of the jars that evenflow fetches: `jars.sha256` lists them, in the form of `sha256sum`.
 
-A set of jars that is listed must consist of exactly the files that are listed for it. A set that is not, such as that of
-another pyspark, is taken as the repository serves it, and a line says so.
+A set of jars that is listed must consist of exactly the files that are listed for it. A set that is not, such
+as that of another pyspark, is taken as the repository serves it, and a line says so.
 
-`python -m spark_consumers.jars.hashes` checks the sets of the cache. With `--write` it writes the list from them: look
-at the difference before you commit it.
+`python -m spark_consumers.jars.hashes` checks the sets of the cache. With `--write` it writes the list from
+them: look at the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -53,8 +53,10 @@ def check(folder: Path, name: str, hashes_by_set: Mapping[str, Mapping[str, str]
     if wrong:
         raise ServiceError(
             f"jars of {name} are not those that evenflow knows by their SHA-256: {', '.join(wrong)}",
-            hint="the repository, or somebody between it and this machine, serves other files: do not use them. "
-            f"{LIST.name} has the SHA-256 of each",
+            hint=(
+                "the repository, or somebody between it and this machine, serves other files: do not use"
+                f" them. {LIST.name} has the SHA-256 of each"
+            ),
         )
     return True
 

@@ -2,8 +2,8 @@
 
 Files of a checkpoint are written under another name and then renamed. For Hadoop's S3A a rename is a copy. So
 an object appears whole or not at all, and a failed write is an error. The checkpoint manager of
-spark-hadoop-cloud writes in place and reports failed writes as done, so `evenflow.settings.sections.exactness` refuses
-it.
+spark-hadoop-cloud writes in place and reports failed writes as done, so
+`evenflow.settings.sections.exactness` refuses it.
 """
 
 from __future__ import annotations

@@ -76,6 +76,8 @@ def _no_python(who: str, report: str) -> EvenflowError | None:
         return None
     return ServiceError(
         f"{who}: a Python process did not start within the 10 s that Spark waits for it",
-        hint="the machine is too busy or too slow: give the application more CPU. If it is not, see what the process "
-        "printed. Nothing is lost: started again, the application goes on exactly where it was",
+        hint=(
+            "the machine is too busy or too slow: give the application more CPU. If it is not, see what the"
+            " process printed. Nothing is lost: started again, the application goes on exactly where it was"
+        ),
     )

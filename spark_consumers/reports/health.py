@@ -14,8 +14,8 @@ from monitoring.health import Checks, Turns
 class Health:
     """Collects what the stages report, and answers probes in a thread of its own.
 
-    clock: s. kafka: returns what is wrong with Kafka, None if it answers. delays: of each query, by its name. wall: seconds
-    since 1970, to compare event times with.
+    clock: s. kafka: returns what is wrong with Kafka, None if it answers. delays: of each query, by its name.
+    wall: seconds since 1970, to compare event times with.
     """
 
     def __init__(

@@ -96,7 +96,9 @@ class JavaLog:
             self._reader.join(_SECONDS)
             raise ServiceError(
                 f"Spark's Java process did not start: {error}; it said:\n{self._tail()}",
-                hint=f"is there a Java 17 or 21? `evenflow doctor` checks. All that it said is in {self.path}",
+                hint=(
+                    f"is there a Java 17 or 21? `evenflow doctor` checks. All that it said is in {self.path}"
+                ),
             ) from None
         os.close(write)  # Java has its own copy: the pipe ends when Java does
         SparkContext._ensure_initialized(gateway=gateway)

@@ -176,9 +176,9 @@ class Telemetry:
         """Warn once, of the first values that are null because they do not fit their type."""
         if now.unfit and not before.unfit:
             _LOG.warning(
-                "%d result values do not fit int64 or their room (docs/aggregates.md) and are null. Under a new query "
-                "name declare the column of a sum as float64 in [query.types], or raise max_result_bytes or "
-                "max_state_bytes. Further ones are counted in telemetry (unfit)",
+                "%d result values do not fit int64 or their room (docs/aggregates.md) and are null. Under a"
+                " new query name declare the column of a sum as float64 in [query.types], or raise"
+                " max_result_bytes or max_state_bytes. Further ones are counted in telemetry (unfit)",
                 now.unfit,
             )
 

@@ -48,8 +48,8 @@ class LogLines:
 
     Spark's listener reports each micro-batch, and the application's own thread calls `look` every now and
     then. So a lock guards the state. unread: returns how many records of the input no partitioner has routed,
-    None if not known. It is called only after a minute without frames. unanswered: returns for how many seconds
-    Kafka has not answered. clock: s.
+    None if not known. It is called only after a minute without frames. unanswered: returns for how many
+    seconds Kafka has not answered. clock: s.
     """
 
     def __init__(
@@ -197,14 +197,19 @@ class LogLines:
             return None
         return Concern(
             name="no frames",
-            text=f"nothing has come for {span(1_000 * silent)}, although {self._waiting:,} records of "
-            f"{self._settings.topic('input')} are not routed yet: does `evenflow partition` run, and what does it say?",
+            text=(
+                f"nothing has come for {span(1_000 * silent)}, although {self._waiting:,} records of"
+                f" {self._settings.topic('input')} are not routed yet: does `evenflow partition` run, and"
+                " what does it say?"
+            ),
             over="frames come again",
             fields={"unread": self._waiting},
         )
 
     def _held_back(self) -> Concern | None:
-        """Windows are open, but the least mark has not moved for a minute: some partition lacks newer tuples."""
+        """Windows are open, but the least mark has not moved for a minute: some partition lacks newer
+        tuples.
+        """
         stand = self._tally.stand
         if stand is None or stand.next_end is None or self._clock() - self._moved_at < _LONG:
             return None
@@ -217,19 +222,23 @@ class LogLines:
         # The partitioner tells marks only once the slowest partition has passed a pane. Before that, the
         # application does not know which partition is the slowest.
         where = (
-            "no mark has come yet that closes it: the partitioner's log, or `evenflow status`, names the partition that "
-            "holds it back"
+            "no mark has come yet that closes it: the partitioner's log, or `evenflow status`, names the"
+            " partition that holds it back"
             if mark == NO_MARK
-            else f"{partitions(behind)} {'has' if len(behind) == 1 else 'have'} not: partition {least} stood at "
-            f"{moment(mark + delay)} when the marks were told last"
+            else (
+                f"{partitions(behind)} {'has' if len(behind) == 1 else 'have'} not: partition {least} stood"
+                f" at {moment(mark + delay)} when the marks were told last"
+            )
         )
         extra = f" by {span(delay)}" if delay else ""
         begin, end = stand.next_end - self._settings.query.window, stand.next_end
         return Concern(
             name="windows wait",
-            text=f"{stand.windows:,} windows are open; the next one, [{moment(begin)}, {moment(end)}), closes when every "
-            f"input partition has passed its end{extra}; {where}. A partition without newer data needs some, an end, or "
-            "partitioner.idle_timeout",
+            text=(
+                f"{stand.windows:,} windows are open; the next one, [{moment(begin)}, {moment(end)}), closes"
+                f" when every input partition has passed its end{extra}; {where}. A partition without newer"
+                " data needs some, an end, or partitioner.idle_timeout"
+            ),
             over="windows close again",
             fields={"open_windows": stand.windows, "next_window_end": stand.next_end, "partitions": behind},
         )
@@ -249,9 +258,12 @@ class LogLines:
         stage, worst = max(slow, key=lambda entry: entry[1].load or 0)
         return Concern(
             name="micro-batches too long",
-            text=f"micro-batches of {stage} take longer than their interval for over a minute (the last one "
-            f"{span(worst.duration_ms)} of {span(worst.batch_interval_ms)}), backlog {worst.backlog or 0:,}: results "
-            "fall behind if that lasts; more cores (spark.master), or fewer rows out",
+            text=(
+                f"micro-batches of {stage} take longer than their interval for over a minute (the last one"
+                f" {span(worst.duration_ms)} of {span(worst.batch_interval_ms)}), backlog"
+                f" {worst.backlog or 0:,}: results fall behind if that lasts; more cores (spark.master), or"
+                " fewer rows out"
+            ),
             over="micro-batches take no longer than their interval again",
             after=_LONG,
             fields={"stage": stage, "load": worst.load, "backlog": worst.backlog},
@@ -266,9 +278,12 @@ class LogLines:
         stage, worst = max(full, key=lambda entry: entry[1].backlog or 0)
         return Concern(
             name="micro-batches full",
-            text=f"micro-batches of {stage} have time left (the last one took {span(worst.duration_ms)} of "
-            f"{span(worst.batch_interval_ms)}), but read at most {most:,} {_WHAT[stage]}, and {worst.backlog:,} wait: raise "
-            "spark.max_frames_per_batch, or partitioner.linger, which makes fewer and larger frames",
+            text=(
+                f"micro-batches of {stage} have time left (the last one took {span(worst.duration_ms)} of"
+                f" {span(worst.batch_interval_ms)}), but read at most {most:,} {_WHAT[stage]}, and"
+                f" {worst.backlog:,} wait: raise spark.max_frames_per_batch, or partitioner.linger, which"
+                " makes fewer and larger frames"
+            ),
             over="micro-batches read all that waits again",
             after=_LONG,
             fields={"stage": stage, "most": most, "backlog": worst.backlog},

@@ -1,7 +1,7 @@
 """Notices within seconds that the results were removed while the application runs.
 
-The next micro-batch would notice it as well. But without input there is none, and one without rows touches no table.
-Topics of results are not this module's business: `topics/watch.py` watches all topics of the query.
+The next micro-batch would notice it as well. But without input there is none, and one without rows touches no
+table. Topics of results are not this module's business: `topics/watch.py` watches all topics of the query.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ _EVERY = 8.0  # s: with the way to the live page it stays below 15
 
 
 class ResultsWatch:
-    """Asks the sink of a query every few seconds for a loss, from the first look on. The sink has begun to write by then.
+    """Asks the sink of a query every few seconds for a loss, from the first look on. The sink has begun to
+    write by then.
 
-    A loss counts only once the sink has missed nothing: a folder that Spark writes may be another one than this process
-    sees under the same path. clock: s. ask: calls a function, and returns its answer to come.
+    A loss counts only once the sink has missed nothing: a folder that Spark writes may be another one than
+    this process sees under the same path. clock: s. ask: calls a function, and returns its answer to come.
     """
 
     def __init__(
@@ -45,8 +46,8 @@ class ResultsWatch:
     def look(self) -> None:
         """Look at the answer if it has come, or ask if it is time. This never waits.
 
-        Raises the DataLossError that the next micro-batch would raise. A place that does not answer is no loss: the log
-        says so, once.
+        Raises the DataLossError that the next micro-batch would raise. A place that does not answer is no
+        loss: the log says so, once.
         """
         answer = self._question.answer()
         if answer is None:

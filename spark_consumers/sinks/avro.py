@@ -1,7 +1,8 @@
 """Avro rows in a Kafka topic, with their schema in a registry (evenflow/wire/avro_rows.py).
 
-The key of a record is the row's key as bytes, and repetitions are known as in `kafka.py`. The registry is asked at a
-start alone. Spark's Python workers encode the rows. The writer puts the number of the schema in front of them.
+The key of a record is the row's key as bytes, and repetitions are known as in `kafka.py`. The registry is
+asked at a start alone. Spark's Python workers encode the rows. The writer puts the number of the schema in
+front of them.
 """
 
 from __future__ import annotations
@@ -55,8 +56,9 @@ class AvroRows(TopicSink):
         assert settings.results_registry is not None  # `check` refuses settings without a registry
         url, name = settings.results_registry[1].url.rstrip("/"), subject(settings)
         return [
-            f"subject {name} of the schema registry at {url}: a query that begins anew with the same results uses it again. "
-            f"Once nobody reads such rows, `curl -X DELETE {url}/subjects/{quote(name, safe='')}` deletes it"
+            f"subject {name} of the schema registry at {url}: a query that begins anew with the same results"
+            " uses it again. Once nobody reads such rows, `curl -X DELETE"
+            f" {url}/subjects/{quote(name, safe='')}` deletes it"
         ]
 
     def registered_schema(self, settings: Settings) -> tuple[str, str]:
@@ -64,7 +66,9 @@ class AvroRows(TopicSink):
         return subject(settings), avro_form(settings).text
 
     def end_of(self, value: bytes | None) -> int | None:
-        """As of every sink. Nearly any bytes could be an Avro row, so a record counts if it begins as such rows do."""
+        """As of every sink. Nearly any bytes could be an Avro row, so a record counts if it begins as such
+        rows do.
+        """
         try:
             if value is None or value[:1] != b"\0":
                 return None

@@ -32,7 +32,9 @@ Text = Callable[[str], str | None]
 """Returns the text of a file. None if there is no such file."""
 
 Position: TypeAlias = Mapping[int, int] | frozenset[str]
-"""Up to where results were read: the next offset of each partition of the results topic, or the names of the files."""
+"""Up to where results were read: the next offset of each partition of the results topic, or the names of
+the files.
+"""
 
 Shape = Callable[[Iterable[pa.Table], int], Iterator[pa.Table]]
 """(result tables of one bucket in one micro-batch, number of that bucket) -> tables of the sink's `schema`.
@@ -100,10 +102,14 @@ class ResultSink(ABC):
                 raise ConfigError(f"results.sink = '{self.name}' needs results.{field}")
 
     def reach(self, settings: Settings) -> None:  # noqa: B027
-        """Raise an EvenflowError if the place cannot be written. Called once at a start, before any topic is made."""
+        """Raise an EvenflowError if the place cannot be written. Called once at a start, before any topic
+        is made.
+        """
 
     def by_hand(self, settings: Settings) -> str:
-        """How a user removes results that lie neither in a topic nor in a folder that evenflow knows, in words."""
+        """How a user removes results that lie neither in a topic nor in a folder that evenflow knows, in
+        words.
+        """
         return f"results of sink {settings.results.sink}: only your sink knows them, delete them by hand"
 
     def keeps(self, settings: Settings) -> list[str]:
@@ -111,17 +117,20 @@ class ResultSink(ABC):
         return []
 
     def loss(self, settings: Settings) -> str | None:
-        """What is gone of the results that the query has written, in words with what to do. None if the sink misses nothing.
+        """What is gone of the results that the query has written, in words with what to do. None if the sink
+        misses nothing.
 
-        `evenflow status` asks this of a query that has finished a micro-batch, and the running application every few
-        seconds, in a thread of its own. A sink that cannot say it from here, such as one whose place only Spark reaches,
-        returns None. Topics are not asked about, because both look at those of `topics` themselves. Raises an
-        EvenflowError if the place does not answer.
+        `evenflow status` asks this of a query that has finished a micro-batch, and the running application
+        every few seconds, in a thread of its own. A sink that cannot say it from here, such as one whose
+        place only Spark reaches, returns None. Topics are not asked about, because both look at those of
+        `topics` themselves. Raises an EvenflowError if the place does not answer.
         """
         return None
 
     def loss_error(self, settings: Settings, loss: str) -> DataLossError:
-        """What ends the running application once `loss` has said this: the error that the next micro-batch would raise."""
+        """What ends the running application once `loss` has said this: the error that the next micro-batch
+        would raise.
+        """
         return DataLossError(loss)
 
     @abstractmethod
@@ -155,12 +164,15 @@ class ResultSink(ABC):
     def writer(self, settings: Settings, start: Start) -> Write:
         """The function that writes the rows of each micro-batch, and says what makes them visible.
 
-        This is called only after `admit` has accepted the start. Rows that the function writes may be visible at
-        once only if a driver that was fenced meanwhile writes none but those that its successor writes, too.
+        This is called only after `admit` has accepted the start. Rows that the function writes may be visible
+        at once only if a driver that was fenced meanwhile writes none but those that its successor writes,
+        too.
         """
 
     def check_reading(self, settings: Settings) -> None:  # noqa: B027
-        """Raise ConfigError if `position` and `read_back` cannot work with this sink. Asks no broker and no file system."""
+        """Raise ConfigError if `position` and `read_back` cannot work with this sink. Asks no broker and
+        no file system.
+        """
 
     @abstractmethod
     def position(self, settings: Settings) -> Position:
@@ -170,10 +182,12 @@ class ResultSink(ABC):
     def read_back(
         self, settings: Settings, *, after: Position | None = None, until: Position | None = None
     ) -> pa.Table | pa.RecordBatchReader:
-        """All results that were committed before this call: JSON_RECORDS, or the columns of `readable_schema`.
+        """All results that were committed before this call: JSON_RECORDS, or the columns of
+        `readable_schema`.
 
-        after, until: read only what lies behind the one position and before the other. Large results come as a
-        reader. Raises ServiceError if there is nothing to read from, DataLossError if committed results are gone.
+        after, until: read only what lies behind the one position and before the other. Large results come as
+        a reader. Raises ServiceError if there is nothing to read from, DataLossError if committed results are
+        gone.
         """
 
     def begins(self, settings: Settings) -> Mapping[int, int]:
@@ -184,16 +198,19 @@ class ResultSink(ABC):
         return {}
 
     def end_of(self, value: bytes | None) -> int | None:
-        """End of the window (ms) of a record of the results topic. None for a record that is no result of this sink.
+        """End of the window (ms) of a record of the results topic. None for a record that is no result of
+        this sink.
 
-        Without this method of a sink's own, a record is a JSON object or an Arrow frame. `evenflow status` asks it of the
-        newest records.
+        Without this method of a sink's own, a record is a JSON object or an Arrow frame. `evenflow status`
+        asks it of the newest records.
         """
         return end_of(value)
 
 
 def end_of(value: bytes | None) -> int | None:
-    """End of the window (ms) of a JSON row or of a frame of results. None for a record that is no result of ours."""
+    """End of the window (ms) of a JSON row or of a frame of results. None for a record that is no result
+    of ours.
+    """
     try:
         # JSON rows begin with a brace. Anything else can only be a frame, whose schema holds the same field.
         payload = value if value is None or value[:1] == b"{" else _frame_header(value)
@@ -216,16 +233,18 @@ class HasSchema(Protocol):
 
 
 class ReadBySpark(Protocol):
-    """A sink of one's own whose rows `evenflow.spark.results` reads. Of evenflow's sinks `BUILT_IN_SINKS` says it."""
+    """A sink of one's own whose rows `evenflow.spark.results` reads. Of evenflow's sinks `BUILT_IN_SINKS`
+    says it.
+    """
 
     def spark_rows(
         self, spark: SparkSession, settings: Settings, *, stream: bool, options: Mapping[str, str]
     ) -> DataFrame:
         """The rows as they were written, and as often. The bounds of windows are timestamps.
 
-        Columns: at least those of `readable_schema`. settings: of the query, or of the view that is read. stream: whether
-        the frame is a stream or a batch. options: of Spark's source, from the caller. Raises ConfigError for what cannot
-        be read so.
+        Columns: at least those of `readable_schema`. settings: of the query, or of the view that is read.
+        stream: whether the frame is a stream or a batch. options: of Spark's source, from the caller. Raises
+        ConfigError for what cannot be read so.
         """
 
 

@@ -1,7 +1,7 @@
 """The contract of a sink as laws that a test can call: `check_sink` without Spark, `check_writing` with it.
 
-Each law is a function of a sink and of settings that choose it. A sink that breaks a law raises AssertionError, which says
-what was expected of it.
+Each law is a function of a sink and of settings that choose it. A sink that breaks a law raises
+AssertionError, which says what was expected of it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ class _FixedSettings(Settings):
 def check_sink(sink: ResultSink, **results: Any) -> None:
     """Hold a sink to every law that needs neither Spark nor a place to write to.
 
-    results: values of the fields of `[results]` that the sink needs, where a path below a folder that does not exist will
-    not do. Raises AssertionError with the law that the sink breaks, ValueError for a name that `results.sink` cannot have.
+    results: values of the fields of `[results]` that the sink needs, where a path below a folder that does
+    not exist will not do. Raises AssertionError with the law that the sink breaks, ValueError for a name that
+    `results.sink` cannot have.
     """
     for law in LAWS:
         law(sink, settings_for(sink, **results))
@@ -71,7 +72,9 @@ def writes_topics_of_the_query(sink: ResultSink, settings: Settings) -> None:
 
 
 def has_a_place_of_its_own(sink: ResultSink, settings: Settings) -> None:
-    """`place` is equal for equal settings, and differs for a view and wherever a field differs that `needs` names."""
+    """`place` is equal for equal settings, and differs for a view and wherever a field differs that
+    `needs` names.
+    """
     place = sink.place(settings)
     _must(place == sink.place(settings), "place is the same text for the same settings")
     _must(place != sink.place(view(settings, "v")), "place of a view is not that of its query")
@@ -87,7 +90,9 @@ def admits_a_first_start(sink: ResultSink, settings: Settings) -> None:
 
 
 def shapes_every_row_alike_each_time(sink: ResultSink, settings: Settings) -> None:
-    """The shape gives tables of `schema`, loses no row, gives equal tables for equal ones, and can be pickled."""
+    """The shape gives tables of `schema`, loses no row, gives equal tables for equal ones, and can be
+    pickled.
+    """
     schema = sink.schema(settings)
     _must(bool(spark_types(schema)), "schema has columns")
     shape = pickle.loads(pickle.dumps(sink.shaper(settings)))  # as it travels to Spark's Python workers
@@ -155,10 +160,12 @@ LAWS: tuple[Law, ...] = (
 
 
 def check_writing(sink: ResultSink, spark: SparkSession, settings: Settings) -> None:
-    """Write three micro-batches, one of them twice as after a crash, and hold what is read back to the contract.
+    """Write three micro-batches, one of them twice as after a crash, and hold what is read back to the
+    contract.
 
-    settings: as `settings_for` makes them, with a place where nothing lies. The topics that the sink writes exist. A sink
-    that does not read back is only written to. Raises AssertionError with the law that the sink breaks.
+    settings: as `settings_for` makes them, with a place where nothing lies. The topics that the sink writes
+    exist. A sink that does not read back is only written to. Raises AssertionError with the law that the sink
+    breaks.
     """
     sink.check(settings)
     sink.admit(settings, _nothing())

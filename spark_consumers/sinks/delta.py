@@ -1,9 +1,10 @@
 """A Delta table (https://github.com/delta-io/delta): each micro-batch is one commit, which is there once.
 
-The driver writes the rows of a micro-batch through the library `deltalake` (delta-rs), and the commit holds a transaction
-identifier of Delta: a random word of the checkpoint, with the number of the micro-batch as its version. A repeated
-micro-batch finds its own number there and writes nothing. Commits are not retried by the library: whoever was overtaken
-looks at the table anew, so two drivers that commit the same micro-batch cannot both do it.
+The driver writes the rows of a micro-batch through the library `deltalake` (delta-rs), and the commit holds a
+transaction identifier of Delta: a random word of the checkpoint, with the number of the micro-batch as its
+version. A repeated micro-batch finds its own number there and writes nothing. Commits are not retried by the
+library: whoever was overtaken looks at the table anew, so two drivers that commit the same micro-batch cannot
+both do it.
 
 The table's description says whose results it holds, as the marker of the sink `parquet` does.
 """
@@ -53,7 +54,8 @@ class Delta(TypedSink):
         for name in self.schema(settings).names:
             if _FORBIDDEN & set(name):
                 raise ConfigError(
-                    f"a Delta table cannot have the column {name!r}: none of ' ,;{{}}()=', no tab and no line break",
+                    f"a Delta table cannot have the column {name!r}: none of ' ,;{{}}()=', no tab and no line"
+                    " break",
                     hint="give the aggregate another name, under a new query name",
                 )
 
@@ -66,9 +68,12 @@ class Delta(TypedSink):
         if table is None:
             if contents.planned is not None:
                 raise DataLossError(
-                    f"there is no Delta table in {uri}, although this query's checkpoint has begun micro-batches up to "
-                    f"{contents.planned}: what they wrote is gone",
-                    hint="restore the folder, or rebuild the query under a new name (docs/operations/data-loss.md)",
+                    f"there is no Delta table in {uri}, although this query's checkpoint has begun"
+                    f" micro-batches up to {contents.planned}: what they wrote is gone",
+                    hint=(
+                        "restore the folder, or rebuild the query under a new name"
+                        " (docs/operations/data-loss.md)"
+                    ),
                 )
             return
         owner, where = _owner(table, uri), f"the Delta table {uri}"
@@ -76,7 +81,9 @@ class Delta(TypedSink):
         refuse_ahead(where, _newest(table, owner.run), contents.planned, anew=_NEW_TABLE)
 
     def loss(self, settings: Settings) -> str | None:
-        """Whether the table is gone. Says nothing of a table in an object store, which not everybody may ask."""
+        """Whether the table is gone. Says nothing of a table in an object store, which not everybody may
+        ask.
+        """
         place = delta_place(settings)
         if place.options or _is_there(place):
             return None
@@ -152,7 +159,9 @@ def _opened(place: DeltaPlace, *, version: int | None = None) -> DeltaTable:
 
 
 def _own_table(settings: Settings) -> DeltaTable:
-    """The table of these settings' results. Raises ServiceError if there is none, IncompatibleStateError for others'."""
+    """The table of these settings' results. Raises ServiceError if there is none, IncompatibleStateError
+    for others'.
+    """
     place = delta_place(settings)
     uri, table = place.uri, _table(place)
     if table is None:
@@ -167,8 +176,8 @@ def _owner(table: DeltaTable, uri: str) -> Owner:
         return Owner.read(table.metadata().description or "", uri)
     except IncompatibleStateError:
         raise IncompatibleStateError(
-            f"the Delta table {uri} is not known to be this query's results: its description is not the one that evenflow "
-            "gives",
+            f"the Delta table {uri} is not known to be this query's results: its description is not the one"
+            " that evenflow gives",
             hint=_NEW_TABLE,
         ) from None
 
@@ -207,7 +216,8 @@ def _write(place: DeltaPlace, run: str, schema: pa.Schema, rows: DataFrame, batc
 def commit(place: DeltaPlace, run: str, rows: pa.Table, batch: int) -> None:
     """Append the rows, unless this micro-batch or a later one is there.
 
-    Raises DataLossError if the table is gone, or is one of another checkpoint, ServiceError if it cannot be written.
+    Raises DataLossError if the table is gone, or is one of another checkpoint, ServiceError if it cannot be
+    written.
     """
     if rows.num_rows == 0:
         return
@@ -230,7 +240,8 @@ def commit(place: DeltaPlace, run: str, rows: pa.Table, batch: int) -> None:
             except deltalake.exceptions.CommitFailedError as error:  # another commit came between
                 refused = error
     raise ServiceError(
-        f"micro-batch {batch} could not be committed to the Delta table {place.uri} in {_ATTEMPTS} attempts: {refused}",
+        f"micro-batch {batch} could not be committed to the Delta table {place.uri} in {_ATTEMPTS} attempts:"
+        f" {refused}",
         hint="who else writes to it? Started again, the application repeats the micro-batch",
     )
 

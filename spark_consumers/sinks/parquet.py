@@ -1,8 +1,8 @@
 """Parquet files of typed columns in one folder, for any reader that takes `*.parquet`.
 
-`spark_consumers/checkpoints/result_files.py` sees to it that each file appears whole and once. It relies on one folder
-being written with one checkpoint only. `admit` refuses any other checkpoint, by the marker in the folder and
-by the numbers of micro-batches in the names of the files.
+`spark_consumers/checkpoints/result_files.py` sees to it that each file appears whole and once. It relies on
+one folder being written with one checkpoint only. `admit` refuses any other checkpoint, by the marker in the
+folder and by the numbers of micro-batches in the names of the files.
 """
 
 from __future__ import annotations
@@ -78,7 +78,10 @@ class Parquet(ResultSink):
         if folder is None or (folder / MARKER).is_file():
             return None
         state = f"has no {MARKER}" if folder.is_dir() else "is not there"
-        return f"results.path {folder} {state}, so the results that the query has written there are gone: {RESTORE}"
+        return (
+            f"results.path {folder} {state}, so the results that the query has written there are gone:"
+            f" {RESTORE}"
+        )
 
     def loss_error(self, settings: Settings, loss: str) -> DataLossError:
         return marker_lost(_path(settings))
@@ -126,7 +129,8 @@ def _own_folder(settings: Settings) -> Path:
 
 
 def read_parquet_results(path: str | Path, names: Sequence[str] | None = None) -> pa.RecordBatchReader:
-    """The rows of these files of a local folder, or of all that lie there now, in the order of the files' names.
+    """The rows of these files of a local folder, or of all that lie there now, in the order of the files'
+    names.
 
     Without files there are no columns. Raises IncompatibleStateError for a file that is not Parquet or has
     other columns than the first file, DataLossError for a file that is removed meanwhile.
@@ -160,7 +164,10 @@ def _readable(file: Path | None) -> Iterator[None]:
     except (pa.ArrowException, OSError) as error:
         raise IncompatibleStateError(
             f"{file} cannot be read as Parquet: {str(error).splitlines()[0]}",
-            hint="take files that evenflow has not written out of results.path; restore damaged ones from a copy",
+            hint=(
+                "take files that evenflow has not written out of results.path; restore damaged ones from a"
+                " copy"
+            ),
         ) from None
 
 
@@ -173,14 +180,14 @@ def _refuse_unmarked(path: str, names: list[str], evidence: StartFacts) -> None:
     """Refuse a folder without marker if results lie in it, or if the checkpoint has begun to write to it."""
     if files := visible(names):
         raise IncompatibleStateError(
-            f"results.path {path} holds {len(files)} Parquet files, the first is {files[0]}, but no {MARKER}: they are "
-            "not known to be this query's results",
+            f"results.path {path} holds {len(files)} Parquet files, the first is {files[0]}, but no {MARKER}:"
+            " they are not known to be this query's results",
             hint=_NEW_FOLDER,
         )
     if evidence.planned is not None:
         raise DataLossError(
-            f"results.path {path} has no {MARKER}, although this query's checkpoint has begun micro-batches up to "
-            f"{evidence.planned}: what they wrote is gone",
+            f"results.path {path} has no {MARKER}, although this query's checkpoint has begun micro-batches"
+            f" up to {evidence.planned}: what they wrote is gone",
             hint="restore the folder, or rebuild the query under a new name (docs/operations/data-loss.md)",
         )
 

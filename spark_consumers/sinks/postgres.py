@@ -1,11 +1,13 @@
 """A table of Postgres: each micro-batch is one transaction, which upserts its rows and notes its number.
 
-The driver writes. A small table `evenflow_results` beside the results has a row for each table of results: whose results
-they are, the epoch of the driver that writes them, and the number of the last micro-batch. A transaction locks that row
-first. It ends with FencedError if a newer driver is noted there, and writes nothing if the micro-batch is.
+The driver writes. A small table `evenflow_results` beside the results has a row for each table of results:
+whose results they are, the epoch of the driver that writes them, and the number of the last micro-batch. A
+transaction locks that row first. It ends with FencedError if a newer driver is noted there, and writes
+nothing if the micro-batch is.
 
-`results.path` is `postgresql://user@host:port/database/table`, or with a schema `.../database/schema/table`. A password
-in it is refused. The client library of Postgres takes the password from PGPASSWORD, or from the file that PGPASSFILE names.
+`results.path` is `postgresql://user@host:port/database/table`, or with a schema `.../database/schema/table`.
+A password in it is refused. The client library of Postgres takes the password from PGPASSWORD, or from the
+file that PGPASSFILE names.
 """
 
 from __future__ import annotations
@@ -62,7 +64,9 @@ _TYPES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Which table, of which server. Empty texts and None stand for what Postgres's client library takes by itself."""
+    """Which table, of which server. Empty texts and None stand for what Postgres's client library takes by
+    itself.
+    """
 
     host: str
     """Name or address of the server."""
@@ -134,7 +138,9 @@ class Postgres(TypedSink):
             raise _loss_of_table(table, -1 if contents.planned is None else contents.planned)
 
     def newest_end(self, settings: Settings) -> int | None:
-        """End of the newest window that has a row (event time in ms). None if there is no row, or no table."""
+        """End of the newest window that has a row (event time in ms). None if there is no row, or no
+        table.
+        """
         table = table_of(settings)
         with _connected(table) as connection:
             if not _table_columns(connection, table.names):
@@ -207,8 +213,8 @@ class Upsert:
     def commit(self, rows: pa.Table, batch: int) -> None:
         """Upsert the rows and note the micro-batch, unless it or a later one is noted.
 
-        Raises FencedError if a newer driver is noted, DataLossError if the note of this checkpoint is gone, ServiceError
-        if Postgres refuses.
+        Raises FencedError if a newer driver is noted, DataLossError if the note of this checkpoint is gone,
+        ServiceError if Postgres refuses.
         """
         with _connected(self.table) as connection:
             noted = connection.execute(
@@ -221,8 +227,8 @@ class Upsert:
                 raise _loss_of_table(self.table, batch - 1)
             if noted[1] > self.epoch:
                 raise FencedError(
-                    f"another driver (epoch {noted[1]}) writes to the table {self.table}, and this one has epoch "
-                    f"{self.epoch}",
+                    f"another driver (epoch {noted[1]}) writes to the table {self.table}, and this one has"
+                    f" epoch {self.epoch}",
                     hint="run one driver of a query at a time (docs/operations/start-and-stop.md)",
                 )
             if noted[2] >= batch:
@@ -264,7 +270,9 @@ class Upsert:
 
 
 def table_of(settings: Settings) -> Table:
-    """The table that `results.path` names. Raises ConfigError for a path of another form, or with a password."""
+    """The table that `results.path` names. Raises ConfigError for a path of another form, or with a
+    password.
+    """
     path = settings.results.path
     assert path is not None  # `check` refuses settings without a path
     try:
@@ -298,7 +306,9 @@ def table_of(settings: Settings) -> Table:
 
 
 def columns(settings: Settings) -> dict[str, str]:
-    """The columns of the table and their types in Postgres. Raises ConfigError for one that Postgres cannot have."""
+    """The columns of the table and their types in Postgres. Raises ConfigError for one that Postgres
+    cannot have.
+    """
     types: dict[str, str] = {}
     for field in readable_schema(settings.query):
         kind = _type(field.type)
@@ -310,7 +320,8 @@ def columns(settings: Settings) -> dict[str, str]:
         _refuse_long(field.name, "give the column another name, under a new query name")
         if field.name in _SYSTEM_COLUMNS or field.name == BATCH_COLUMN:
             raise ConfigError(
-                f"a table of results in Postgres cannot have a column {field.name!r} of the query: it has its own",
+                f"a table of results in Postgres cannot have a column {field.name!r} of the query: it has"
+                " its own",
                 hint="give the column another name, under a new query name",
             )
         types[field.name] = kind
@@ -358,8 +369,8 @@ def _sql(text: str, names: Sequence[str]) -> Any:
 
 @contextmanager
 def _connected(table: Table) -> Iterator[Any]:
-    """A connection with one transaction, which is committed at the end. Raises what goes wrong as ServiceError, a table
-    that is gone as DataLossError.
+    """A connection with one transaction, which is committed at the end. Raises what goes wrong as
+    ServiceError, a table that is gone as DataLossError.
     """
     psycopg = _library()
     try:
@@ -390,7 +401,10 @@ def _advice(error: Exception) -> str:
     if isinstance(error, errors.InsufficientPrivilege):
         return "the user needs CREATE on the schema, or both tables with SELECT, INSERT and UPDATE on them"
     if isinstance(error, _library().DataError | errors.ProgramLimitExceeded):
-        return "Postgres has no text with a zero byte and no key above 2,600 bytes: drop such records with query.where"
+        return (
+            "Postgres has no text with a zero byte and no key above 2,600 bytes: drop such records with"
+            " query.where"
+        )
     if isinstance(error, errors.LockNotAvailable):
         return "another session has locked the table or its note: end it, and start the application again"
     return f"is the server up, and are user and database right? {_PASSWORD[0].upper()}{_PASSWORD[1:]}"
@@ -407,7 +421,9 @@ def _table_columns(connection: Any, names: Sequence[str]) -> dict[str, str]:
 
 
 def _refuse_unfit(connection: Any, table: Table, settings: Settings) -> bool:
-    """Whether the table is there. Raises IncompatibleStateError if its columns or its primary key do not fit."""
+    """Whether the table is there. Raises IncompatibleStateError if its columns or its primary key do not
+    fit.
+    """
     actual = _table_columns(connection, table.names)
     if not actual:
         return False
@@ -438,7 +454,9 @@ def _column_text(name: str, kind: str | None) -> str:
 
 
 def _refuse_unnoted(connection: Any, table: Table, exists: bool, evidence: StartFacts) -> None:
-    """Refuse a table with rows that no note says the owner of, or a checkpoint that has begun without a note."""
+    """Refuse a table with rows that no note says the owner of, or a checkpoint that has begun without a
+    note.
+    """
     if exists and connection.execute(_sql("SELECT 1 FROM {} LIMIT 1", table.names)).fetchone() is not None:
         raise IncompatibleStateError(
             f"the table {table} has rows, but {NOTES} does not say that they are this query's results",
@@ -450,8 +468,8 @@ def _refuse_unnoted(connection: Any, table: Table, exists: bool, evidence: Start
 
 def _loss_of_table(table: Table, begun: int) -> DataLossError:
     return DataLossError(
-        f"the table {table} or its row in {NOTES} is gone, although this query's checkpoint has begun micro-batches up to "
-        f"{begun}",
+        f"the table {table} or its row in {NOTES} is gone, although this query's checkpoint has begun"
+        f" micro-batches up to {begun}",
         hint="restore both, or rebuild the query under a new name (docs/operations/data-loss.md)",
     )
 
@@ -465,7 +483,9 @@ def _removed(table: Table) -> DataLossError:
 
 
 def _note(connection: Any, table: Table) -> tuple[Owner, int, int] | None:
-    """Whose results the table holds, the epoch of the driver that writes it, and its last micro-batch (-1: none)."""
+    """Whose results the table holds, the epoch of the driver that writes it, and its last micro-batch (-1:
+    none).
+    """
     if not _table_columns(connection, table.notes):
         return None
     row = connection.execute(
@@ -497,8 +517,8 @@ def _begin(table: Table, settings: Settings, owner: Owner, epoch: int) -> None:
         if not _table_columns(connection, table.notes):
             connection.execute(
                 _sql(
-                    "CREATE TABLE {} (results text PRIMARY KEY, query text NOT NULL, fingerprint text NOT NULL, "
-                    "run text NOT NULL, epoch bigint NOT NULL, batch bigint NOT NULL)",
+                    "CREATE TABLE {} (results text PRIMARY KEY, query text NOT NULL, fingerprint text NOT"
+                    " NULL, run text NOT NULL, epoch bigint NOT NULL, batch bigint NOT NULL)",
                     table.notes,
                 )
             )

@@ -1,7 +1,8 @@
 """The sinks by name.
 
-A new sink of evenflow is one file here and a line in `BUILT_IN_SINKS` (evenflow/settings/sections/result_sinks.py). Any
-other name is a sink of the user's own: an entry point of the group `evenflow.sinks`, or `module:SINK`.
+A new sink of evenflow is one file here and a line in `BUILT_IN_SINKS`
+(evenflow/settings/sections/result_sinks.py). Any other name is a sink of the user's own: an entry point of
+the group `evenflow.sinks`, or `module:SINK`.
 """
 
 from __future__ import annotations
@@ -22,18 +23,22 @@ SINKS: dict[str, ResultSink] = {
 
 def catalogue() -> list[plugins.Entry[ResultSink]]:
     """All sinks by name, and behind evenflow's those that installed packages offer."""
-    return plugins.SINKS.entries(SINKS, sink_named, lambda sink: plugins.first_line(type(sink)))
+    return plugins.SINKS.entries(SINKS, sink_named, lambda sink: plugins.summary_of(type(sink)))
 
 
 def sink_of(settings: Settings) -> ResultSink:
-    """The sink of these settings. Raises ConfigError if there is none, or for settings with which it cannot work."""
+    """The sink of these settings. Raises ConfigError if there is none, or for settings with which it
+    cannot work.
+    """
     sink = sink_named(settings.results.sink)
     sink.check(settings)
     return sink
 
 
 def sink_named(name: str) -> ResultSink:
-    """The sink that `results.sink` chooses by this name. Raises ConfigError if there is none, or if it is no sink."""
+    """The sink that `results.sink` chooses by this name. Raises ConfigError if there is none, or if it is
+    no sink.
+    """
     return SINKS[name] if name in SINKS else _own(name)
 
 
@@ -43,7 +48,9 @@ def _own(name: str) -> ResultSink:
     if not plugins.SINKS.knows(name):
         raise ConfigError(
             f"there is no sink {name!r}{did_you_mean(name, [*SINKS, *offered])}",
-            hint=f"results.sink is one of {plugins.SINKS.listed(SINKS)}, or module:SINK for a sink of your own",
+            hint=(
+                f"results.sink is one of {plugins.SINKS.listed(SINKS)}, or module:SINK for a sink of your own"
+            ),
         )
     sink = plugins.SINKS.load(name)
     if isinstance(sink, ResultSink):
@@ -52,6 +59,10 @@ def _own(name: str) -> ResultSink:
         f"the class {sink.__qualname__}" if isinstance(sink, type) else f"of type {type(sink).__qualname__}"
     )
     raise ConfigError(
-        f"the sink {name!r} is {description}, and no object of a class that derives from spark_consumers.sinks.ResultSink",
-        hint="write `class MySink(RowsSink): ...` and `SINK = MySink()`, and name SINK (docs/your-own-sinks.md)",
+        f"the sink {name!r} is {description}, and no object of a class that derives from"
+        " spark_consumers.sinks.ResultSink",
+        hint=(
+            "write `class MySink(RowsSink): ...` and `SINK = MySink()`, and name SINK"
+            " (docs/your-own-sinks.md)"
+        ),
     )

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class RowsSink(TypedSink):
     """Writes the data frame of each micro-batch. A class of your own gives `name`, `repeats` and `write`.
 
-    repeats: False if a repeated micro-batch replaces what was written before, or changes nothing. True if its rows may be
-    there twice, and readers recognise them by window, key and revision. Every class says which.
+    repeats: False if a repeated micro-batch replaces what was written before, or changes nothing. True if its
+    rows may be there twice, and readers recognise them by window, key and revision. Every class says which.
 
     `evenflow verify` and `evenflow results` work once the class has `position` and `read_back`, too.
     """
@@ -32,9 +32,10 @@ class RowsSink(TypedSink):
     def write(self, rows: DataFrame, batch: int, settings: Settings) -> None:
         """Write the rows of a micro-batch. They count when this returns.
 
-        rows: columns of `readable_schema`, the bounds of windows as timestamps. batch: number of the micro-batch, which
-        Spark calls its epoch. It grows by one. A micro-batch that was cut off comes again with the same number and equal
-        rows, in any order. settings: of the query, or of the view whose rows these are.
+        rows: columns of `readable_schema`, the bounds of windows as timestamps. batch: number of the
+        micro-batch, which Spark calls its epoch. It grows by one. A micro-batch that was cut off comes again
+        with the same number and equal rows, in any order. settings: of the query, or of the view whose rows
+        these are.
         """
 
     def check(self, settings: Settings) -> None:
@@ -44,8 +45,10 @@ class RowsSink(TypedSink):
         if not any("repeats" in vars(kind) for kind in own):
             raise ConfigError(
                 f"the sink {self.name} does not say what becomes of the rows of a repeated micro-batch",
-                hint="set `repeats = False` in its class if they replace the rows before them or change nothing, "
-                "`repeats = True` if they may be there twice",
+                hint=(
+                    "set `repeats = False` in its class if they replace the rows before them or change"
+                    " nothing, `repeats = True` if they may be there twice"
+                ),
             )
 
     def place(self, settings: Settings) -> str:
@@ -57,11 +60,13 @@ class RowsSink(TypedSink):
         if contents.planned is not None or contents.begun is None:
             return
         raise IncompatibleStateError(
-            f"query {settings.query.name} has begun to write its results to {self.place(settings)}, but its checkpoint is "
-            f"not there (it was {contents.begun}): a start from the beginning would write what is left of the input once "
-            "more",
-            hint="restore the checkpoint or set spark.checkpoint to where it is; to begin anew give the query a new name "
-            "(docs/operations/refusals.md)",
+            f"query {settings.query.name} has begun to write its results to {self.place(settings)}, but its"
+            f" checkpoint is not there (it was {contents.begun}): a start from the beginning would write what"
+            " is left of the input once more",
+            hint=(
+                "restore the checkpoint or set spark.checkpoint to where it is; to begin anew give the query"
+                " a new name (docs/operations/refusals.md)"
+            ),
         )
 
     def writer(self, settings: Settings, start: Start) -> Write:
@@ -75,7 +80,10 @@ class RowsSink(TypedSink):
         if type(self).read_back is RowsSink.read_back or type(self).position is RowsSink.position:
             raise ConfigError(
                 f"the sink {self.name} does not read results back, so there is nothing to verify or to show",
-                hint="give its class `position` and `read_back` (docs/your-own-sinks.md), or read the rows where they are",
+                hint=(
+                    "give its class `position` and `read_back` (docs/your-own-sinks.md), or read the rows"
+                    " where they are"
+                ),
             )
 
     def position(self, settings: Settings) -> Position:

@@ -59,8 +59,10 @@ class TopicSink(ResultSink):
             f"{topic} already holds results of query {settings.query.name}, but its checkpoint is not there"
             + (f" (it was {contents.begun})" if contents.begun else "")
             + ": a start from the beginning would emit what is left of the input once more",
-            hint="restore the checkpoint or set spark.checkpoint to where it is; to begin anew give the query a new "
-            "name, or set results.topic to a topic of its own (docs/operations/refusals.md)",
+            hint=(
+                "restore the checkpoint or set spark.checkpoint to where it is; to begin anew give the query"
+                " a new name, or set results.topic to a topic of its own (docs/operations/refusals.md)"
+            ),
         )
 
     def writer(self, settings: Settings, start: Start) -> Write:

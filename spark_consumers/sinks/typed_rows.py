@@ -26,7 +26,9 @@ class TypedSink(ResultSink):
 
 
 def collected(rows: DataFrame, schema: pa.Schema) -> pa.Table:
-    """The rows of a micro-batch in this process, with the bounds of their windows as timestamps, cast to this schema."""
+    """The rows of a micro-batch in this process, with the bounds of their windows as timestamps, cast to
+    this schema.
+    """
     table = rows.toArrow()
     for name in ("window_start", "window_end"):
         table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(TIME))

@@ -1,9 +1,10 @@
 """A worker of Spark's that connects to Java before it imports anything.
 
-Spark 4.0 starts a Python process on the driver for each reducer, before the first micro-batch, and waits 10 s for it to
-connect. It has no setting for that. pyspark's module first imports pandas and more, which takes longer on a busy
-machine, and the query failed. So `worker_python` runs this file in its place: it connects and shows the secret at once,
-and then runs pyspark's module, which finds the connection made. Java waits for what comes next as long as it takes.
+Spark 4.0 starts a Python process on the driver for each reducer, before the first micro-batch, and waits 10 s
+for it to connect. It has no setting for that. pyspark's module first imports pandas and more, which takes
+longer on a busy machine, and the query failed. So `worker_python` runs this file in its place: it connects
+and shows the secret at once, and then runs pyspark's module, which finds the connection made. Java waits for
+what comes next as long as it takes.
 
 Usage: `early_answer.py -m MODULE`, as Spark calls Python.
 """
@@ -20,7 +21,8 @@ _WORD = struct.Struct("!i")
 
 
 def connection() -> tuple[Any, socket.socket]:
-    """The connection to Java, which has taken the secret. Raises OSError if nobody answers or the secret is wrong.
+    """The connection to Java, which has taken the secret. Raises OSError if nobody answers or the secret is
+    wrong.
 
     It is what pyspark's `local_connect_and_auth` does.
     """

@@ -1,4 +1,6 @@
-"""The live page in a real browser: what it shows is what the picture says, it goes on, and a key can do nothing to it."""
+"""The live page in a real browser: what it shows is what the picture says, it goes on, and a key can do
+nothing to it.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,8 @@ def a_glance(**changed: Any) -> Glance:
         HotKey(key="", length=0, share=0.01, holders=1, workers=[2], parts=[1.0]),
     ]
     records = [
-        instance(1, [0] * 4), instance(2, [700, 100, 100, 100], hottest=hottest), batch(1, load=0.5), batch(2, load=0.95),
+        instance(1, [0] * 4), instance(2, [700, 100, 100, 100], hottest=hottest), batch(1, load=0.5), batch(2,
+        load=0.95),
         decision(epoch=3, zone=3, reason=HOSTILE), decision(held=True, reason="no record of fused"),
     ]  # fmt: skip
     for record in records:
@@ -135,15 +138,13 @@ def test_a_hostile_key_and_reason_are_text(shown: Shown) -> None:
 
 
 def test_nothing_but_the_page_itself_may_run_or_be_loaded(shown: Shown) -> None:
-    blocked = shown.page.evaluate(
-        """async () => {
+    blocked = shown.page.evaluate("""async () => {
             const script = document.createElement("script");
             script.textContent = "window.ran = true";
             document.body.append(script);
             const elsewhere = await fetch("http://127.0.0.1:1/").then(() => "answered", () => "refused");
             return [window.ran === undefined, elsewhere];
-        }"""
-    )
+        }""")
     assert blocked == [True, "refused"]
     assert any("Content Security Policy" in complaint for complaint in shown.complaints)
 
@@ -162,7 +163,8 @@ def test_a_server_that_is_gone_is_said_and_then_forgotten(shown: Shown) -> None:
 @pytest.mark.parametrize("workers", [4, 1_000])
 def test_at_phone_width_nothing_sticks_out(shown: Shown, workers: int) -> None:
     shown.tell(a_glance(loads=[float(number % 50) for number in range(workers)], hottest=[{
-        "key": "k" * 100, "length": 100, "share": 0.5, "holders": 64, "workers": list(range(64)), "parts": [1 / 64] * 64,
+        "key": "k" * 100, "length": 100, "share": 0.5, "holders": 64, "workers": list(range(64)),
+        "parts": [1 / 64] * 64,
     }]))  # fmt: skip
     assert shown.page.evaluate("document.documentElement.scrollWidth") <= 360
     _keep(shown.page, f"phone-{workers}")
@@ -172,8 +174,7 @@ def test_at_phone_width_nothing_sticks_out(shown: Shown, workers: int) -> None:
     "shown", [{"color_scheme": "dark"}, {"color_scheme": "light"}], indirect=True, ids=["dark", "light"]
 )
 def test_words_can_be_read_in_light_and_dark(shown: Shown) -> None:
-    contrast = shown.page.evaluate(
-        """() => {
+    contrast = shown.page.evaluate("""() => {
             const light = (colour) => {
                 const [r, g, b] = colour.match(/[0-9.]+/g).slice(0, 3).map((v) => v / 255)
                     .map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
@@ -191,8 +192,7 @@ def test_words_can_be_read_in_light_and_dark(shown: Shown) -> None:
                 const [a, b] = [light(getComputedStyle(element).color), light(ground(element))];
                 return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
             }));
-        }"""
-    )
+        }""")
     assert contrast >= 4.5, "WCAG AA"
     _keep(
         shown.page,

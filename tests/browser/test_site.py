@@ -1,4 +1,5 @@
-"""The site of `make site`: every link leads somewhere, nothing comes from a foreign host, and a person finds things.
+"""The site of `make site`: every link leads somewhere, nothing comes from a foreign host, and a person finds
+things.
 
 The browser opens it as a folder (`file://`), as somebody does who has built it.
 """
@@ -75,7 +76,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def opened(browser: Browser, site: Path) -> Iterator[Page]:
-    """A page of the browser with the site's first page. At the end nothing was complained of, and no host was asked."""
+    """A page of the browser with the site's first page. At the end nothing was complained of, and no host
+    was asked.
+    """
     page = browser.new_page(viewport={"width": 1360, "height": 1000})
     complaints: list[str] = []
     page.on(

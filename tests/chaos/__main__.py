@@ -30,7 +30,9 @@ def main(
     show: Annotated[bool, typer.Option("--show", help="Print the course of the seed and end.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print what happened in every round.")] = False,
 ) -> None:
-    """Play rounds, print one line for each, and a table of all faults at the end. Status 1 if anything is violated."""
+    """Play rounds, print one line for each, and a table of all faults at the end. Status 1 if anything is
+    violated.
+    """
     small_disks = os.geteuid() == 0 and shutil.which("unshare") is not None
     if small_disks and _INSIDE not in os.environ:
         os.environ[_INSIDE] = "1"
@@ -64,7 +66,8 @@ def _conclude(outcomes: list[Outcome]) -> None:
     bad = [outcome.course.seed for outcome in outcomes if outcome.violations]
     tuples = sum(outcome.tuples for outcome in outcomes)
     print(
-        f"{sum(kinds.values())} faults in {len(outcomes)} rounds over {tuples} tuples; violated: {bad or 'none'}"
+        f"{sum(kinds.values())} faults in {len(outcomes)} rounds over {tuples} tuples; violated:"
+        f" {bad or 'none'}"
     )
     raise typer.Exit(1 if bad else 0)
 

@@ -30,12 +30,14 @@ LASTING = {
     "full checkpoint": (2.0, 8.0),
     "full broker": (1.0, 4.0),
 }
-"""For how many seconds a strike lasts. All others are over at once. The session of a member of a group ends after 3 s,
-a transaction after 10 s, so a pause may outlast both."""
+"""For how many seconds a strike lasts. All others are over at once. The session of a member of a group ends
+after 3 s, a transaction after 10 s, so a pause may outlast both."""
 GAP = (0.2, 4.0)
 """Seconds between the beginnings of two strikes, at least and at most."""
 CALM = 0.2
-"""Share of the strikes before which the pipeline may come to work again. All others hit whatever state it is in."""
+"""Share of the strikes before which the pipeline may come to work again. All others hit whatever state it
+is in.
+"""
 PARTITIONERS = (
     "evenflow", "evenflow", "dalton-cooperative", "dalton", "d-choices", "cam", "pkg", "hashing",
     "shuffle", "prompt", "time-based",
@@ -45,7 +47,8 @@ BATCH_PARTITIONERS = frozenset({"prompt", "time-based"})
 
 @dataclass(frozen=True)
 class Strike:
-    """One fault. gap: seconds after the one before. calm: whether the pipeline has to be at work again before it.
+    """One fault. gap: seconds after the one before. calm: whether the pipeline has to be at work again before
+    it.
 
     target: which of the parts that it may hit. lasts: seconds.
     """
@@ -58,7 +61,10 @@ class Strike:
 
     def __str__(self) -> str:
         until = f" for {self.lasts:.1f} s" if self.lasts else ""
-        return f"+{self.gap:.1f} s{', at work again' if self.calm else ''}: {self.kind}, target {self.target}{until}"
+        return (
+            f"+{self.gap:.1f} s{', at work again' if self.calm else ''}: {self.kind}, target"
+            f" {self.target}{until}"
+        )
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,9 @@ def _below(above: int) -> list[tuple[int, str]]:
 
 
 def _running(process: psutil.Process) -> Iterator[tuple[int, str]]:
-    """Its id and command, if it has not ended meanwhile. A zombie has no command, nor has a thread of the kernel."""
+    """Its id and command, if it has not ended meanwhile. A zombie has no command, nor has a thread of the
+    kernel.
+    """
     with suppress(psutil.Error):
         if command := " ".join(process.cmdline()):
             yield process.pid, command

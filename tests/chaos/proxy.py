@@ -13,8 +13,8 @@ _AT_ONCE = 65_536
 class Proxy:
     """Passes bytes between clients and a port of this machine. `port` is known once the block is entered.
 
-    target: the port behind it, which may change. delay: seconds that every piece waits. refusing: whether a new connection
-    is closed at once.
+    target: the port behind it, which may change. delay: seconds that every piece waits. refusing: whether a
+    new connection is closed at once.
     """
 
     def __init__(self) -> None:

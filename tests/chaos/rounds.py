@@ -22,8 +22,9 @@ _COMES_TO_ITS_END_WITHIN = 240.0
 class Outcome:
     """What became of a course. violations: none if all is well. tuples, rejected, rows: of the query itself.
 
-    ends: how often processes ended, by exit status. batches: micro-batches that Spark committed meanwhile. growth: memory
-    of a partitioner in the last third of the strikes, as a multiple of that in the first third. history: what happened.
+    ends: how often processes ended, by exit status. batches: micro-batches that Spark committed meanwhile.
+    growth: memory of a partitioner in the last third of the strikes, as a multiple of that in the first
+    third. history: what happened.
     """
 
     course: Course

@@ -67,7 +67,9 @@ def _one_more_partitioner(world: World, fault: Strike) -> None:
 
 
 def _second_driver(world: World, fault: Strike) -> None:
-    """The older of two drivers goes on, or stands still meanwhile: either way it must end as soon as it notices."""
+    """The older of two drivers goes on, or stands still meanwhile: either way it must end as soon as it
+    notices.
+    """
     name = _target(world, fault, _DRIVER)
     older = world.parts[name]
     if older.alive and older.pid not in world.frozen and fault.lasts > 4.0:

@@ -1,4 +1,6 @@
-"""The pipeline that is hit: a broker behind a proxy, the services as processes, a stream, and who starts them again."""
+"""The pipeline that is hit: a broker behind a proxy, the services as processes, a stream, and who starts
+them again.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ STOPS_WITHIN = 60.0
 """Seconds that a service has after SIGTERM, whatever else happens to it."""
 RESTART_AFTER = 0.5
 EXPECTED = frozenset({0, 2, FencedError.exit_code, 75, -signal.SIGKILL, -signal.SIGTERM})
-"""Exit statuses with which a service may end: in order, with an error in words, fenced, by its watchdog, killed, or by
-SIGTERM before it had begun. Not 1, which is Python's after a traceback."""
+"""Exit statuses with which a service may end: in order, with an error in words, fenced, by its watchdog,
+killed, or by SIGTERM before it had begun. Not 1, which is Python's after a traceback."""
 AT_WORK_WITHIN = 150.0 * PATIENCE
 """Seconds within which all are at work again after anything that can happen."""
 STAGES = {"fused": ("fused",), "split": ("combine", "reduce")}
@@ -54,8 +56,8 @@ _QUICK = {
 class World:
     """One pipeline for one course. All that it starts ends with the block.
 
-    parts: the running services by name. history: what happened, with seconds since the beginning. ends: exit statuses
-    that services had, by status. memory: MB of each partitioner, at each strike.
+    parts: the running services by name. history: what happened, with seconds since the beginning. ends: exit
+    statuses that services had, by status. memory: MB of each partitioner, at each strike.
     """
 
     def __init__(self, course: Course, folder: Path, *, small_disks: bool = False) -> None:
@@ -167,7 +169,8 @@ class World:
     def _feed(self) -> None:
         try:
             while self._feeding.is_set():
-                # The client keeps what a broker that is away has not accepted, and sends it later in the same order.
+                # The client keeps what a broker that is away has not accepted, and sends it later in the same
+                # order.
                 with contextlib.suppress(ServiceError):
                     self.stream.write(TUPLES_AT_ONCE)
                 threading.Event().wait(BETWEEN_WRITES)
@@ -246,7 +249,9 @@ class World:
         self._undo.append((time.monotonic() + seconds, action))
 
     def beside(self, action: Callable[[], None]) -> None:
-        """Do this in a thread of its own: a call of a broker that stands still must not hold up who lets it go on."""
+        """Do this in a thread of its own: a call of a broker that stands still must not hold up who lets
+        it go on.
+        """
         thread = threading.Thread(target=self.attempt, args=(action,), name="chaos-strike", daemon=True)
         thread.start()
         self._beside.append(thread)
@@ -282,7 +287,9 @@ class World:
         return sum(1 + self._newest_batch(stage) for stage in STAGES[self.course.wiring])
 
     def tend(self) -> None:
-        """What a supervisor does all the time: start again what has ended. Also undo what has lasted long enough."""
+        """What a supervisor does all the time: start again what has ended. Also undo what has lasted long
+        enough.
+        """
         now = time.monotonic()
         for item in [item for item in self._undo if item[0] <= now]:
             self._undo.remove(item)
@@ -385,7 +392,9 @@ class World:
 
 @contextlib.contextmanager
 def _marked(token: str) -> Iterator[None]:
-    """Whatever is started within bears the mark in its environment, so that it can be searched for at the end."""
+    """Whatever is started within bears the mark in its environment, so that it can be searched for at the
+    end.
+    """
     os.environ[MARK] = token
     try:
         yield

@@ -75,7 +75,9 @@ class Part:
         return done.exit_code, done.output.decode(errors="replace")
 
     def page(self, path: str) -> dict[str, Any]:
-        """A JSON page that it serves, asked for from inside: that needs no network. Empty without an answer."""
+        """A JSON page that it serves, asked for from inside: that needs no network. Empty without an
+        answer.
+        """
         try:
             status, said = self.inside("evenflow", "health", f"http://127.0.0.1:8080{path}")
         except APIError as error:
@@ -118,7 +120,8 @@ class Pipeline:
     """A network, a volume for checkpoints, and what is started on them; all gone at the end of its block.
 
     images: target -> image. settings: EVENFLOW_* of every container, in lower case and without the prefix.
-    room: of the volume, such as `40m`, which then lies in memory. with_volume: ends of the names of the targets that get it.
+    room: of the volume, such as `40m`, which then lies in memory. with_volume: ends of the names of the
+    targets that get it.
     """
 
     def __init__(
@@ -178,7 +181,9 @@ class Pipeline:
             return int(status), running.logs().decode(errors="replace")
 
     def verify(self, *more: str) -> None:
-        """Every window that is due is what a direct aggregation gives. Behind a stream's end it waits for the last ones."""
+        """Every window that is due is what a direct aggregation gives. Behind a stream's end it waits for
+        the last ones.
+        """
         words = ("verify", "--due-within", f"{PATIENCE:g}s", *more)
         checked = until_written(lambda: self.run("tools", *words)[1])
         assert checked.rstrip().endswith("\n0 differences"), checked
@@ -205,7 +210,9 @@ class Pipeline:
 
 
 def until_written(verify: Callable[[], str]) -> str:
-    """What `verify` says once Spark has written all that is due: of a stream that has ended it does not wait for that."""
+    """What `verify` says once Spark has written all that is due: of a stream that has ended it does not
+    wait for that.
+    """
     said = ""
 
     def all_written() -> bool:

@@ -1,4 +1,6 @@
-"""What stands in the way of a start, for the images: each service says what is wrong, and what it waits for it waits for."""
+"""What stands in the way of a start, for the images: each service says what is wrong, and what it waits
+for it waits for.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""compose.yaml as it is, on images made here. Grafana's image is only to be had from a registry, so it is left out."""
+"""compose.yaml as it is, on images made here. Grafana's image is only to be had from a registry, so it is
+left out.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The volume of the checkpoint is full: the Spark container says so, and goes on exactly once there is room."""
+"""The volume of the checkpoint is full: the Spark container says so, and goes on exactly once there is
+room.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The pipeline's images against Kafka in a container, while containers are killed, paused, cut off and slowed.
+"""The pipeline's images against Kafka in a container, while containers are killed, paused, cut off and
+slowed.
 
-One pipeline takes all faults in a row, on a stream that runs meanwhile. Behind each fault every window that is due is
-compared with a direct aggregation; behind the last one the stream ends, and all are.
+One pipeline takes all faults in a row, on a stream that runs meanwhile. Behind each fault every window that
+is due is compared with a direct aggregation; behind the last one the stream ends, and all are.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ def whole(docker_engine: Engine, product: dict[str, str], kafka_image: str) -> I
 
 @pytest.fixture
 def pipeline(whole: Pipeline) -> Iterator[Pipeline]:
-    """Before and behind each test all parts are healthy, and the stream runs. A test that fails shows their logs."""
+    """Before and behind each test all parts are healthy, and the stream runs. A test that fails shows
+    their logs.
+    """
     _wait_until_healthy(whole)
     yield whole
     print(whole.logs())

@@ -1,4 +1,5 @@
-"""A deterministic simulator: the product's own code over a model of Kafka and of Spark's protocol, with faults.
+"""A deterministic simulator: the product's own code over a model of Kafka and of Spark's protocol, with
+faults.
 
 One seed decides everything: the input, how many instances there are, who runs when, and which faults come. So
 a failing seed fails again, anywhere. `python -m tests.faults --help` runs it by hand.
@@ -25,5 +26,5 @@ a failing seed fails again, anywhere. `python -m tests.faults --help` runs it by
     shrink.py       a failing run with fewer faults and fewer records
     mutations.py    the product with one mend taken out, which the simulator must notice
     taken_out.py    what stands in the place of such a mend
-    ledger.py       what has run so far, and which seeds show each mend: runs.csv, mends.csv and docs/correctness.md
+    ledger.py       what has run, which seeds show each mend: runs.csv, mends.csv, docs/correctness.md
 """

@@ -35,7 +35,9 @@ class Total:
 
 
 def runs(first: int, count: int, mutation: str | None = None, focus: str | None = None) -> Total:
-    """Run these seeds, one after the other. mutation: name of the mend that is taken out. focus: of all of them."""
+    """Run these seeds, one after the other. mutation: name of the mend that is taken out. focus: of all of
+    them.
+    """
     from tests.faults.drawing import drawn
     from tests.faults.mutations import without
     from tests.faults.run import run
@@ -119,9 +121,10 @@ def _pool(processes: int) -> ProcessPoolExecutor:
 def say(total: Total, seconds: float) -> None:
     """Print what the runs came to."""
     print(
-        f"{total.runs} runs, {total.events} events, {total.calls} calls to the broker in {seconds:.1f} s "
-        f"({total.runs / max(seconds, 1e-9) * 60:.0f} runs a minute; {1000 * total.seconds / max(1, total.runs):.1f} ms of "
-        f"one core a run); in {total.noticed} a loss was noticed"
+        f"{total.runs} runs, {total.events} events, {total.calls} calls to the broker in {seconds:.1f} s"
+        f" ({total.runs / max(seconds, 1e-9) * 60:.0f} runs a minute;"
+        f" {1000 * total.seconds / max(1, total.runs):.1f} ms of one core a run); in {total.noticed} a loss"
+        " was noticed"
     )
     print("faults:", ", ".join(f"{kind} {count}" for kind, count in total.struck.most_common()) or "none")
     for seed, what in sorted(total.failed.items()):
@@ -130,7 +133,9 @@ def say(total: Total, seconds: float) -> None:
 
 
 def show_table(seeds: int, only: str | None, processes: int, *, write: bool) -> int:
-    """Print which seeds show each mend, each taken out of so many runs of its focus. only: this mend alone."""
+    """Print which seeds show each mend, each taken out of so many runs of its focus. only: this mend
+    alone.
+    """
     from tests.faults import ledger
     from tests.faults.mutations import MENDS, seeds_that_show
 

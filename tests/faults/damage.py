@@ -18,7 +18,9 @@ _ENVELOPE = 8
 
 
 def flipped(piece: bytes, draw: Random) -> bytes:
-    """The piece with another bit. Mostly one that can be read all the same, so that only a checksum shows the damage."""
+    """The piece with another bit. Mostly one that can be read all the same, so that only a checksum shows
+    the damage.
+    """
     found = piece
     for _ in range(_TRIES if draw.random() < 0.8 else 1):
         damaged = bytearray(piece)

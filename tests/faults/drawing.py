@@ -83,7 +83,8 @@ def _focused(seed: int, draw: Random, focus: Focus) -> Schedule:
 
 
 def _with_more(schedule: Schedule, focus: Focus) -> Schedule:
-    """The schedule with texts, with batches that cannot be fetched, and with more of the kind, if it gets them.
+    """The schedule with texts, with batches that cannot be fetched, and with more of the kind, if it gets
+    them.
 
     These have draws of their own, so that all else stays as it was drawn before there were any.
     """
@@ -112,7 +113,8 @@ def _with_more(schedule: Schedule, focus: Focus) -> Schedule:
             schedule = replace(schedule, shape=later)
     if draw.random() < focus.cut:
         schedule = replace(schedule, shape=_in_batches(draw, schedule.shape))
-    # Whoever routes in micro-batches tells the reduce tasks which keys are split. Without that every key may be.
+    # Whoever routes in micro-batches tells the reduce tasks which keys are split. Without that every key may
+    # be.
     if schedule.shape.wiring == "fused" and draw.random() < (0.5 if schedule.shape.batch else 0.1):
         schedule = replace(schedule, shape=replace(schedule.shape, reduce="prompt"))
     shape = schedule.shape
@@ -132,7 +134,9 @@ def _with_more(schedule: Schedule, focus: Focus) -> Schedule:
 
 
 def _with_exchange(schedule: Schedule) -> Schedule:
-    """The schedule with partitioners that tell each other, if it gets them. Not if a focus chose its partitioner."""
+    """The schedule with partitioners that tell each other, if it gets them. Not if a focus chose its
+    partitioner.
+    """
     draw, shape = Random(f"exchange {schedule.seed}"), schedule.shape
     if shape.batch or draw.random() >= _EXCHANGE_SHARE:
         return schedule

@@ -1,4 +1,6 @@
-"""The control plane's half of the exchange: what stands in the sync topic reaches the instances, late, twice or never."""
+"""The control plane's half of the exchange: what stands in the sync topic reaches the instances, late,
+twice or never.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _LOST, _TWICE, _DAMAGED = 0.15, 0.1, 0.05
 
 
 class Sync:
-    """Hands records of the sync topic to the planes that live. planes: by name, as they are at each moment."""
+    """Hands records of the sync topic to the planes that live. planes: by name, as they are at each
+    moment.
+    """
 
     def __init__(self, world: World, broker: Broker, planes: Mapping[str, DataPlane], topic: str) -> None:
         self._world, self._broker, self._planes, self._topic = world, broker, planes, topic

@@ -78,7 +78,9 @@ class Clocks:
 
 
 class Limits:
-    """Which `max_jump` and `out_of_orderness` (ms) hold at which offset of a partition, as its last committed state says."""
+    """Which `max_jump` and `out_of_orderness` (ms) hold at which offset of a partition, as its last
+    committed state says.
+    """
 
     def __init__(self, shape: Shape, state: PartitionState | None) -> None:
         self._jumps = () if state is None else state.max_jumps
@@ -91,7 +93,9 @@ class Limits:
         return next((value for first, value in reversed(self._disorders) if first <= offset), self._first)
 
     def is_jump(self, offset: int, time: int, largest: int | None) -> bool:
-        """Whether the next tuple of the partition is an unconfirmed jump. largest: the largest accepted time before it."""
+        """Whether the next tuple of the partition is an unconfirmed jump. largest: the largest accepted
+        time before it.
+        """
         most = next((value for first, value in reversed(self._jumps) if first <= offset), None)
         if most is None or (largest is not None and time - largest <= most):
             self._run = []
@@ -164,7 +168,9 @@ class Expected:
                     self._tuples[fields["t"] // shape.slide, fields["k"]].append(one)
 
     def _may_be_idle(self, number: int, entry: Entry, got: Rejection, end: int) -> bool:
-        """Whether a tuple may have been rejected because its partition was given a mark while it slept, or was taken in."""
+        """Whether a tuple may have been rejected because its partition was given a mark while it slept, or
+        was taken in.
+        """
         first = self._growth.taken.get(number)
         least = None if first is None else first.idle_mark
         given = got.mark == least or (
@@ -176,13 +182,15 @@ class Expected:
             )
         elif got.mark > self._given_marks.honest and number not in self._given_marks.astray:
             self.wrong.append(
-                f"record {entry.offset} of in[{number}] was rejected as idle against {got.mark}, which only the clock "
-                "of another partition can have said"
+                f"record {entry.offset} of in[{number}] was rejected as idle against {got.mark}, which only"
+                " the clock of another partition can have said"
             )
         return True
 
     def _is_ahead(self, where: tuple[int, int], time: int, got: Rejection | None) -> bool:
-        """Whether a tuple is too far ahead of the clock, as far as the moment when it was judged can be known."""
+        """Whether a tuple is too far ahead of the clock, as far as the moment when it was judged can be
+        known.
+        """
         if self._shape.ahead is None:
             return False
         clock = got.clock if got is not None and got.reason == "ahead" else None

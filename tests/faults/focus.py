@@ -1,7 +1,8 @@
 """Focuses: schedules that look where one class of hole would be, instead of everywhere.
 
-A hole often needs a rare shape and two or three faults at certain places. A focus draws these, and the rest as any
-other schedule does. `drawing.py` gives some seeds a focus, and `test_runs.py` uses one for each mend that it takes out.
+A hole often needs a rare shape and two or three faults at certain places. A focus draws these, and the rest
+as any other schedule does. `drawing.py` gives some seeds a focus, and `test_runs.py` uses one for each mend
+that it takes out.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ Place = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class Aim:
-    """A fault that is drawn `count` times: one of these kinds, at one of these places, for so many seconds."""
+    """A fault that is drawn `count` times: one of these kinds, at one of these places, for so many
+    seconds.
+    """
 
     kinds: tuple[str, ...]
     places: tuple[Place, ...]
@@ -40,14 +43,16 @@ class Aim:
 
 @dataclass(frozen=True)
 class Focus:
-    """What is drawn otherwise. shape: choices by field of `Shape`. aims: faults, instead of those of any schedule.
+    """What is drawn otherwise. shape: choices by field of `Shape`. aims: faults, instead of those of any
+    schedule.
 
-    future, silent: how likely it is that a tuple is from far ahead, and that a partition is silent at first. quiet:
-    whether the condition drops all tuples of the first half. seconds: choices of how long records are written. ends:
-    seconds, at least and at most, from then on until a partition ends. texts, batches: how likely it is that tuples have
-    texts, some of them too long, that there are batches that cannot be fetched, and that not every row is emitted, or
-    rows become frames. cut: how likely it is that partitioners route in micro-batches. limits: how likely it is that
-    `max_jump` or `out_of_orderness` changes, beside what `aims` says.
+    future, silent: how likely it is that a tuple is from far ahead, and that a partition is silent at first.
+    quiet: whether the condition drops all tuples of the first half. seconds: choices of how long records are
+    written. ends: seconds, at least and at most, from then on until a partition ends. texts, batches: how
+    likely it is that tuples have texts, some of them too long, that there are batches that cannot be fetched,
+    and that not every row is emitted, or rows become frames. cut: how likely it is that partitioners route in
+    micro-batches. limits: how likely it is that `max_jump` or `out_of_orderness` changes, beside what `aims`
+    says.
     """
 
     aims: tuple[Aim, ...] = ()
@@ -348,4 +353,6 @@ FOCUSES: dict[str, Focus] = {
 }
 """By name. `mutations.py` names the focus that looks for each mend."""
 MORE_FOCUSES = ("offsets that fall", "partials")
-"""Seeds draw these apart from the others, so that most seeds have the focus that they had before there were these."""
+"""Seeds draw these apart from the others, so that most seeds have the focus that they had before there
+were these.
+"""

@@ -10,17 +10,20 @@ from tests.faults.schedule import BASE, FUTURE
 from tests.faults.world import World
 
 _SECONDS_TO_HEAR = 10.0
-"""Virtual seconds, after a commit and the last fault, within which every instance knows what was committed."""
+"""Virtual seconds, after a commit and the last fault, within which every instance knows what was
+committed.
+"""
 
 
 class GivenMarks:
     """Compares each mark that a partition was given with the event times that are not far ahead.
 
-    A tuple from far ahead moves its own partition alone. There is one exception: as long as the whole input has no other
-    tuple, a partition without a tuple and without a mark stands where that tuple is.
+    A tuple from far ahead moves its own partition alone. There is one exception: as long as the whole input
+    has no other tuple, a partition without a tuple and without a mark stands where that tuple is.
 
-    honest: the largest event time (ms) that is not far ahead. astray: partitions that have followed one tuple by this
-    exception, or that were taken in when no partition stood behind it. wrong: what must not be, in words.
+    honest: the largest event time (ms) that is not far ahead. astray: partitions that have followed one tuple
+    by this exception, or that were taken in when no partition stood behind it. wrong: what must not be, in
+    words.
     """
 
     def __init__(self, honest: int, world: World) -> None:
@@ -55,6 +58,6 @@ class GivenMarks:
 
     def _blame(self, partition: int, state: PartitionState, because: str) -> None:
         self.wrong.append(
-            f"in[{partition}] was given the mark {state.idle_mark}, which only the clock of another partition can have "
-            f"said, and {because}"
+            f"in[{partition}] was given the mark {state.idle_mark}, which only the clock of another partition"
+            f" can have said, and {because}"
         )

@@ -1,4 +1,5 @@
-"""Input partitions that are added while a run goes on: whether, when and at which mark the query takes them in.
+"""Input partitions that are added while a run goes on: whether, when and at which mark the query takes them
+in.
 
 It looks on at the coordinator of the group, at each commit of offsets.
 """
@@ -11,7 +12,9 @@ from evenflow.windows import NO_MARK
 from tests.faults.world import World
 
 SECONDS_TO_TAKE_IN = 15.0
-"""Virtual seconds, after partitions were added and the last fault, within which a living query takes them in."""
+"""Virtual seconds, after partitions were added and the last fault, within which a living query takes them
+in.
+"""
 
 
 class Growth:
@@ -44,7 +47,8 @@ class Growth:
             given = NO_MARK if state.idle_mark is None else state.idle_mark
             if given != min(others):
                 self.wrong.append(
-                    f"in[{partition}] was taken in with mark {given}, and the slowest of the others has {min(others)}"
+                    f"in[{partition}] was taken in with mark {given}, and the slowest of the others has"
+                    f" {min(others)}"
                 )
         ended = all(state.ended for state in self._states.values())
         if not ended:
@@ -58,8 +62,8 @@ class Growth:
             return []
         over, last_fault = self._over
         return [
-            f"in[{partition}] was added at {added:.1f} s and is not taken in, although the last of the others ended at "
-            f"{over:.1f} s"
+            f"in[{partition}] was added at {added:.1f} s and is not taken in, although the last of the others"
+            f" ended at {over:.1f} s"
             for partition, added in self._added.items()
             if partition not in self._states and over > max(added, last_fault) + SECONDS_TO_TAKE_IN
         ]

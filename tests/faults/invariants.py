@@ -1,4 +1,6 @@
-"""What must hold after a run: compared with a direct aggregation of the input by the rule of lateness alone."""
+"""What must hold after a run: compared with a direct aggregation of the input by the rule of lateness
+alone.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def violations(cluster: Cluster, ended: bool) -> list[str]:
 
 
 def wrong_rows(cluster: Cluster) -> list[str]:
-    """What is wrong in the rows that came out before a loss was noticed: a part stops before a wrong one comes out."""
+    """What is wrong in the rows that came out before a loss was noticed: a part stops before a wrong one
+    comes out.
+    """
     found: list[str] = []
     got = results_of(cluster, found)
     if cluster.schedule.shape.idle is not None or cluster.losses.of_input:
@@ -55,7 +59,9 @@ def wrong_rows(cluster: Cluster) -> list[str]:
 
 
 def _beginning(cluster: Cluster) -> list[str]:
-    """What is wrong with the record of how the query began: it names each partition that the query has taken in."""
+    """What is wrong with the record of how the query began: it names each partition that the query has
+    taken in.
+    """
     topic = cluster.broker.topics.get("q.snapshots")
     written = [
         entry

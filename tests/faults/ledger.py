@@ -1,7 +1,8 @@
-"""What the simulator has run so far: `runs.csv` has a row for each time, and docs/correctness.md shows the sum.
+"""What the simulator has run so far: `runs.csv` has a row for each time, and docs/correctness.md shows the
+sum.
 
-`mends.csv` has the seeds that show that a mend is missing, with the commit at which that was seen. They change with the
-product and with the focuses, so the page says of which commit they are.
+`mends.csv` has the seeds that show that a mend is missing, with the commit at which that was seen. They
+change with the product and with the focuses, so the page says of which commit they are.
 """
 
 from __future__ import annotations
@@ -101,7 +102,9 @@ def shown() -> dict[str, Shown]:
 
 
 def note_shown(new: Shown, order: list[str]) -> None:
-    """Put this in the place of what was known of its mend. order: all mends; what is known of others is dropped."""
+    """Put this in the place of what was known of its mend. order: all mends; what is known of others is
+    dropped.
+    """
     known = shown() | {new.mend: new}
     with SHOWN.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -131,7 +134,10 @@ def _sum() -> str:
     known = rows()
     total, latest = sum(row.runs for row in known), known[-1]
     lines = [
-        f"The simulator has made {total:,} runs so far, of {GOAL:,} that are the goal, each with the newest code of its",
+        (
+            f"The simulator has made {total:,} runs so far, of {GOAL:,} that are the goal, each with the"
+            " newest code of its"
+        ),
         f"time. The last ones were those of commit {latest.commit} on {latest.date}.",
         "[runs.csv](../tests/faults/runs.csv) has all of them. These found something:",
         "",

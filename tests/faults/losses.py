@@ -11,8 +11,10 @@ _GONE = (
     r"routed partition \d.* gone|session \d+ had written|was read up to its end|still has \d+ open windows"
 )
 SIGNS = {
-    "routed": rf"(q\.routed\[|routed partition|session \d).*( gone|ends at|begins at|needed)|q\.routed .*{_RECREATED}|"
-    + _GONE,
+    "routed": (
+        r"(q\.routed\[|routed partition|session \d).*( gone|ends at|begins at|needed)|q\.routed"
+        rf" .*{_RECREATED}|" + _GONE
+    ),
     "partials": rf"q\.partials\[.*(gone|ends at|begins at|needed)|{_GONE}",
     "input": rf"in\[\d+\].*(gone|but the next to read)|in(\[\d+\])? .*{_RECREATED}",
 }

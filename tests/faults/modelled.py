@@ -1,4 +1,6 @@
-"""Lets the product's own code run over the model: what stands in the place of clients, threads, clocks and files."""
+"""Lets the product's own code run over the model: what stands in the place of clients, threads, clocks and
+files.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,9 @@ def modelled(world: World, broker: Broker) -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _once() -> None:
-    """Replace the product's clocks, and let Arrow use one thread: its pool costs more than such small tables."""
+    """Replace the product's clocks, and let Arrow use one thread: its pool costs more than such small
+    tables.
+    """
     times.install()
     pa.set_cpu_count(1)
     gc.collect()

@@ -1,4 +1,6 @@
-"""The product with one mend taken out. `test_runs.py` says which of them the simulator notices, and from which seeds on."""
+"""The product with one mend taken out. `test_runs.py` says which of them the simulator notices, and from
+which seeds on.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ from topics import watch
 from topics.records import UNFETCHABLE
 
 Change = tuple[Any, str, Callable[[Any], Any]]
-"""(where a name stands, the name, what makes the new value of the old one). Where: an object, or a module by name."""
+"""(where a name stands, the name, what makes the new value of the old one). Where: an object, or a module
+by name.
+"""
 
 
 @contextmanager
@@ -81,8 +85,8 @@ def without(mend: str | None) -> Iterator[None]:
 class Mend:
     """A mend of the product.
 
-    focus: where to look for the hole that is there without it. changes: how it is taken out. seen_by: what a violation
-    says that shows the hole, and not just an accident on the way to it.
+    focus: where to look for the hole that is there without it. changes: how it is taken out. seen_by: what a
+    violation says that shows the hole, and not just an accident on the way to it.
     """
 
     focus: str

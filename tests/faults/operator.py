@@ -15,7 +15,9 @@ _AGAIN = 8.0
 
 
 class Operator:
-    """Knows of a stuck partition what telemetry says, and of its batch where it ends. topics: telemetry, orders."""
+    """Knows of a stuck partition what telemetry says, and of its batch where it ends. topics: telemetry,
+    orders.
+    """
 
     def __init__(self, world: World, broker: Broker, topics: tuple[str, str]) -> None:
         self._world, self._broker = world, broker

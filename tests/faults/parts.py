@@ -31,7 +31,9 @@ from topics.query.input_topic import admitted
 from topics.watch import TopicWatch
 
 _CODES = (KafkaError._BAD_COMPRESSION, KafkaError._BAD_MSG, KafkaError.MSG_SIZE_TOO_LARGE)
-"""Why a batch cannot be fetched. librdkafka goes on behind one whose checksum is wrong, and stays before any other."""
+"""Why a batch cannot be fetched. librdkafka goes on behind one whose checksum is wrong, and stays before
+any other.
+"""
 _CLOSE = 6
 """How many records of the others are about as old as a new one."""
 
@@ -113,7 +115,8 @@ def _triggered(stage: RunningStage) -> bool:
 class Writer:
     """Writes the input, and notes what it wrote.
 
-    begins: where each partition began when the query did. arrived: when (s) a record came, by partition and offset.
+    begins: where each partition began when the query did. arrived: when (s) a record came, by partition and
+    offset.
     """
 
     def __init__(self, schedule: Schedule, world: World, broker: Broker) -> None:
@@ -153,7 +156,9 @@ class Writer:
         self.arrived[record.partition, offset] = self._world.now
 
     def fill(self, partition: int, draw: Random) -> None:
-        """Write into a partition that was added: some records by and by, most with times of about now, and the end."""
+        """Write into a partition that was added: some records by and by, most with times of about now, and
+        the end.
+        """
         others = [r for r in self._records if r.kind == "tuple" and r.time < FUTURE]
         others.sort(key=lambda record: abs(record.at % 1_000 - self._world.now))
         times = [record.time for record in others] or [1_000]
@@ -166,7 +171,9 @@ class Writer:
         self._world.at(delay + 0.5, lambda: self._write(Written(0.0, partition, "marker")))
 
     def grow_again(self, partition: int, draw: Random) -> None:
-        """Write into a partition that has lost its last records: others, and its end, behind all that is to come."""
+        """Write into a partition that has lost its last records: others, and its end, behind all that is
+        to come.
+        """
         left = [record for record in self._records if record.partition == partition]
         shift = 1_000.0 if self._late else 0.0
         last = max((record.at - shift for record in left), default=0.0)

@@ -1,4 +1,6 @@
-"""Answers of the product's pure functions, kept for one run: its settings never change, so their answers do not either."""
+"""Answers of the product's pure functions, kept for one run: its settings never change, so their answers
+do not either.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def seams() -> list[tuple[Any, str, Any]]:
     known: dict[tuple[object, ...], Any] = {}
 
     def kept(key: tuple[object, ...], held: object, answer: Callable[[], Any]) -> Any:
-        """held: what the ids in the key are of. It lives as long as the answer, so no other object gets its id."""
+        """held: what the ids in the key are of. It lives as long as the answer, so no other object gets
+        its id.
+        """
         found = known.get(key)
         if found is None:
             found = known[key] = answer(), held

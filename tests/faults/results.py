@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 3
 Row = tuple[int, int | None, tuple[str, ...] | None]
 Rows = dict[tuple[int, int, str], Row]
-"""(window start, window end, key) -> (count, sum, texts). Sum and texts are None if the query does not have them."""
+"""(window start, window end, key) -> (count, sum, texts). Sum and texts are None if the query does not
+have them.
+"""
 
 GONE: Row = (0, None, None)
 """What `emit = "changes"` says of a key that the window before had, and this one does not."""

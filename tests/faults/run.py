@@ -32,12 +32,16 @@ SECONDS_AFTER = 150.0
 _NOTICED = (DataLossError, ProtocolError, IncompatibleStateError)
 _MOST_STARTS = 40
 _TOO_LATE = "all others had ended before these were taken in"
-"""What an instance says that ends because partitions were added when there was nothing left to add them to."""
+"""What an instance says that ends because partitions were added when there was nothing left to add them
+to.
+"""
 
 
 @dataclass
 class Outcome:
-    """What came of a run. violations: what must not be, in words. noticed: the errors that say that data is lost."""
+    """What came of a run. violations: what must not be, in words. noticed: the errors that say that data
+    is lost.
+    """
 
     schedule: Schedule
     violations: list[str]
@@ -74,8 +78,8 @@ def run(schedule: Schedule) -> Outcome:
 class Cluster:
     """The processes of a run and what restarts them.
 
-    settings: with which the query began. deployed: those of the next start of each instance. states: the last committed
-    state of each input partition, whatever became of it.
+    settings: with which the query began. deployed: those of the next start of each instance. states: the last
+    committed state of each input partition, whatever became of it.
     """
 
     def __init__(self, schedule: Schedule, world: World, broker: Broker) -> None:

@@ -31,9 +31,13 @@ DESTROYS = (
     "recreate input",
     "recreate routed",
 )
-"""Faults that destroy what Kafka has acknowledged. After them results are right, or some part says what is lost."""
+"""Faults that destroy what Kafka has acknowledged. After them results are right, or some part says what is
+lost.
+"""
 DESTROYS_TOO = ("offsets fall back", "truncate partials")
-"""More of the kind. They have draws of their own, so that all else stays as it was drawn before there were any."""
+"""More of the kind. They have draws of their own, so that all else stays as it was drawn before there were
+any.
+"""
 BASE = 1_700_000_000_000
 """Event time (ms) of time 0 in a schedule: the wall clock when a run begins."""
 FUTURE = 10**12
@@ -44,7 +48,9 @@ MOST_KEY, MOST_VALUES, MOST_RESULT = 64, 48, 200
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault at the `number`-th call of a kind, "*" for any kind. seconds: how long it lasts. draw: for its own draws."""
+    """A fault at the `number`-th call of a kind, "*" for any kind. seconds: how long it lasts. draw: for
+    its own draws.
+    """
 
     kind: str
     call: str
@@ -62,8 +68,8 @@ class Fault:
 class Written:
     """A record of the input, or a batch of `value` records that cannot be fetched.
 
-    at: virtual time (s) when it is written. kind: tuple, bad, marker or batch. time: event time (ms). text: what `collect`
-    reads, if the query has it.
+    at: virtual time (s) when it is written. kind: tuple, bad, marker or batch. time: event time (ms). text:
+    what `collect` reads, if the query has it.
     """
 
     at: float
@@ -79,12 +85,13 @@ class Written:
 class Shape:
     """What varies between queries. Durations are in ms.
 
-    store: whether files lie on a disk or in a store of objects. piece: how often a fetch or a micro-batch takes a part
-    of what there is. interval: of micro-batches. counted: whether the query asks for
-    the number of tuples. If not, its rows say it all the same. texts: whether the query collects the texts of its tuples.
-    alone: an aggregate that the query has instead of all others. verified: whether `evenflow verify` is asked in the end.
-    batch, batch_clock: length of a partitioner's micro-batches, 0: it routes tuple by tuple, and what ends them. max_skew:
-    None: that of the settings. reduce: how a fused query brings partials to their bucket.
+    store: whether files lie on a disk or in a store of objects. piece: how often a fetch or a micro-batch
+    takes a part of what there is. interval: of micro-batches. counted: whether the query asks for
+    the number of tuples. If not, its rows say it all the same. texts: whether the query collects the texts of
+    its tuples. alone: an aggregate that the query has instead of all others. verified: whether
+    `evenflow verify` is asked in the end. batch, batch_clock: length of a partitioner's micro-batches, 0: it
+    routes tuple by tuple, and what ends them. max_skew: None: that of the settings. reduce: how a fused query
+    brings partials to their bucket.
     """
 
     inputs: int

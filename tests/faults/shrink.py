@@ -1,4 +1,6 @@
-"""A failing schedule with fewer faults, fewer records and fewer instances that still fails in the same way."""
+"""A failing schedule with fewer faults, fewer records and fewer instances that still fails in the same
+way.
+"""
 
 from __future__ import annotations
 

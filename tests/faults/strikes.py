@@ -86,7 +86,9 @@ class Strikes:
         self._world.at(fault.seconds, lambda: self._rebalance(fault))
 
     def _change_limits(self, fault: Fault) -> None:
-        """All instances get another `max_jump`, a larger `out_of_orderness` or both, and are started again one by one."""
+        """All instances get another `max_jump`, a larger `out_of_orderness` or both, and are started again
+        one by one.
+        """
         if self._cluster.writer.begins is None:
             self._world.at(1.0, lambda: self._change_limits(fault))  # the query has not begun
             return
@@ -129,7 +131,9 @@ class Strikes:
         self._world.at(fault.seconds + 7.5, expire)
 
     def _offsets_fall_back(self, fault: Fault) -> None:
-        """All instances die, and committed offsets are those of some commits before, when somebody takes over."""
+        """All instances die, and committed offsets are those of some commits before, when somebody takes
+        over.
+        """
         self._kill_instances()
         group, draw = self._broker.groups.of("q.partitioner"), Random(fault.draw)
 

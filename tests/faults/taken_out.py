@@ -1,4 +1,6 @@
-"""What stands in the place of a mend that is taken out. Each function makes it of what stands there in the product."""
+"""What stands in the place of a mend that is taken out. Each function makes it of what stands there in the
+product.
+"""
 
 from __future__ import annotations
 

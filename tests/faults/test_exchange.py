@@ -1,4 +1,6 @@
-"""Instances that tell each other, in the simulator: every result is there whatever becomes of what they tell."""
+"""Instances that tell each other, in the simulator: every result is there whatever becomes of what they
+tell.
+"""
 
 from __future__ import annotations
 

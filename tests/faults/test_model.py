@@ -1,4 +1,6 @@
-"""The model of the broker is held against a real one: both get the same calls, and must give the same answers."""
+"""The model of the broker is held against a real one: both get the same calls, and must give the same
+answers.
+"""
 
 from __future__ import annotations
 

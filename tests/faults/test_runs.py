@@ -1,4 +1,6 @@
-"""The simulator finds nothing in the product as it is, finds what is taken out of it, and says the same each time."""
+"""The simulator finds nothing in the product as it is, finds what is taken out of it, and says the same
+each time.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,13 @@ from tests.faults.shrink import kind_of, shrunk
 
 _EACH = 250
 _FEW = 500
-"""Seeds of `make test`. The page (docs/correctness.md) says what the next ones would notice besides: nothing."""
+"""Seeds of `make test`. The page (docs/correctness.md) says what the next ones would notice besides:
+nothing.
+"""
 _MOST_SEEDS = 200
-"""Of the focus of a mend. One of them must find the product without it. The rarest is found by three of them."""
+"""Of the focus of a mend. One of them must find the product without it. The rarest is found by three of
+them.
+"""
 
 
 def checked(total: Total) -> None:

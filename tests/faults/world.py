@@ -106,8 +106,9 @@ class World:
     """Virtual time, the processes, and the faults that are still to come.
 
     now: virtual time (s). wall_steps: since when (s) the wall clock was off, and how
-    far (ms), the last is now. struck: faults by kind. over: whether all processes are, and who waits now moves the time.
-    on_fault: what a fault of the broker does, by kind. on_stall: is called when a process is paused or has ended.
+    far (ms), the last is now. struck: faults by kind. over: whether all processes are, and who waits now
+    moves the time. on_fault: what a fault of the broker does, by kind. on_stall: is called when a process is
+    paused or has ended.
     """
 
     def __init__(self, seed: int, faults: list[Fault], history: History) -> None:
@@ -151,7 +152,9 @@ class World:
         return bool(self._queue) and self._queue[0][0] <= limit
 
     def run(self, *, until: Callable[[], bool], limit: float) -> bool:
-        """Run until `until` holds, which is asked after every event. False if it does not by virtual time `limit`."""
+        """Run until `until` holds, which is asked after every event. False if it does not by virtual time
+        `limit`.
+        """
         queue = self._queue
         self._until, self._limit = until, limit
         while queue:
@@ -214,8 +217,8 @@ class World:
     ) -> Any:
         """A call to a broker: the only place where other processes come in between, and where faults strike.
 
-        what: kind of call. lost: makes the error of a call whose answer never comes, None for calls that never
-        lose their answer (then the answer comes late instead).
+        what: kind of call. lost: makes the error of a call whose answer never comes, None for calls that
+        never lose their answer (then the answer comes late instead).
         """
         process = self.current
         if process is None:

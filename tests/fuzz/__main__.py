@@ -1,7 +1,8 @@
-"""`python -m tests.fuzz [--seconds N] [TARGET ...]`: fuzz one target after the other. Exit 1 if an input raised.
+"""`python -m tests.fuzz [--seconds N] [TARGET ...]`: fuzz one target after the other. Exit 1 if an input
+raised.
 
-Inputs that raised stay in the target's folder of `corpus/`: from then on the tests replay them. Other inputs that
-reached new code stay in `.fuzz/`, and the next run goes on from them.
+Inputs that raised stay in the target's folder of `corpus/`: from then on the tests replay them. Other inputs
+that reached new code stay in `.fuzz/`, and the next run goes on from them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""`python -m tests.fuzz.one TARGET FOLDER SECONDS`: fuzz one target with libFuzzer, which ends the process."""
+"""`python -m tests.fuzz.one TARGET FOLDER SECONDS`: fuzz one target with libFuzzer, which ends the
+process.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Base images made on this machine, for builds that would otherwise start from a registry's.
 
-`python_base` is Debian's minimal system with its Python, made by debootstrap and kept in the cache by what it is made
-of. `java_base` adds Debian's Java 17 runtime, in a layer of its own.
+`python_base` is Debian's minimal system with its Python, made by debootstrap and kept in the cache by what it
+is made of. `java_base` adds Debian's Java 17 runtime, in a layer of its own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ _RECIPE = 1  # raise it when what is made below changes
 
 
 def python_base_archive() -> Path:
-    """The archive of `PYTHON_BASE`, made now if need be. Raises ServiceError without root or Debian's packages."""
+    """The archive of `PYTHON_BASE`, made now if need be. Raises ServiceError without root or Debian's
+    packages.
+    """
     archive = cache_dir() / "images" / f"python-base-{_key()}.tar"
     if not archive.exists():
         need("a base image made here", IMAGE_PACKAGES)
@@ -109,7 +111,9 @@ def _debootstrap(root: Path) -> None:
 
 
 def _mirror() -> list[str]:
-    """The place that this machine's own apt takes the release from; nothing where it has none: debootstrap knows one."""
+    """The place that this machine's own apt takes the release from; nothing where it has none: debootstrap
+    knows one.
+    """
     command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
     done = subprocess.run([*command, f"Codename: {_RELEASE}"], capture_output=True, text=True)
     return done.stdout.split()[:1]

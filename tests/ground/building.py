@@ -1,4 +1,5 @@
-"""`docker build` on this machine: with its network, proxies and pip configuration, none of which enters the image.
+"""`docker build` on this machine: with its network, proxies and pip configuration, none of which enters the
+image.
 
 A Dockerfile that runs pip mounts the secret `pip.conf`, which it may do whether or not somebody gives one:
 `RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf pip install ...`
@@ -16,7 +17,8 @@ from pathlib import Path
 from tests.ground.engine import Engine
 
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
-# Where packages are, and how to reach them. The rest, such as folders of this machine, has no meaning in a build.
+# Where packages are, and how to reach them. The rest, such as folders of this machine, has no meaning in a
+# build.
 _PIP = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout", "retries")
 
 

@@ -40,7 +40,9 @@ class Cluster(Kube):
                 self.node.load(content, this)
 
     def load_from(self, engine: Engine, *images: str) -> None:
-        """Give the node images of the engine, less those that it has. A layer that several share comes once."""
+        """Give the node images of the engine, less those that it has. A layer that several share comes
+        once.
+        """
         missing = [name for name, one in engine.identities(*images).items() if not self.node.has({name: one})]
         if missing:
             with engine.saved(*missing) as archive:

@@ -60,7 +60,9 @@ class ControlPlane:
         self.kubeconfig = folder / "kubeconfig-of-parts"
 
     def start(self, port: int) -> None:
-        """Start all parts; port: where this process reaches the API server, which answers when this returns."""
+        """Start all parts; port: where this process reaches the API server, which answers when this
+        returns.
+        """
         self._write_secrets()
         write_kubeconfig(self.kubeconfig, port=self._ports.api, authority=self.authority, token=self.token)
         self._run("etcd", self._etcd())

@@ -50,7 +50,9 @@ def _trouble(command: list[str]) -> str | None:
 
 
 def main() -> int:
-    """Install the packages that the command line names, each with a program of its name. Returns the exit status."""
+    """Install the packages that the command line names, each with a program of its name. Returns the exit
+    status.
+    """
     try:
         install({package: package for package in sys.argv[1:]})
     except ServiceError as error:

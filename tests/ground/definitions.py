@@ -1,4 +1,6 @@
-"""Definitions of other projects' custom resources, made once and kept by version in the cache: `k8s/NAME-VERSION/*.yaml`."""
+"""Definitions of other projects' custom resources, made once and kept by version in the cache:
+`k8s/NAME-VERSION/*.yaml`.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """A Docker engine for the tests: the one that DOCKER_HOST names, or one of our own that ends with us.
 
-Our own engine keeps its layers in the cache. It publishes ports on loopback, through a process of its own and not
-through the packet filter: it changes none of the machine's rules. Containers of a network reach one another, and nothing
-translates their addresses to the outside. A build uses the machine's network.
+Our own engine keeps its layers in the cache. It publishes ports on loopback, through a process of its own and
+not through the packet filter: it changes none of the machine's rules. Containers of a network reach one
+another, and nothing translates their addresses to the outside. A build uses the machine's network.
 
-Several test processes share one engine. The process that started the engine waits at its end until the others are
-done.
+Several test processes share one engine. The process that started the engine waits at its end until the others
+are done.
 """
 
 from __future__ import annotations
@@ -221,7 +221,9 @@ def _stop(sandbox: Sandbox, place: _Place, own: Engine) -> None:
 
 
 def _empty(own: Engine) -> None:
-    """Take away the containers and networks of tests, and images without a name; of the layers a good many stay."""
+    """Take away the containers and networks of tests, and images without a name; of the layers a good many
+    stay.
+    """
     containers = own.docker("ps", "--all", "--quiet").split()
     if containers:
         own.docker("rm", "--force", "--volumes", *containers)

@@ -1,4 +1,5 @@
-"""A Kafka image made on this machine, that testcontainers' KafkaContainer takes: `KafkaContainer(name).with_kraft()`.
+"""A Kafka image made on this machine, that testcontainers' KafkaContainer takes:
+`KafkaContainer(name).with_kraft()`.
 
 Its jars are those of the embedded broker, which `make setup` fetches.
 """

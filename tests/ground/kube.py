@@ -24,7 +24,9 @@ class Kube:
     kubeconfig: Path
 
     def kubectl(self, *words: str | Path, given: str | None = None, patience: float = 300) -> str:
-        """What `kubectl WORDS` prints, with `given` on its standard input. Raises ServiceError with its complaint."""
+        """What `kubectl WORDS` prints, with `given` on its standard input. Raises ServiceError with its
+        complaint.
+        """
         done = subprocess.run(
             [KUBERNETES.programs()["kubectl"], f"--kubeconfig={self.kubeconfig}", *words],
             input=given,
@@ -48,7 +50,9 @@ class Kube:
         return self.kubectl(*words, given=json.dumps(listed), patience=patience)
 
     def client(self, user: str | None = None) -> client.ApiClient:
-        """Python's client, as the administrator or as `user`: `system:serviceaccount:NAMESPACE:NAME` is one."""
+        """Python's client, as the administrator or as `user`: `system:serviceaccount:NAMESPACE:NAME` is
+        one.
+        """
         made: client.ApiClient = config.new_client_from_config(str(self.kubeconfig))
         made.configuration.proxy = None
         if user is not None:

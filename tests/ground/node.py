@@ -27,8 +27,8 @@ _POD_NETWORK = "10.245.0.0/24"
 _PATIENCE = 60.0
 _LONG_PATIENCE = 900.0
 
-# What kubelet and the network plugins write in fixed places stays in the node's own mounts. The address of the bridge is
-# the node's; the default route leads to nobody, so what is for no service and no pod is lost.
+# What kubelet and the network plugins write in fixed places stays in the node's own mounts. The address of
+# the bridge is the node's; the default route leads to nobody, so what is for no service and no pod is lost.
 _SETUP = """
 mkdir -p /var/lib/kubelet /var/lib/cni /var/log/pods /var/log/containers
 for place in /run /var/lib/kubelet /var/lib/cni /var/log/pods /var/log/containers; do mount -t tmpfs tmpfs $place; done
@@ -75,7 +75,9 @@ class Node:
             self._start_containerd()
 
     def _swept(self) -> bool:
-        """Whether there was something to take away: containers, and second names that would keep replaced images."""
+        """Whether there was something to take away: containers, and second names that would keep replaced
+        images.
+        """
         containers = self._ctr("containers", "ls", "--quiet").split()
         images = [name for name in self._ctr("images", "ls", "--quiet").split() if name.startswith("sha256:")]
         for what, names in (("containers", containers), ("images", images)):

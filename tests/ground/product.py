@@ -35,7 +35,9 @@ def other_version(engine: Engine, image: str) -> str:
 
 
 def own_images(engine: Engine, product: Mapping[str, str]) -> dict[str, str]:
-    """The product's images with the package examples/plugin in each, by its Dockerfile; target -> name of its image."""
+    """The product's images with the package examples/plugin in each, by its Dockerfile; target -> name of
+    its image.
+    """
     folder = ROOT / "examples" / "plugin"
     return {
         target: build(

@@ -1,7 +1,7 @@
 """Kubernetes and what it stands on, built from the Go module proxy once and kept by version in the cache.
 
-A build is a folder `k8s/NAME-VERSION` of the cache with one file a program. It appears by one rename; a lock of its own
-makes concurrent first uses wait.
+A build is a folder `k8s/NAME-VERSION` of the cache with one file a program. It appears by one rename; a lock
+of its own makes concurrent first uses wait.
 """
 
 from __future__ import annotations
@@ -133,7 +133,9 @@ def _made_as(package: str, module: str) -> str:
 
 
 def go(*words: str, folder: Path, what: str, language: str = "1.24.0") -> str:
-    """What `go WORDS` prints in `folder`. what: is being made. Raises ServiceError without Go or the module proxy."""
+    """What `go WORDS` prints in `folder`. what: is being made. Raises ServiceError without Go or the
+    module proxy.
+    """
     program = shutil.which("go")
     if program is None:
         raise ServiceError(
@@ -148,14 +150,18 @@ def go(*words: str, folder: Path, what: str, language: str = "1.24.0") -> str:
     if done.returncode != 0:
         raise ServiceError(
             f"{what} cannot be built:\n{(done.stderr or done.stdout)[-2000:]}",
-            hint="the first build needs Go 1.21 or later, which fetches the version that it must have, and a network that "
-            "reaches a Go module proxy (GOPROXY)",
+            hint=(
+                "the first build needs Go 1.21 or later, which fetches the version that it must have, and a"
+                " network that reaches a Go module proxy (GOPROXY)"
+            ),
         )
     return done.stdout
 
 
 def go_cache() -> Path:
-    """What Go fetches and compiles on the way, several GB: builds share it, and nobody needs it afterwards."""
+    """What Go fetches and compiles on the way, several GB: builds share it, and nobody needs it
+    afterwards.
+    """
     return cache_dir() / "k8s" / "go"
 
 

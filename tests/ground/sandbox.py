@@ -1,7 +1,7 @@
 """A command in namespaces of its own: whatever it starts, mounts and wires is gone with it, however it ends.
 
-The command is the first process of a process-id namespace. The kernel kills all others when that one ends, and
-drops the mounts and links that nobody else sees. The command itself dies with us.
+The command is the first process of a process-id namespace. The kernel kills all others when that one ends,
+and drops the mounts and links that nobody else sees. The command itself dies with us.
 """
 
 from __future__ import annotations
@@ -61,12 +61,17 @@ class Sandbox:
 
 
 def make_cgroups(name: str) -> None:
-    """A control group of that name in every hierarchy of version 1. Raises ServiceError where there are none."""
+    """A control group of that name in every hierarchy of version 1. Raises ServiceError where there are
+    none.
+    """
     hierarchies = [_CGROUPS / controller for controller in _CONTROLLERS if (_CGROUPS / controller).is_dir()]
     if not hierarchies:
         raise ServiceError(
             "a Kubernetes node of our own needs control groups of version 1",
-            hint="start the machine with systemd.unified_cgroup_hierarchy=0, or try the manifests on a cluster you have",
+            hint=(
+                "start the machine with systemd.unified_cgroup_hierarchy=0, or try the manifests on a cluster"
+                " you have"
+            ),
         )
     for hierarchy in hierarchies:
         (hierarchy / name).mkdir(exist_ok=True)

@@ -1,4 +1,6 @@
-"""What an engine or a cluster may leave on this machine, and a process that holds one until it is told or killed."""
+"""What an engine or a cluster may leave on this machine, and a process that holds one until it is told or
+killed.
+"""
 
 from __future__ import annotations
 

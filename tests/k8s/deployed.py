@@ -1,4 +1,6 @@
-"""The overlay for one node, as it is, with what the test cluster lacks: images made here, volumes, no registry."""
+"""The overlay for one node, as it is, with what the test cluster lacks: images made here, volumes, no
+registry.
+"""
 
 from __future__ import annotations
 

@@ -36,7 +36,9 @@ def pod(name: str, spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def server(name: str, *, replicas: int) -> list[dict[str, Any]]:
-    """A StatefulSet of web servers on port 8080, its service of the same name, and a headless one: NAME-each."""
+    """A StatefulSet of web servers on port 8080, its service of the same name, and a headless one:
+    NAME-each.
+    """
     labels = {"app": name}
     ready = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
     template = {"metadata": {"labels": labels}, "spec": spec(SERVE, readinessProbe=ready)}

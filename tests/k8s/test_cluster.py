@@ -161,7 +161,9 @@ def test_an_image_of_the_engine_reaches_the_node(room: Room, docker_engine: Engi
 
 @pytest.fixture
 def place(tmp_path: Path) -> dict[str, str]:
-    """An environment in which the cluster is another one than that of the other tests, with the same programs."""
+    """An environment in which the cluster is another one than that of the other tests, with the same
+    programs.
+    """
     here = tmp_path / "evenflow" / "k8s"
     here.mkdir(parents=True)
     for built in (cache_dir() / "k8s").iterdir():

@@ -1,4 +1,6 @@
-"""A node is drained: on simulated nodes, whose pods are Ready and do nothing, with the manifests as a user applies them."""
+"""A node is drained: on simulated nodes, whose pods are Ready and do nothing, with the manifests as a user
+applies them.
+"""
 
 from __future__ import annotations
 

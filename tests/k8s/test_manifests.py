@@ -1,4 +1,6 @@
-"""What `k8s/` holds, on a real API server: it is accepted as it is, and each account may do what it needs and no more."""
+"""What `k8s/` holds, on a real API server: it is accepted as it is, and each account may do what it needs
+and no more.
+"""
 
 from __future__ import annotations
 

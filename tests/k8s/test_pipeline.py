@@ -1,7 +1,7 @@
 """The whole pipeline as pods: `kubectl apply -k k8s/overlays/local` with images made here.
 
-Tuples come live while a pod of each kind is deleted and new images are rolled out; then six times as many come. The
-tests of this file are one story and run in its order; its end is `verify` as a Job.
+Tuples come live while a pod of each kind is deleted and new images are rolled out; then six times as many
+come. The tests of this file are one story and run in its order; its end is `verify` as a Job.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tests.k8s.running import Running
 
 pytestmark = [pytest.mark.k8s, pytest.mark.timeout(900)]
 
-# A tuple costs the combiner a wait, not this machine's cores: 500 tuples/s are a load of 0.4 for two workers that
-# share one executor.
+# A tuple costs the combiner a wait, not this machine's cores: 500 tuples/s are a load of 0.4 for two workers
+# that share one executor.
 _CHANGES = {
     'window = "60s"': 'window = "20s"',
     'slide = "10s"': 'slide = "5s"',

@@ -1,4 +1,6 @@
-"""`k8s/overlays/production` on a real API server that knows the resources of Strimzi and of the Prometheus Operator."""
+"""`k8s/overlays/production` on a real API server that knows the resources of Strimzi and of the Prometheus
+Operator.
+"""
 
 from __future__ import annotations
 

@@ -222,7 +222,9 @@ def exported(settings: Settings, file: Path) -> Result:
 
 
 def assert_exact(stream: Stream, found: Result | None = None) -> Report:
-    """The topics hold exactly the truth, and `verify` says so. `found`: results read otherwise than from Kafka."""
+    """The topics hold exactly the truth, and `verify` says so. `found`: results read otherwise than from
+    Kafka.
+    """
     settings = stream.settings
     accepted, refused = stream.judged()
     assert_equal(results(settings)[0] if found is None else found, stream.expected())
@@ -235,7 +237,9 @@ def assert_exact(stream: Stream, found: Result | None = None) -> Report:
 
 
 class Pipeline:
-    """The services of one query, each `evenflow --config FILE ...` in a process of its own; all end with the block."""
+    """The services of one query, each `evenflow --config FILE ...` in a process of its own; all end with
+    the block.
+    """
 
     def __init__(self, settings: Settings, folder: Path) -> None:
         self.settings = settings

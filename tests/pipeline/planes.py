@@ -1,4 +1,6 @@
-"""Data planes for the tests of the partitioner service: run here, in a thread or as a process, and waited for."""
+"""Data planes for the tests of the partitioner service: run here, in a thread or as a process, and waited
+for.
+"""
 
 from __future__ import annotations
 

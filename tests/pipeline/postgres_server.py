@@ -1,4 +1,6 @@
-"""A server of Postgres for tests: of Debian's package, on loopback, by a user that is not root, in a folder that goes."""
+"""A server of Postgres for tests: of Debian's package, on loopback, by a user that is not root, in a
+folder that goes.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ PASSWORD = "q7-loopback"
 
 @contextmanager
 def postgres_server() -> Iterator[str]:
-    """Start a server, and stop it in the end. Yields the address of its database, without a table and the password."""
+    """Start a server, and stop it in the end. Yields the address of its database, without a table and the
+    password.
+    """
     install({"postgresql": "pg_ctlcluster"})
     programs = max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda found: int(found.parent.name))
     # Not pytest's folder: only the user who runs the tests may look into it.

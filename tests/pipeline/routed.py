@@ -1,8 +1,8 @@
 """What the tests of the partitioner service know of its output, read from the real topics.
 
 `read_routed` also checks what the reducer rests on: in every lane (input partition, routed partition)
-marks never fall, and no tuple comes for a pane that the lane's earlier marks closed. The frames of each session are
-numbered without gaps, and none is missing that somebody else was told of.
+marks never fall, and no tuple comes for a pane that the lane's earlier marks closed. The frames of each
+session are numbered without gaps, and none is missing that somebody else was told of.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Tuple_ = tuple[bytes | str, int, float | None]
 
 @dataclass
 class Routed:
-    """counts: (pane, key) -> tuples; sums: (pane, key) -> sum of the first value; holders: (pane, key) -> routed
-    partitions; lanes: last mark; per_worker: tuples."""
+    """counts: (pane, key) -> tuples; sums: (pane, key) -> sum of the first value; holders: (pane, key) ->
+    routed partitions; lanes: last mark; per_worker: tuples."""
 
     counts: Counter[tuple[int, bytes]] = field(default_factory=Counter)
     sums: Counter[tuple[int, bytes]] = field(default_factory=Counter)

@@ -79,11 +79,14 @@ class Stream:
         self._producer.init_transactions()
 
     def write(self, blocks: int, *, rows: int = 40, gap: int = 0) -> None:
-        """Blocks of rows a little out of order, each in a transaction of its own; event time moves on a pane each."""
+        """Blocks of rows a little out of order, each in a transaction of its own; event time moves on a
+        pane each.
+        """
         for _ in range(blocks):
             draw = self._random
             block = [
-                (self._pane + draw.randint(0, 2), draw.choice(self._keys), draw.choice([None, draw.randint(-99, 99)]),
+                (self._pane + draw.randint(0, 2), draw.choice(self._keys), draw.choice([None,
+                draw.randint(-99, 99)]),
                  draw.choice([None, draw.randint(-999, 999) / 8]))
                 for _ in range(rows)
             ]  # fmt: skip
@@ -155,7 +158,9 @@ class Stream:
 
 
 def results(settings: Settings) -> tuple[Result, int]:
-    """Rows of the results topic by (window start, key), and how many records hold them; repeated ones are equal."""
+    """Rows of the results topic by (window start, key), and how many records hold them; repeated ones are
+    equal.
+    """
     found: Result = {}
     records = 0
     for batch in reader.read_range(settings.kafka, settings.topic("results")):

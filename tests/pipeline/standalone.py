@@ -1,4 +1,6 @@
-"""A standalone Spark cluster on loopback, from pyspark's own jars: a master and a worker, each a Java process."""
+"""A standalone Spark cluster on loopback, from pyspark's own jars: a master and a worker, each a Java
+process.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,9 @@ from tests.schema_registry import RegistryInMemory, schema_registry
 from topics import clients
 
 NUMBERS, BYTES = [b"8", b"-5", b"0"], [b"8", b"\xff\x00", b"b"]
-"""Keys of the first window, if keys are whole numbers, and if they are any bytes. The second window has the first alone."""
+"""Keys of the first window, if keys are whole numbers, and if they are any bytes. The second window has
+the first alone.
+"""
 PAIRS = [b'["DE",8]', b'["q\\"\xc3\xa9",-5]', b'["",0]']
 """The same, if the key is `shop.id`, a text, and `product`, a whole number."""
 
@@ -70,7 +72,9 @@ def window(settings: Settings, end: int, keys: list[bytes], revision: int = 0) -
 
 
 def write_results(settings: Settings, *, later: bool = False, again: int = 0) -> None:
-    """Windows that end at 4 s and 5 s, or one that ends at 6 s if `later`, or two rows of 4 s `again`, of this revision."""
+    """Windows that end at 4 s and 5 s, or one that ends at 6 s if `later`, or two rows of 4 s `again`, of
+    this revision.
+    """
     keys = (
         NUMBERS if settings.query.key_kind == "int64" else PAIRS if settings.query.key_columns[1:] else BYTES
     )
@@ -105,7 +109,9 @@ def write_results(settings: Settings, *, later: bool = False, again: int = 0) ->
 
 
 def header_of(settings: Settings) -> bytes:
-    """What the sink's writer puts in front of each row: the number of a schema, which is registered as at a start."""
+    """What the sink's writer puts in front of each row: the number of a schema, which is registered as at
+    a start.
+    """
     if settings.results.sink != "avro":
         return b""
     avro.SINK.reach(settings)
@@ -113,7 +119,9 @@ def header_of(settings: Settings) -> bytes:
 
 
 def commit_first(settings: Settings, rows: pa.Table, number: int) -> None:
-    """Commit the rows of a micro-batch to the Delta table of these settings, which is made if it is not there."""
+    """Commit the rows of a micro-batch to the Delta table of these settings, which is made if it is not
+    there.
+    """
     nowhere: Any = None  # making the table asks no Spark
     sink_of(settings).writer(settings, Start(spark=nowhere, run="r", epoch=1))
     commit(delta_place(settings), "r", rows, number)

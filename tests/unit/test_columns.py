@@ -1,4 +1,6 @@
-"""Keys and times in every form a user of the library may have them: one column, one worker; and what is refused."""
+"""Keys and times in every form a user of the library may have them: one column, one worker; and what is
+refused.
+"""
 
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any

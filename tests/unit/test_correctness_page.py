@@ -36,8 +36,8 @@ def test_a_test_that_the_page_names_exists(test: str) -> None:
 def _files(proof: list[str]) -> dict[str, list[Path]]:
     """By path as a row of RULES.md names it, the files that it may stand for, and those of a folder.
 
-    A path begins in the tests or in their folder `pipeline`. A name alone lies in a folder of `pipeline`, or beside a file
-    named before it.
+    A path begins in the tests or in their folder `pipeline`. A name alone lies in a folder of `pipeline`, or
+    beside a file named before it.
     """
     files: dict[str, list[Path]] = {}
     pipeline = ROOT / "tests" / "pipeline"

@@ -1,4 +1,6 @@
-"""Each service runs with the packages of its own extra, which is what its image has: nothing else is imported."""
+"""Each service runs with the packages of its own extra, which is what its image has: nothing else is
+imported.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,12 @@ from workbench.sample_check.sample import TopicRecords
 
 for form, more in (("json", {}), ("avro", {"registry": {"url": "http://127.0.0.1:1"}})):
     made = load_settings(
-        query={"name": "q", "where": "amount > 1", "columns": {"twice": "amount * 2"}, "aggregates": {"s": "sum(twice)"}},
+        query={
+            "name": "q",
+            "where": "amount > 1",
+            "columns": {"twice": "amount * 2"},
+            "aggregates": {"s": "sum(twice)"},
+        },
         input={"format": form, "partitions": 1} | more,
     )
     Parser(made)

@@ -9,7 +9,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 GLOSSARY = ROOT / "docs" / "glossary.md"
 ROOMS = (
-    "evenflow", "producers", "partitioner_service", "spark_consumers", "topics", "controller", "workbench", "monitoring",
+    "evenflow", "producers", "partitioner_service", "spark_consumers", "topics", "controller", "workbench",
+    "monitoring",
     "cli",
 )  # fmt: skip
 
@@ -253,7 +254,8 @@ def test_a_word_of_the_glossary_has_no_other_meaning_in_a_room(word: str) -> Non
 def lines_with(word: str) -> list[tuple[str, str]]:
     """(file, line) for each line of the code that has the word, alone or in the plural.
 
-    SQL's GROUP BY is left out, and so are imports: what a module is called says nothing of the file that imports it.
+    SQL's GROUP BY is left out, and so are imports: what a module is called says nothing of the file that
+    imports it.
     """
     pattern = re.compile(rf"\b{word}s?\b(?! by)", re.IGNORECASE)
     imports = re.compile(r"\s*from [\w.]+ import ")

@@ -1,4 +1,5 @@
-"""Every decoder of every topic takes any bytes (rule "any bytes"): one table, one list, and mutations of what is valid.
+"""Every decoder of every topic takes any bytes (rule "any bytes"): one table, one list, and mutations of what
+is valid.
 
 A new decoder is one line in `DECODERS`: how to call it, what is valid, and what it may raise.
 """
@@ -193,7 +194,8 @@ TABLE = GlobalTable(total=9, dsync_ms=5, keys=np.array([1], np.uint64), values=n
 SYNC_RECORD = encode_sync(SyncRecord("me", 7, 0, 5, exchange.Message(0, 1, b"body")))
 FINGERPRINT = "0" * 16
 TELEMETRY = PartitionerRecord(
-    query="q", fingerprint=FINGERPRINT, time=1, instance="0", started=1, owned=2, inputs=4, epoch=3, workers=2, tuples=1,
+    query="q", fingerprint=FINGERPRINT, time=1, instance="0", started=1, owned=2, inputs=4, epoch=3,
+    workers=2, tuples=1,
     rejected=1, read=2, filtered=0, period_ms=1_000, rate=2.5, lag=7, loads=[1, 2],
 ).encode()  # fmt: skip
 HEARTBEAT = telemetry.HeartbeatRecord(
@@ -468,10 +470,13 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "workbench/verify/input/markers.py": ("marker, for verify",),
     "workbench/verify/input/strict_reader.py": ("tuple, json",),
 }
-"""Each file that reads JSON: the decoders above that it has, or the tests of a file that nobody else writes to."""
+"""Each file that reads JSON: the decoders above that it has, or the tests of a file that nobody else
+writes to.
+"""
 _JSON = re.compile(r"\bread_object\(|\bjson\.loads\(|\bmodel_validate_json\(|\bvalidate_json\(")
 _ROOMS = (
-    "evenflow", "topics", "partitioner_service", "spark_consumers", "controller", "monitoring", "workbench", "producers",
+    "evenflow", "topics", "partitioner_service", "spark_consumers", "controller", "monitoring", "workbench",
+    "producers",
 )  # fmt: skip
 
 

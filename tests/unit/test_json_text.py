@@ -1,4 +1,6 @@
-"""JSON arrays built by Arrow are those of Python's own writer, and are read back as the columns that they were."""
+"""JSON arrays built by Arrow are those of Python's own writer, and are read back as the columns that they
+were.
+"""
 
 from __future__ import annotations
 

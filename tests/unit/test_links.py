@@ -15,7 +15,8 @@ CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """The anchors of a page's headings, as hosts of repositories make them: the second of equal headings ends with -1.
+    """The anchors of a page's headings, as hosts of repositories make them: the second of equal headings ends
+    with -1.
 
     tests/browser/test_site.py holds the site to them.
     """

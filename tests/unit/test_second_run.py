@@ -26,7 +26,9 @@ def test_other():
 
 
 def outcome(folder: Path, *, cases: int, failures: int) -> tuple[int, list[int]]:
-    """Exit status, and how often each case ran, of a suite whose cases fail so many times before they pass."""
+    """Exit status, and how often each case ran, of a suite whose cases fail so many times before they
+    pass.
+    """
     (folder / "test_it.py").write_text(_CASES.format(cases=cases, failures=failures))
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = xdist_group\n")
     status = main(["-q", "-n", "2", "--dist", "loadgroup", "test_it.py"], root=folder)

@@ -1,4 +1,6 @@
-"""`evenflow.testing` passes what keeps every law, and names the law, an example and what was expected otherwise."""
+"""`evenflow.testing` passes what keeps every law, and names the law, an example and what was expected
+otherwise.
+"""
 
 from __future__ import annotations
 

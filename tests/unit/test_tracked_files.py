@@ -1,4 +1,6 @@
-"""No file of the repository holds a secret, and those that may be executed are scripts, and the other way round."""
+"""No file of the repository holds a secret, and those that may be executed are scripts, and the other way
+round.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,13 @@ NAMED = (
 )
 """A value of 20 characters or more under a name of a secret."""
 MOST_BITS = 3.8
-"""Bits for each character of such a value, from which on it looks drawn. Words have less, 24 random letters have more."""
+"""Bits for each character of such a value, from which on it looks drawn. Words have less, 24 random
+letters have more.
+"""
 NO_SECRETS = {
-    "tests/unit/spark_consumers/test_postgres_settings.py": "the test that an address with a password is refused",
+    "tests/unit/spark_consumers/test_postgres_settings.py": (
+        "the test that an address with a password is refused"
+    ),
 }
 """File -> why what looks like a secret there is none."""
 BINARY = {".png", ".zip", ".gz", ".parquet", ".ico", ".woff2", ".avro"}

@@ -1,7 +1,7 @@
 """What `pip install` of a wheel takes: the library alone, with a command that works without the services.
 
-The wheel is built from this checkout and unpacked into a virtual environment that has nothing but the packages which
-its own metadata asks for (links to those installed here, so no registry is needed).
+The wheel is built from this checkout and unpacked into a virtual environment that has nothing but the
+packages which its own metadata asks for (links to those installed here, so no registry is needed).
 """
 
 import json

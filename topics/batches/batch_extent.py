@@ -1,7 +1,7 @@
 """How far a batch reaches that cannot be fetched, as a plain consumer of this machine finds out.
 
-A consumer is told where such a batch begins, and not where it ends. It is asked for later offsets until it gets
-something else.
+A consumer is told where such a batch begins, and not where it ends. It is asked for later offsets until it
+gets something else.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class BadBatch:
 
 
 def bad_batch(kafka: KafkaSettings, topic: str, partition: int, offset: int, *, end: int) -> BadBatch | None:
-    """The batch that holds this offset and cannot be fetched, from its first offset on. None if nothing is wrong.
+    """The batch that holds this offset and cannot be fetched, from its first offset on. None if nothing is
+    wrong.
 
     end: offset behind the last record of the partition. Raises ServiceError if the broker does not answer.
     """
@@ -114,6 +115,7 @@ class _Probe:
                 if not report.retriable() and report.code() not in _PASSING:
                     raise service_error(report, self._kafka, f"reading {self._topic}")
         raise ServiceError(
-            f"offset {offset} of {self._topic}[{self._partition}] was not answered within {seconds(self._kafka):g} s",
+            f"offset {offset} of {self._topic}[{self._partition}] was not answered within"
+            f" {seconds(self._kafka):g} s",
             hint="is the broker up?",
         )

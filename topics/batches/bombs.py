@@ -1,8 +1,8 @@
 """Decompression bombs: batches that grow into more than a consumer can hold.
 
-`max.message.bytes` counts compressed bytes. For zstd, Kafka's client (librdkafka) stops at `receive.message.max.bytes` and
-reports the batch. For gzip, lz4 and snappy it has no bound: it takes the memory, and a container that has less is killed.
-Here the size is found out without the memory.
+`max.message.bytes` counts compressed bytes. For zstd, Kafka's client (librdkafka) stops at
+`receive.message.max.bytes` and reports the batch. For gzip, lz4 and snappy it has no bound: it takes the
+memory, and a container that has less is killed. Here the size is found out without the memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ log = logging.getLogger(__name__)
 
 _FETCH_BYTES = 4_194_304
 _AHEAD_BYTES = 268_435_456
-"""Compressed bytes that are looked through in each partition: more than a run had read and not committed when it ended."""
+"""Compressed bytes that are looked through in each partition: more than a run had read and not committed
+when it ended.
+"""
 _AHEAD_SECONDS = 60.0
 
 
@@ -46,13 +48,15 @@ class Bomb:
     def why(self) -> str:
         """What is wrong with it, for a person."""
         return (
-            f"Decompression bomb ({self.codec}): a batch of {self.compressed:,} bytes grows into more than {self.most:,}, "
-            "which is receive.message.max.bytes"
+            f"Decompression bomb ({self.codec}): a batch of {self.compressed:,} bytes grows into more than"
+            f" {self.most:,}, which is receive.message.max.bytes"
         )
 
 
 def most_grown(kafka: KafkaSettings) -> int:
-    """Into how many bytes a batch may grow: the bound that librdkafka keeps for zstd, here for every codec."""
+    """Into how many bytes a batch may grow: the bound that librdkafka keeps for zstd, here for every
+    codec.
+    """
     return int(kafka.extras.librdkafka.get("receive.message.max.bytes", 4 * MAX_RECORD_BYTES))
 
 
@@ -70,7 +74,8 @@ def bomb_in(batch: RawBatch, most: int) -> Bomb | None:
 def unreadable_at(
     kafka: KafkaSettings, topic: str, partition: int, offset: int
 ) -> tuple[int, int, str] | None:
-    """First and last offset of the batch that holds this offset, and why it is a bomb or no records can be had of it.
+    """First and last offset of the batch that holds this offset, and why it is a bomb or no records can be
+    had of it.
 
     None if there is no such batch. Raises ServiceError if Kafka does not answer.
     """
@@ -97,7 +102,8 @@ def unreadable_at(
 def raw_records(
     reader: RawReader, partition: int, begin: int, end: int, *, kafka: KafkaSettings, most: int
 ) -> Iterator[RawRecord]:
-    """The committed records between these offsets, or up to a batch of which none can be had (DamagedBatchError).
+    """The committed records between these offsets, or up to a batch of which none can be had
+    (DamagedBatchError).
 
     most: bytes of a fetch. Raises ServiceError if Kafka does not answer.
     """
@@ -131,10 +137,11 @@ def bombs_ahead(
     stopping: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
 ) -> Look:
-    """Look for bombs at and behind these offsets (by partition), as far as a run may have come that ended there.
+    """Look for bombs at and behind these offsets (by partition), as far as a run may have come that ended
+    there.
 
-    All partitions are looked through side by side, because there may be no time for all of them to the end. A broker that
-    does not answer is a warning. stopping: whether to leave it at what is known.
+    All partitions are looked through side by side, because there may be no time for all of them to the end. A
+    broker that does not answer is a warning. stopping: whether to leave it at what is known.
     """
     bombs: dict[int, Bomb] = {}
     at = dict(sorted(offsets.items()))

@@ -1,7 +1,8 @@
-"""Batches of a partition as they stand in the log, compressed. Kafka's clients hand out records only, decompressed.
+"""Batches of a partition as they stand in the log, compressed. Kafka's clients hand out records only,
+decompressed.
 
-Format: Kafka's record batch, version 2 (magic 2), which brokers write since Kafka 0.11. Of older formats there are the
-offsets only.
+Format: Kafka's record batch, version 2 (magic 2), which brokers write since Kafka 0.11. Of older formats
+there are the offsets only.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from topics.batches.aiokafka_login import client_words
 from topics.clients import seconds
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-"""Base offset, length of what follows it, leader epoch, magic, checksum, attributes, delta of the last offset, first and
-largest timestamp, producer's id, epoch and sequence, number of records."""
+"""Base offset, length of what follows it, leader epoch, magic, checksum, attributes, delta of the last
+offset, first and largest timestamp, producer's id, epoch and sequence, number of records."""
 _FRONT = struct.Struct(">qi")
 _CHECKED = 21
 """Where that begins of which there is a checksum."""
@@ -112,8 +113,8 @@ class RawBatch:
     def records(self, aborted: Sequence[tuple[int, int]], most: int) -> Iterator[RawRecord]:
         """Its records, none if they were aborted or mark the end of a transaction.
 
-        aborted: (producer's id, first offset) of aborted transactions that reach into the fetch. most: bytes that it may
-        grow into. Raises DamagedBatchError, possibly behind some records.
+        aborted: (producer's id, first offset) of aborted transactions that reach into the fetch. most: bytes
+        that it may grow into. Raises DamagedBatchError, possibly behind some records.
         """
         if not self.is_version_2:
             raise DamagedBatchError("written in a format of before Kafka 0.11")
@@ -156,7 +157,9 @@ class RawBatch:
 
 
 class _Fields:
-    """Reads the fields of records one by one. Each method raises DamagedBatchError where they are no records."""
+    """Reads the fields of records one by one. Each method raises DamagedBatchError where they are no
+    records.
+    """
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
@@ -207,8 +210,8 @@ class RawFetch(NamedTuple):
 class RawReader:
     """Fetches batches of a topic, in one thread at a time. It connects when it is first asked.
 
-    patience: seconds that Kafka may take to answer, `kafka.request_timeout` by default. As a context manager it is closed at
-    the end.
+    patience: seconds that Kafka may take to answer, `kafka.request_timeout` by default. As a context manager
+    it is closed at the end.
     """
 
     def __init__(self, kafka: KafkaSettings, topic: str, *, patience: float | None = None) -> None:
@@ -226,10 +229,11 @@ class RawReader:
         self.close()
 
     def fetch(self, partition: int, offset: int, *, most: int = 1) -> RawFetch | None:
-        """The batches from the one on that holds this offset, committed ones alone. None if the offset is gone.
+        """The batches from the one on that holds this offset, committed ones alone. None if the offset is
+        gone.
 
-        most: bytes. The first batch comes whole, however large it is. Raises ServiceError if Kafka does not answer, or
-        refuses us.
+        most: bytes. The first batch comes whole, however large it is. Raises ServiceError if Kafka does not
+        answer, or refuses us.
         """
         self._runner = self._runner or asyncio.Runner()
         try:
@@ -238,7 +242,8 @@ class RawReader:
             return None
         except (KafkaError, OSError, TimeoutError) as error:
             raise ServiceError(
-                f"fetching batches of {self._topic} at {self._kafka.bootstrap_servers}: {type(error).__name__}: {error}",
+                f"fetching batches of {self._topic} at {self._kafka.bootstrap_servers}:"
+                f" {type(error).__name__}: {error}",
                 hint="is it running? see `evenflow doctor`",
             ) from None
 
@@ -352,7 +357,9 @@ def _gunzipped(data: memoryview) -> Iterator[bytes]:
 
 
 def _snappy_blocks(data: memoryview) -> Iterator[memoryview]:
-    """The blocks of the framing that Java's clients use, or the one block without a frame that librdkafka writes."""
+    """The blocks of the framing that Java's clients use, or the one block without a frame that librdkafka
+    writes.
+    """
     if bytes(data[: len(_XERIAL)]) != _XERIAL:
         yield data
         return

@@ -1,8 +1,8 @@
 """Who changed a query, when and why: one record of `<query>.audit` for each plan, reset, skip and rename.
 
-The topic is the query's, and outlives it: `evenflow reset` removes all other topics and leaves this one, with a record
-of the reset. A record is written before what it tells of is done, so a refused or broken command may have one as well.
-The broker sets the records' timestamps.
+The topic is the query's, and outlives it: `evenflow reset` removes all other topics and leaves this one, with
+a record of the reset. A record is written before what it tells of is done, so a refused or broken command may
+have one as well. The broker sets the records' timestamps.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ def printable_words(text: str) -> str:
 def write_entry(settings: Settings, action: Action, change: str, *, because: str = "") -> None:
     """Write an entry of ours, and wait until the broker has it. Makes the topic if it is missing.
 
-    Raises ServiceError if the broker refuses or does not answer. Then nothing should be done that would need the entry.
+    Raises ServiceError if the broker refuses or does not answer. Then nothing should be done that would need
+    the entry.
     """
     settings = settings.origin
     spec = pipeline_topics(settings.with_input_partitions(1))[ROLE]

@@ -33,11 +33,11 @@ def settled(settings: Settings) -> Settings:
 def admitted(settings: Settings) -> Settings:
     """As `settled`, and with the limits and columns of any value with which the query began (`as_begun`).
 
-    Also raises IncompatibleStateError if the query began with other settings than these, and ConfigError for key columns
-    whose names results cannot have.
+    Also raises IncompatibleStateError if the query began with other settings than these, and ConfigError for
+    key columns whose names results cannot have.
 
-    If partitions were added to the input topic that the query has not taken in yet, these settings have the number of
-    partitions that it has taken in.
+    If partitions were added to the input topic that the query has not taken in yet, these settings have the
+    number of partitions that it has taken in.
     """
     query_settings = settled(settings)
     beginning = read_beginning(query_settings.origin)
@@ -69,9 +69,12 @@ def by_its_rule(settings: Settings) -> Settings:
 def other_partitions(settings: Settings, topic: TopicState) -> IncompatibleStateError:
     """The error for an `input.partitions` that is not the number of partitions of this topic."""
     return IncompatibleStateError(
-        f"topic {topic.name} has {topic.partitions} partitions, but input.partitions is set to {settings.input.partitions}",
-        hint="take input.partitions out of the settings: the number is read from the topic, and partitions that are "
-        "added to the topic are taken in",
+        f"topic {topic.name} has {topic.partitions} partitions, but input.partitions is set to"
+        f" {settings.input.partitions}",
+        hint=(
+            "take input.partitions out of the settings: the number is read from the topic, and partitions"
+            " that are added to the topic are taken in"
+        ),
     )
 
 

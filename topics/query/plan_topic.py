@@ -187,8 +187,8 @@ class PlanWriter:
     ) -> None:
         """Write all of these records in one transaction, or none of them.
 
-        telemetry, snapshot: (key, value) of records for the telemetry and the snapshots topic. audit: who wants the plan.
-        Raises Fenced if another writer has taken over, ServiceError for other refusals.
+        telemetry, snapshot: (key, value) of records for the telemetry and the snapshots topic. audit: who
+        wants the plan. Raises Fenced if another writer has taken over, ServiceError for other refusals.
         """
         settings = self._settings
 
@@ -230,6 +230,8 @@ class PlanWriter:
 def _taken_over(identity: str, error: KafkaError) -> Fenced:
     return Fenced(
         f"another writer has taken over {identity}: {error.str()}",
-        hint="the newer one goes on; one controller of a query is enough. Without another one, this one stood still in a "
-        f"transaction for longer than {_TRANSACTION_TIMEOUT_MS / 1000:g} s: start it again",
+        hint=(
+            "the newer one goes on; one controller of a query is enough. Without another one, this one stood"
+            f" still in a transaction for longer than {_TRANSACTION_TIMEOUT_MS / 1000:g} s: start it again"
+        ),
     )

@@ -1,11 +1,12 @@
-"""The beginning of a query, kept in Kafka from the moment when the query begins: what it is, and where it began to read.
+"""The beginning of a query, kept in Kafka from the moment when the query begins: what it is, and where it
+began to read.
 
-This is one record of `<query>.snapshots`. That topic is compacted, so the record stays for as long as the query has
-topics. It is written in the transaction that commits the first offsets, and again in that which takes in partitions that
-were added to the input. Because of this record any command can refuse changed settings before it starts anything, and can
-name the settings that changed. It also says that the query has begun where nothing else does: committed offsets can expire
-before anything was routed. The record's key holds a slash, so no partitioner instance has the same key: names of instances
-have no slash.
+This is one record of `<query>.snapshots`. That topic is compacted, so the record stays for as long as the
+query has topics. It is written in the transaction that commits the first offsets, and again in that which
+takes in partitions that were added to the input. Because of this record any command can refuse changed
+settings before it starts anything, and can name the settings that changed. It also says that the query has
+begun where nothing else does: committed offsets can expire before anything was routed. The record's key holds
+a slash, so no partitioner instance has the same key: names of instances have no slash.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def read_beginning(settings: Settings) -> Beginning | None:
 
 
 def with_lookup_content(settings: Settings, beginning: Beginning | None) -> Settings:
-    """These settings with the SHA-256 of the lookup file, or of that with which the query began where there is no file.
+    """These settings with the SHA-256 of the lookup file, or of that with which the query began where there
+    is no file.
 
     Unchanged without a lookup, with a SHA-256 in the settings, and where nothing tells one.
     """
@@ -57,13 +59,17 @@ def with_lookup_content(settings: Settings, beginning: Beginning | None) -> Sett
 
 
 def recorded_partitions(settings: Settings) -> int | None:
-    """How many input partitions the query has taken so far. None if the query has not begun, or no record says it."""
+    """How many input partitions the query has taken so far. None if the query has not begun, or no record
+    says it.
+    """
     beginning = read_beginning(settings.origin)
     return None if beginning is None else len(beginning.begin)
 
 
 def refuse_taken_key_columns(settings: Settings) -> None:
-    """Raise ConfigError if a part of the key needs a column of results whose name another one has, in any view."""
+    """Raise ConfigError if a part of the key needs a column of results whose name another one has, in any
+    view.
+    """
     for view in queries(settings):
         refuse_taken_names(view.query)
 
@@ -71,7 +77,8 @@ def refuse_taken_key_columns(settings: Settings) -> None:
 def refuse_changed(settings: Settings, *, beginning: Beginning | None = None) -> None:
     """Raise IncompatibleStateError if the query began with other settings. The error names what changed.
 
-    For the settings of a view, those of its query are compared. beginning: how the query began, None to read it.
+    For the settings of a view, those of its query are compared. beginning: how the query began, None to read
+    it.
     """
     settings = settings.origin
     beginning = beginning or read_beginning(settings)

@@ -1,8 +1,8 @@
 """Orders to go past records that cannot be fetched, as records of `<query>.snapshots`.
 
 An order has the key `skip/<partition>/<offset>`. The owner of the partition answers under the same key with
-`/answer` behind it. The topic is compacted, so orders and answers stay and say who skipped what, when and why.
-Keys hold a slash, so no partitioner instance has the same key.
+`/answer` behind it. The topic is compacted, so orders and answers stay and say who skipped what, when and
+why. Keys hold a slash, so no partitioner instance has the same key.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def answer_key(order: SkipOrder) -> bytes:
 
 
 def open_orders(records: Iterable[Record]) -> list[SkipOrder]:
-    """The orders among these records of `<query>.snapshots` that nobody has answered, in the order of the topic.
+    """The orders among these records of `<query>.snapshots` that nobody has answered, in the order of the
+    topic.
 
     What is no order is passed over: anybody may write to that topic, and an order that does not decode is no
     order.

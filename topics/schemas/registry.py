@@ -45,8 +45,8 @@ class RegistryAway(ServiceError):
 class SchemaRefused(ConfigError):
     """The registry answers, but it does not hand out what was asked for.
 
-    why: HTTP status and message, without secrets, for the record that asked for it. status: the HTTP status, None if the
-    answer could not be read.
+    why: HTTP status and message, without secrets, for the record that asked for it. status: the HTTP status,
+    None if the answer could not be read.
     """
 
     def __init__(self, message: str, *, why: str, hint: str, status: int | None = None) -> None:
@@ -125,8 +125,8 @@ class Registry:
     def hands_out_any(self) -> bool:
         """Whether the registry hands out any schema to us now.
 
-        It is asked for the newest version of the input topic's usual subject and of the first subjects that it
-        lists. Raises RegistryAway.
+        It is asked for the newest version of the input topic's usual subject and of the first subjects that
+        it lists. Raises RegistryAway.
         """
         for name in self._likely_subjects():
             try:

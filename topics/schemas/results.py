@@ -45,16 +45,19 @@ class ResultsRegistry(Registry):
         if number is None:
             raise ConfigError(
                 f"the schema of the results is not registered at {self._url} under {subject}",
-                hint="a start registers it, unless results.register_schema = false: then register what `evenflow results "
-                "--schema` shows",
+                hint=(
+                    "a start registers it, unless results.register_schema = false: then register what"
+                    " `evenflow results --schema` shows"
+                ),
             )
         return number
 
     def admit(self, subject: str, text: str, *, register: bool) -> int:
         """The number of this Avro schema under the subject, where it is registered unless it is there.
 
-        register: False if it must be there already. Raises RegistryAway, ConfigError if it may not be registered, and
-        IncompatibleStateError if another schema is there with which the registry does not accept it.
+        register: False if it must be there already. Raises RegistryAway, ConfigError if it may not be
+        registered, and IncompatibleStateError if another schema is there with which the registry does not
+        accept it.
         """
         number = self.number(subject, text)
         if number is not None:
@@ -77,10 +80,13 @@ class ResultsRegistry(Registry):
             if refused.status not in _NO_RIGHT:
                 raise
             raise ConfigError(
-                f"the schema registry at {self._url} does not register the schema of the results under {subject}: "
-                f"{refused.why}",
-                hint=f"give the user of {self._section} the right to write this subject. Or have someone who may do so "
-                "register what `evenflow results --schema` shows, and set results.register_schema = false",
+                f"the schema registry at {self._url} does not register the schema of the results under"
+                f" {subject}: {refused.why}",
+                hint=(
+                    f"give the user of {self._section} the right to write this subject. Or have someone who"
+                    " may do so register what `evenflow results --schema` shows, and set"
+                    " results.register_schema = false"
+                ),
             ) from None
 
     def _accepts(self, subject: str, text: str) -> bool:
@@ -97,10 +103,12 @@ class ResultsRegistry(Registry):
     def _incompatible(self, subject: str, text: str, earlier: str | None) -> IncompatibleStateError:
         differs = "" if earlier is None else f": {_differences(text, earlier)}"
         return IncompatibleStateError(
-            f"another schema is registered at {self._url} under {subject}, and the registry does not accept that of the "
-            f"results beside it{differs}",
-            hint="set results.topic to a topic of its own. If nobody reads the earlier records any more, delete the subject "
-            "in the registry, or set its compatibility to NONE",
+            f"another schema is registered at {self._url} under {subject}, and the registry does not accept"
+            f" that of the results beside it{differs}",
+            hint=(
+                "set results.topic to a topic of its own. If nobody reads the earlier records any more,"
+                " delete the subject in the registry, or set its compatibility to NONE"
+            ),
         )
 
     def _schema(self, text: str) -> Schema:

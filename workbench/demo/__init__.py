@@ -1,7 +1,8 @@
-"""The whole pipeline on one machine: broker, replay, partitioners, Spark, verify, and figures of what happened.
+"""The whole pipeline on one machine: broker, replay, partitioners, Spark, verify, and figures of what
+happened.
 
-`options` says what to run. `services` holds the processes. `figures` measures what was routed. `windows` reads the
-results back. `screen` shows it all. `run` is the order of events.
+`options` says what to run. `services` holds the processes. `figures` measures what was routed. `windows`
+reads the results back. `screen` shows it all. `run` is the order of events.
 """
 
 from workbench.demo.options import DemoOptions

@@ -10,8 +10,9 @@ from typing import Any
 class Interrupts:
     """Raises KeyboardInterrupt for SIGINT and SIGTERM, and once more at `check`.
 
-    Python drops an exception that a signal handler raises while a finaliser or a callback from C runs. So the signal
-    is remembered, and `check` is called wherever the demo waits. Signal handlers can only be set in the main thread.
+    Python drops an exception that a signal handler raises while a finaliser or a callback from C runs. So the
+    signal is remembered, and `check` is called wherever the demo waits. Signal handlers can only be set in
+    the main thread.
     """
 
     def __init__(self) -> None:

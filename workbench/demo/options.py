@@ -25,12 +25,16 @@ DEFAULT_QUERY = "flights"
 DEFAULT_WINDOW, DEFAULT_SLIDE = "60s", "10s"
 _EVENT_RATE = 1_000.0
 _BATCH_MS = 500
-"""Interval of micro-batches. A slide of flights is an hour and has some 40 tuples, which is no batch worth planning."""
+"""Interval of micro-batches. A slide of flights is an hour and has some 40 tuples, which is no batch worth
+planning.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions:
-    """What `evenflow demo` was asked for. None stands for the value that the query (or the demo) has by itself."""
+    """What `evenflow demo` was asked for. None stands for the value that the query (or the demo) has by
+    itself.
+    """
 
     query: str | None = None
     """A built-in query. None: `DEFAULT_QUERY`, or with `input` a query that counts the tuples of each key."""
@@ -77,7 +81,8 @@ Opener = Callable[[str, SourceOptions], Source]
 def prepare(options: DemoOptions, folder: Path, opener: Opener = open_source) -> tuple[Settings, Source]:
     """Settings (all but the broker's) and source of this demo. The services keep their files in `folder`.
 
-    All of a file is read here, before anything is started. Raises ConfigError if the file or a column does not fit.
+    All of a file is read here, before anything is started. Raises ConfigError if the file or a column does
+    not fit.
     """
     empty = _no_file(folder)
     if options.input is None or options.query is not None:
@@ -209,10 +214,11 @@ _VALUE_KINDS = (pa.types.is_integer, pa.types.is_floating), "--value sums number
 def _declared(
     source: Source, column: str, kinds: Mapping[str, pa.DataType], fitting: tuple[Sequence[Any], str]
 ) -> dict[str, str]:
-    """column -> int64 if the column holds whole numbers, else nothing. Raises ConfigError if its type does not fit.
+    """column -> int64 if the column holds whole numbers, else nothing. Raises ConfigError if its type does
+    not fit.
 
-    kinds: column -> type, empty for a source without tuples. fitting: tests, of which one must hold, and the hint if none
-    does.
+    kinds: column -> type, empty for a source without tuples. fitting: tests, of which one must hold, and the
+    hint if none does.
     """
     if column not in kinds:
         return {}  # without a tuple the type is unknown

@@ -70,8 +70,8 @@ class DemoResult:
 def run(options: DemoOptions, console: Console, *, opened: Opener = open_source) -> DemoResult:
     """Run the whole pipeline on this machine and compare its results with a direct aggregation.
 
-    Leaves no process, port or file behind, however it ends. opened: opens the file of the options. Raises ConfigError for
-    impossible options before anything is started, and ServiceError if a part fails.
+    Leaves no process, port or file behind, however it ends. opened: opens the file of the options. Raises
+    ConfigError for impossible options before anything is started, and ServiceError if a part fails.
     """
     screen = Screen(console)
     # Made only to be refused early if the options are wrong. Each instance makes its own.

@@ -22,8 +22,8 @@ _LOOK_SECONDS = 0.3
 class Services:
     """Partitioner instances, one Spark application and, if wanted, a controller.
 
-    To be used as a context manager: leaving it ends all processes. folder: for the settings file and the logs. instances:
-    how many partitioners. interrupts: asked whenever this object waits.
+    To be used as a context manager: leaving it ends all processes. folder: for the settings file and the
+    logs. instances: how many partitioners. interrupts: asked whenever this object waits.
     """
 
     def __init__(self, settings: Settings, folder: Path, *, instances: int, interrupts: Interrupts) -> None:
@@ -59,7 +59,9 @@ class Services:
             pause.wait(_LOOK_SECONDS)
 
     def check(self) -> None:
-        """Raise ServiceError, with the end of the log, if a process failed. Raise KeyboardInterrupt after Ctrl-C."""
+        """Raise ServiceError, with the end of the log, if a process failed. Raise KeyboardInterrupt after
+        Ctrl-C.
+        """
         self._interrupts.check()
         for process in self._all():
             if process.returncode not in (None, 0):
@@ -82,7 +84,9 @@ class Services:
             _end(self._control)
 
     def to_the_end(self, settings: Settings, look: Callable[[dict[int, PartitionState]], None]) -> None:
-        """Wait until the input has ended and everything is emitted. look: gets the committed states meanwhile."""
+        """Wait until the input has ended and everything is emitted. look: gets the committed states
+        meanwhile.
+        """
         states: dict[int, PartitionState] = {}
 
         def ended() -> bool:

@@ -37,7 +37,9 @@ class DemoWindow:
 
 
 def busiest(settings: Settings, most: int) -> list[DemoWindow]:
-    """The windows with the most tuples that do not overlap each other. If the query counts nothing, the most keys decide."""
+    """The windows with the most tuples that do not overlap each other. If the query counts nothing, the
+    most keys decide.
+    """
     query = settings.query
     names = list(query.aggregates)
     counts = [name for name, spec in query.aggregates.items() if spec.function == "count"]

@@ -1,7 +1,7 @@
 """The doctor's check of how easily the broker loses what it has acknowledged.
 
-evenflow notices when a frame is gone, and stops. It cannot bring the frame back. So the topics that hold state should
-survive the loss of a disk and the election of a new leader.
+evenflow notices when a frame is gone, and stops. It cannot bring the frame back. So the topics that hold
+state should survive the loss of a disk and the election of a new leader.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _SHOWN = 4
 
 
 def internal_topics(kafka: KafkaSettings) -> list[TopicState]:
-    """Those of the broker's own topics that hold a query's state and that the user of these settings may see."""
+    """Those of the broker's own topics that hold a query's state and that the user of these settings may
+    see.
+    """
     try:
         return list(describe(kafka, _INTERNAL).values())
     except ServiceError:
@@ -29,27 +31,30 @@ def internal_topics(kafka: KafkaSettings) -> list[TopicState]:
 
 
 def check_durability(states: Sequence[TopicState]) -> Iterator[Finding]:
-    """Findings about replication of the topics that hold state. A fact that the broker does not tell is passed over."""
+    """Findings about replication of the topics that hold state. A fact that the broker does not tell is
+    passed over.
+    """
     replicated = sorted((state for state in states if state.replicas), key=lambda state: state.name)
     single = [state for state in replicated if state.replicas == 1]
     if single:
         yield Finding(
             _NAME,
             "warning",
-            f"{_named(single)} one replica: if a broker loses its disk, or power before the disk has written, what it "
-            "had acknowledged is gone; evenflow then stops, and the query must be rebuilt",
-            "in a cluster set kafka.replication_factor = 3 before the topics are made; topics that exist get more "
-            "replicas with kafka-reassign-partitions, and the broker's own ones by "
-            "offsets.topic.replication.factor and transaction.state.log.replication.factor",
+            f"{_named(single)} one replica: if a broker loses its disk, or power before the disk has written,"
+            " what it had acknowledged is gone; evenflow then stops, and the query must be rebuilt",
+            "in a cluster set kafka.replication_factor = 3 before the topics are made; topics that exist get"
+            " more replicas with kafka-reassign-partitions, and the broker's own ones by"
+            " offsets.topic.replication.factor and transaction.state.log.replication.factor",
         )
     few = [state for state in replicated if state.replicas == 2]
     if few:
         yield Finding(
             _NAME,
             "warning",
-            f"{_named(few)} two replicas: while a broker is away, either a single one has what is acknowledged, or "
-            "nothing can be written",
-            "three replicas with min.insync.replicas=2 bear the loss of one: kafka-reassign-partitions adds replicas",
+            f"{_named(few)} two replicas: while a broker is away, either a single one has what is"
+            " acknowledged, or nothing can be written",
+            "three replicas with min.insync.replicas=2 bear the loss of one: kafka-reassign-partitions adds"
+            " replicas",
         )
     alone = [
         state for state in replicated if state.replicas > 1 and _config(state, "min.insync.replicas") == "1"
@@ -66,8 +71,8 @@ def check_durability(states: Sequence[TopicState]) -> Iterator[Finding]:
         yield Finding(
             _NAME,
             "warning",
-            f"{_named(unclean)} unclean.leader.election.enable=true: a broker that has missed records may become the "
-            "leader, and acknowledged records are gone",
+            f"{_named(unclean)} unclean.leader.election.enable=true: a broker that has missed records may"
+            " become the leader, and acknowledged records are gone",
             "set unclean.leader.election.enable=false on them, e.g. with kafka-configs --alter",
         )
     if replicated and not (single or few or alone or unclean):

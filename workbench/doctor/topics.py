@@ -73,7 +73,9 @@ def with_topics(findings: Sequence[Finding], settings: Settings, *, most: int) -
 
 
 def check_registry(settings: Settings) -> Iterator[Finding]:
-    """Findings about whether the schema registries of records and of results answer. None if the settings name none."""
+    """Findings about whether the schema registries of records and of results answer. None if the settings
+    name none.
+    """
     registries: list[tuple[str, str, Callable[[], Registry]]] = []
     if settings.input.registered and settings.input.registry is not None:
         registries.append(("schema registry", settings.input.registry.url, lambda: Registry(settings.input)))
@@ -110,7 +112,9 @@ def _said_of_the_query(settings: Settings, state: TopicState | None) -> list[Fin
 def _sampled(
     settings: Settings, state: TopicState, *, most: int
 ) -> tuple[TopicRecords | None, list[Finding]]:
-    """(records of the input topic, None if they cannot be read or `most` is 0; the finding that they cannot be read)."""
+    """(records of the input topic, None if they cannot be read or `most` is 0; the finding that they
+    cannot be read).
+    """
     if not most:
         return None, []
     try:
@@ -158,13 +162,18 @@ def no_input(settings: Settings, names: Sequence[str]) -> Finding:
 
 
 def check_offsets(config: Mapping[str, str]) -> Iterator[Finding]:
-    """A finding about how long a query may be stopped. config: of a broker. No finding if the broker does not tell."""
+    """A finding about how long a query may be stopped. config: of a broker. No finding if the broker does
+    not tell.
+    """
     minutes = config.get(_RETENTION, "")
     if not minutes.isdigit():
         return
     duration = span(int(minutes) * 60_000)
     if int(minutes) < _WEEK:
-        message = f"the broker deletes the committed offsets of a query whose partitioners have been stopped for {duration} "
+        message = (
+            "the broker deletes the committed offsets of a query whose partitioners have been stopped for"
+            f" {duration} "
+        )
         message += f"({_RETENTION} = {minutes})"
         do = (
             f"set {_RETENTION} = {_WEEK} or more on the brokers, or never stop all partitioners for that long"
@@ -177,7 +186,9 @@ def check_offsets(config: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def check_policy(settings: Settings) -> Iterator[Finding]:
-    """A finding about the controller's policy and its options. No finding if the settings have no section `control`."""
+    """A finding about the controller's policy and its options. No finding if the settings have no section
+    `control`.
+    """
     if "control" not in settings.model_fields_set:
         return
     try:
@@ -255,13 +266,18 @@ def check_topics(specs: Mapping[str, TopicSpec], states: Mapping[str, TopicState
 def _check_retention(role: str, state: TopicState) -> Finding:
     keeps = counts_from_event_time(state)
     if role == "rejected" and keeps is not None:
-        message = f"keeps records for {format_duration(keeps)} counted from their own timestamp: `verify` misses older ones"
+        message = (
+            f"keeps records for {format_duration(keeps)} counted from their own timestamp: `verify` misses"
+            " older ones"
+        )
         return Finding(f"topic {state.name}", "problem", message, f"set retention.ms=-1 on {state.name}")
     return Finding(f"topic {state.name}", "ok", f"{state.partitions} partitions, {state.records:,} offsets")
 
 
 def _query_findings(settings: Settings, input_state: TopicState | None) -> Iterator[Finding]:
-    """Findings about the topics that evenflow makes for the query and its views, and about our rights on them."""
+    """Findings about the topics that evenflow makes for the query and its views, and about our rights on
+    them.
+    """
     if input_state is not None:
         settings = settings.with_input_partitions(input_state.partitions)
     each = [used_topics(query_settings) for query_settings in queries(settings)]
@@ -299,7 +315,9 @@ def _writable(kafka: KafkaSettings, topic: str) -> bool:
 
 
 def _hint(error: EvenflowError) -> str:
-    """What to do about an error. Many hints send people to `evenflow doctor`, which would be of no use here."""
+    """What to do about an error. Many hints send people to `evenflow doctor`, which would be of no use
+    here.
+    """
     hint = error.hint or ""
     return "is it running? `evenflow broker` starts one here" if "evenflow doctor" in hint else hint
 

@@ -10,7 +10,9 @@ from itertools import pairwise
 from workbench.elastic.course import Batch, Course
 
 THRESHOLD, STEP = 0.90, 0.10
-"""Bounds of the zones by which every policy is judged. They are those of 001, whatever zones the policy itself uses."""
+"""Bounds of the zones by which every policy is judged. They are those of 001, whatever zones the policy
+itself uses.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +55,8 @@ def judged(course: Course, *, slo_ms: float) -> Verdict:
     """
     batches = one_stage(course.batches)
     lasted = _lasted(batches)
-    # A record comes when its micro-batch has ended. So the time since the record before it belongs to that micro-batch.
+    # A record comes when its micro-batch has ended. So the time since the record before it belongs to that
+    # micro-batch.
     spans = list(zip(batches[1:], lasted, strict=True))
     # 1.0: without a second micro-batch all shares are 0.
     whole = sum(lasted) or 1.0

@@ -1,4 +1,6 @@
-"""What a person sees of a closed loop: steps while it runs, then the course batch by batch, and the verdict."""
+"""What a person sees of a closed loop: steps while it runs, then the course batch by batch, and the
+verdict.
+"""
 
 from __future__ import annotations
 
@@ -70,9 +72,10 @@ def verdict_text(options: LoopOptions, verdict: Verdict) -> str:
         else f"{late:.0%} of windows later than {verdict.slo_ms / 1000:g} s"
     )
     return (
-        f"{options.policy or 'no policy'} on {options.shape.name}: {verdict.overloaded:.0%} of {verdict.seconds:.0f} s in "
-        f"overload, {verdict.under_used:.0%} under-used, {verdict.slot_seconds:.0f} core-seconds of executors, "
-        f"{verdict.over_provisioned:.0f} of them more than needed, {slo}, {verdict.actions} plans published"
+        f"{options.policy or 'no policy'} on {options.shape.name}: {verdict.overloaded:.0%} of"
+        f" {verdict.seconds:.0f} s in overload, {verdict.under_used:.0%} under-used,"
+        f" {verdict.slot_seconds:.0f} core-seconds of executors, {verdict.over_provisioned:.0f} of them more"
+        f" than needed, {slo}, {verdict.actions} plans published"
     )
 
 

@@ -11,7 +11,9 @@ from evenflow.text.options import name_of
 from producers.profiles import PROFILES, Curve, parse_profile
 
 BASE = 1_000.0
-"""Tuples per second. Small on purpose: on two cores more executors compute no faster, so a tuple costs a wait instead."""
+"""Tuples per second. Small on purpose: on two cores more executors compute no faster, so a tuple costs a
+wait instead.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,12 +85,14 @@ SHAPES: dict[str, Shape] = {
 }
 """The shapes by name.
 
-The crowd's periods count by the generator's own clock. They span tuples 36,000 to 164,000, which is the peak of its rate.
+The crowd's periods count by the generator's own clock. They span tuples 36,000 to 164,000, which is the peak
+of its rate.
 """
 
 
 def shape_of(text: str, *, seconds: float | None = None) -> Shape:
-    """One of the named shapes, or a rate profile over the steady stream. Raises ConfigError for anything else.
+    """One of the named shapes, or a rate profile over the steady stream. Raises ConfigError for anything
+    else.
 
     seconds: how long the shape is replayed. None: as long as the shape says.
     """
@@ -98,7 +102,10 @@ def shape_of(text: str, *, seconds: float | None = None) -> Shape:
         if name not in PROFILES:
             raise ConfigError(
                 f"there is no profile {text!r}",
-                hint=f"known: {', '.join(SHAPES)}; or one of `evenflow replay --profile`, as spike:base=500,peak=900,...",
+                hint=(
+                    f"known: {', '.join(SHAPES)}; or one of `evenflow replay --profile`, as"
+                    " spike:base=500,peak=900,..."
+                ),
             )
         shape = Shape(name=name, profile=text, source=STEADY, seconds=135)
         shape.tuples()  # raises ConfigError if the profile is wrong

@@ -17,7 +17,9 @@ from workbench.activity import look
 from workbench.query_folders import Stored, stored
 
 _SILENT_SECONDS = 15.0
-"""A Spark application that is silent for this long has stopped. It reports every five seconds, also while it is idle."""
+"""A Spark application that is silent for this long has stopped. It reports every five seconds, also while
+it is idle.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +71,9 @@ class Remains:
 def find(settings: Settings, *, results: bool) -> Remains:
     """What there is now of the query and its views. The input topic and the audit log are never part of it.
 
-    results: whether the places that the settings name for results go too. Such a place must hold nothing but results.
-    Raises ServiceError if the broker does not answer, and IncompatibleStateError for a folder that holds other things.
+    results: whether the places that the settings name for results go too. Such a place must hold nothing but
+    results. Raises ServiceError if the broker does not answer, and IncompatibleStateError for a folder that
+    holds other things.
     """
     names = topic_names(settings.kafka)
     mine: list[str] = []
@@ -101,7 +104,9 @@ def find(settings: Settings, *, results: bool) -> Remains:
 
 
 def own_groups(query: str, groups: Iterable[str], topics: Iterable[str]) -> list[str]:
-    """Those of these groups that belong to the query. topics: all that exist, which tell what other queries there are."""
+    """Those of these groups that belong to the query. topics: all that exist, which tell what other
+    queries there are.
+    """
     # Another query may be called `<query>.control.x`. Its groups begin as those of this query do.
     others = [name.removesuffix("routed") for name in topics if name.endswith(".routed")]
     longer = tuple(other for other in others if other.startswith(f"{query}.") and other != f"{query}.")
@@ -123,9 +128,9 @@ def refuse_while_alive(
 ) -> None:
     """Raise IncompatibleStateError if a service of the query is running. The error says which.
 
-    A Spark stage or a controller that reported lately may have stopped since. This function then waits up to 15 s, and
-    raises if it reports again. doing: what would be done to the query, for the error. now: seconds since 1970. waiting:
-    called with a line of text before the wait.
+    A Spark stage or a controller that reported lately may have stopped since. This function then waits up to
+    15 s, and raises if it reports again. doing: what would be done to the query, for the error. now: seconds
+    since 1970. waiting: called with a line of text before the wait.
     """
     first = None
     while True:
@@ -162,7 +167,9 @@ def _checkpoint(settings: Settings) -> tuple[list[Stored], list[str]]:
 
 
 def _results(settings: Settings, with_results: bool) -> tuple[list[str | Stored], list[str]]:
-    """Of the places that the settings name for results: the topics and folders that go, and in words what stays."""
+    """Of the places that the settings name for results: the topics and folders that go, and in words what
+    stays.
+    """
     sink = sink_of(settings)
     place: str | Stored | None
     if "results" in sink.topics:
@@ -187,7 +194,9 @@ def _results(settings: Settings, with_results: bool) -> tuple[list[str | Stored]
 
 
 def _refuse_foreign(folder: Stored, suffixes: tuple[str, ...]) -> None:
-    """Raise IncompatibleStateError for a folder that holds more than files of these suffixes, logs and checksums."""
+    """Raise IncompatibleStateError for a folder that holds more than files of these suffixes, logs and
+    checksums.
+    """
     foreign = {
         name for name in folder.names() if not (name.endswith((*suffixes, ".crc")) or name.startswith("_"))
     }

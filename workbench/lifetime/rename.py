@@ -1,9 +1,10 @@
-"""Gives a query another name, with all that it has read: frames, rejected records, plans, learned state and offsets.
+"""Gives a query another name, with all that it has read: frames, rejected records, plans, learned state and
+offsets.
 
-Kafka cannot rename a topic, so the records are copied. Results are not copied: the Spark stages compute all of them again
-from the copied frames. The last step is one transaction that commits the offsets with their state. Before this step
-nothing of the new name counts: if the renaming is cut off, the next one recognises the copies and makes them anew. After
-this step only the old name is left to be removed.
+Kafka cannot rename a topic, so the records are copied. Results are not copied: the Spark stages compute all
+of them again from the copied frames. The last step is one transaction that commits the offsets with their
+state. Before this step nothing of the new name counts: if the renaming is cut off, the next one recognises
+the copies and makes them anew. After this step only the old name is left to be removed.
 """
 
 from __future__ import annotations
@@ -68,9 +69,10 @@ def examine(
 ) -> Renaming:
     """Check everything that the renaming depends on. Nothing is made.
 
-    after: the same query under its new name and with the same input topic. now, waiting: as `refuse_while_alive` takes
-    them. Raises IncompatibleStateError if a service of the query runs, if the query has not begun, or if the new name is
-    taken. Raises ConfigError if the name is the same, and DataLossError if the frames are not all there.
+    after: the same query under its new name and with the same input topic. now, waiting: as
+    `refuse_while_alive` takes them. Raises IncompatibleStateError if a service of the query runs, if the
+    query has not begun, or if the new name is taken. Raises ConfigError if the name is the same, and
+    DataLossError if the frames are not all there.
     """
     before = admitted(before)
     after = settled(after).with_input_partitions(before.input_partitions)
@@ -89,14 +91,15 @@ def examine(
 def carry_out(renaming: Renaming, *, progress: Callable[[int], None]) -> None:
     """Copy, check, and commit the offsets under the new name. The old name's topics and checkpoints stay.
 
-    progress: called with the number of records copied so far. Raises IncompatibleStateError if a partitioner has read on
-    meanwhile, and ServiceError if the broker refuses or another process begins the new name.
+    progress: called with the number of records copied so far. Raises IncompatibleStateError if a partitioner
+    has read on meanwhile, and ServiceError if the broker refuses or another process begins the new name.
     """
     before, after = renaming.before, renaming.after
     watchdog = Watchdog()
     watchdog.start()
     try:
-        # The lock fences any process that was beginning the new name. One that has begun it since `examine` is found here.
+        # The lock fences any process that was beginning the new name. One that has begun it since `examine`
+        # is found here.
         producer = lock(after, watchdog)
         _refuse_taken(after)
         copies = _empty_topics(renaming)
@@ -127,14 +130,17 @@ def _begun(settings: Settings) -> dict[int, PartitionState]:
     states = all_states(settings, stable=True)
     if len(states) != settings.input_partitions:
         raise IncompatibleStateError(
-            f"query {settings.query.name} has not begun, or its committed offsets are gone: there is nothing to take along",
+            f"query {settings.query.name} has not begun, or its committed offsets are gone: there is nothing"
+            " to take along",
             hint="set query.name to the new name; `evenflow reset` removes what there is of the old one",
         )
     return states
 
 
 def _whole(settings: Settings, states: dict[int, PartitionState]) -> dict[TopicRole, TopicState]:
-    """Role -> topic to copy. Raises DataLossError if a topic is missing, or not all that was written to it is there."""
+    """Role -> topic to copy. Raises DataLossError if a topic is missing, or not all that was written to it
+    is there.
+    """
     names = {role: settings.topic(role) for role in ("input", *COPIED)}
     topics = describe(settings.kafka, names.values())
     missing = [names[role] for role in ("input", *_FIRST_HAVE) if names[role] not in topics]
@@ -150,14 +156,16 @@ def _whole(settings: Settings, states: dict[int, PartitionState]) -> dict[TopicR
         trimmed = [partition for partition, first in topics[names[role]].begin.items() if first > 0]
         if trimmed:
             raise DataLossError(
-                f"{names[role]} no longer has its first records in partitions {trimmed}: results cannot be computed again",
+                f"{names[role]} no longer has its first records in partitions {trimmed}: results cannot be"
+                " computed again",
                 hint="retention deleted them: keep the name, or begin a query of another name at the input",
             )
     return {role: topics[names[role]] for role in COPIED if names[role] in topics}
 
 
 def _refuse_taken(after: Settings) -> None:
-    """Raise IncompatibleStateError if the new name has begun, or if an earlier query has left something under it.
+    """Raise IncompatibleStateError if the new name has begun, or if an earlier query has left something under
+    it.
 
     Copies that an earlier renaming left are no reason: they are made anew.
     """
@@ -166,7 +174,10 @@ def _refuse_taken(after: Settings) -> None:
     if all_states(after, stable=True):
         raise IncompatibleStateError(
             f"query {name} has begun already",
-            hint=f"if a renaming was cut off as it removed the old name, `evenflow reset` does the rest; else {reset}",
+            hint=(
+                "if a renaming was cut off as it removed the old name, `evenflow reset` does the rest; else"
+                f" {reset}"
+            ),
         )
     written = describe(
         after.kafka,
@@ -208,7 +219,9 @@ def _like(spec: TopicSpec, source: TopicState | None) -> TopicSpec:
 
 
 def _goes_along(message: Record) -> bool:
-    """Whether a record is copied. Those that say that the old name has begun, and where its results are, are not."""
+    """Whether a record is copied. Those that say that the old name has begun, and where its results are,
+    are not.
+    """
     key = message.key() or b""
     return key != IDENTITY_KEY and not key.startswith(b"spark/")
 

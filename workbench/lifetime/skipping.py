@@ -25,7 +25,9 @@ from topics.query.skip_orders import LONGEST_WORDS, MOST_SKIPPED, ORDERS, SkipAn
 _LOG = logging.getLogger("evenflow.skip")
 _LOOK_SECONDS = 0.5
 _ANSWER_SECONDS = 10.0
-"""How long the answer may take once the offsets are behind the partitioner. It is written right behind the commit."""
+"""How long the answer may take once the offsets are behind the partitioner. It is written right behind the
+commit.
+"""
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,9 @@ def skip(
 ) -> Outcome:
     """Order the owner of the partition to go past this offset, and wait at most `patience` seconds for it.
 
-    through: the last offset to skip. It has to be the last one of the batch. Raises ConfigError for an order that
-    cannot be meant, above all for an offset that can be fetched, IncompatibleStateError if the query has not begun,
-    ServiceError if Kafka does not answer or refuses us.
+    through: the last offset to skip. It has to be the last one of the batch. Raises ConfigError for an order
+    that cannot be meant, above all for an offset that can be fetched, IncompatibleStateError if the query has
+    not begun, ServiceError if Kafka does not answer or refuses us.
     """
     _check_words(because)
     settings = _settled(settings, partition)
@@ -128,7 +130,8 @@ def _check_place(settings: Settings, partition: int, offset: int) -> None:
         )
     if offset < state.offset:
         raise ConfigError(
-            f"offset {offset} of {where} is behind us: everything below {state.offset} has been read or skipped",
+            f"offset {offset} of {where} is behind us: everything below {state.offset} has been read or"
+            " skipped",
             hint="`evenflow status` names the offset that cannot be fetched",
         )
 
@@ -149,7 +152,9 @@ def _bad(settings: Settings, partition: int, offset: int) -> BadBatch:
     if batch is None:
         raise ConfigError(
             f"offset {offset} of {topic}[{partition}] can be read: there is no reason to skip it",
-            hint="a record that is read and makes no sense is rejected without an order; see `evenflow status`",
+            hint=(
+                "a record that is read and makes no sense is rejected without an order; see `evenflow status`"
+            ),
         )
     return batch
 
@@ -160,8 +165,8 @@ def _through(partition: int, offset: int, through: int | None, batch: BadBatch) 
     if through == batch.last or (through is None and batch.last == offset):
         return batch.last
     raise ConfigError(
-        f"offset {offset} of partition {partition} stands in a batch that ends at offset {batch.last} and cannot be "
-        f"fetched ({batch.why}): only the whole batch can be skipped",
+        f"offset {offset} of partition {partition} stands in a batch that ends at offset {batch.last} and"
+        f" cannot be fetched ({batch.why}): only the whole batch can be skipped",
         hint=f"say --through {batch.last} to skip {batch.last - offset + 1:,} offsets",
     )
 
@@ -206,13 +211,13 @@ def _wait(
         return Outcome(
             order,
             False,
-            "the partitioner has gone past these offsets and does not say that it skipped them: the batch was read after "
-            "all. Only if the partitioner ended right behind the skip is its answer lost: then "
-            f"{settings.topic('rejected')} has a record of it, with the reason `skipped`",
+            "the partitioner has gone past these offsets and does not say that it skipped them: the batch"
+            " was read after all. Only if the partitioner ended right behind the skip is its answer lost:"
+            f" then {settings.topic('rejected')} has a record of it, with the reason `skipped`",
         )
     return Outcome(
         order,
         None,
-        "nobody has obeyed the order yet; it stays, and the owner of the partition obeys it once it is stuck at this "
-        "offset. Does a partitioner run? See `evenflow status`",
+        "nobody has obeyed the order yet; it stays, and the owner of the partition obeys it once it is stuck"
+        " at this offset. Does a partitioner run? See `evenflow status`",
     )

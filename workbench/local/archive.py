@@ -60,8 +60,8 @@ def make_archive() -> Path:
         settings = _small_stream(broker, folder, " ".join(making(draft)))
         save_settings(settings, folder / "settings.json")
         words = ["--verbose", "-c", str(folder / "settings.json"), "aggregate", "--until-ended"]
-        # Java writes the archive after Python has ended. run() waits for the end of the output, which Java holds open too,
-        # because `--verbose` passes Java's output on.
+        # Java writes the archive after Python has ended. run() waits for the end of the output, which Java
+        # holds open too, because `--verbose` passes Java's output on.
         done = subprocess.run(
             [sys.executable, "-m", "cli.main", *words],
             capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_PATIENCE,
@@ -74,7 +74,9 @@ def make_archive() -> Path:
 
 
 def _keep_the_newest(folder: Path) -> None:
-    """Remove all but the newest archives. Each fits one virtual environment, so old archives would fill the disk."""
+    """Remove all but the newest archives. Each fits one virtual environment, so old archives would fill
+    the disk.
+    """
     for old in sorted(folder.glob("*.jsa"), key=lambda file: file.stat().st_mtime)[:-_KEPT]:
         old.unlink(missing_ok=True)
 
@@ -101,7 +103,9 @@ def _small_stream(broker: EmbeddedBroker, folder: Path, java_options: str) -> Se
 
 
 def main() -> int:
-    """Make the archives and say where they are. Returns 0 in any case, because all works without an archive."""
+    """Make the archives and say where they are. Returns 0 in any case, because all works without an
+    archive.
+    """
     for whose, make in (("the broker", make_broker_archive), ("Spark", make_archive)):
         try:
             print(f"archive of {whose}'s classes: {make()}", file=sys.stderr)

@@ -1,9 +1,9 @@
 """A real Kafka broker on this machine: one JVM, KRaft combined mode, listening on 127.0.0.1 only.
 
 A data folder holds `kafka/` (the broker's log folder), `server.properties`, `broker.log` and `broker.lock`.
-The lock is held by this process *and* by the JVM, which inherits it. So a folder is free exactly when both have
-ended, whatever an earlier run left behind. `kafka/` appears by one rename after formatting. So a folder is formatted
-again if a run broke while formatting it, and is never formatted twice.
+The lock is held by this process *and* by the JVM, which inherits it. So a folder is free exactly when both
+have ended, whatever an earlier run left behind. `kafka/` appears by one rename after formatting. So a folder
+is formatted again if a run broke while formatting it, and is never formatted twice.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def broker_archive_path(jars: list[Path]) -> Path:
 class EmbeddedBroker:
     """A broker as a context manager. `start()` and `stop()` do the same by hand.
 
-    Without `data_dir` the broker lives in a temporary folder, which is removed at the end. With `data_dir` its topics
-    stay. `port=0` takes a free port, and keeps it over `restart()` unless another process took it. `sasl` maps users to
-    passwords: clients must then log in (SASL, PLAIN), and only `super_user` may do anything without an ACL. With `tls`
-    clients must use TLS and show a certificate of that authority. `properties` win over ours. heap: of the JVM, as in
-    `-Xmx`. start_timeout: seconds until the broker must answer. grace: seconds between SIGTERM and SIGKILL.
-    classes_to: file for the archive of classes that this broker writes as it ends. Raises ConfigError if the super user
-    is none of the users.
+    Without `data_dir` the broker lives in a temporary folder, which is removed at the end. With `data_dir`
+    its topics stay. `port=0` takes a free port, and keeps it over `restart()` unless another process took it.
+    `sasl` maps users to passwords: clients must then log in (SASL, PLAIN), and only `super_user` may do
+    anything without an ACL. With `tls` clients must use TLS and show a certificate of that authority.
+    `properties` win over ours. heap: of the JVM, as in `-Xmx`. start_timeout: seconds until the broker must
+    answer. grace: seconds between SIGTERM and SIGKILL. classes_to: file for the archive of classes that this
+    broker writes as it ends. Raises ConfigError if the super user is none of the users.
     """
 
     def __init__(
@@ -118,7 +118,9 @@ class EmbeddedBroker:
         return self.data_dir / "broker.log"
 
     def settings(self, user: str | None = None, **more: object) -> KafkaSettings:
-        """Settings that reach this broker, as `user` (default: the super user) if the broker asks for a login."""
+        """Settings that reach this broker, as `user` (default: the super user) if the broker asks for a
+        login.
+        """
         fields: dict[str, object] = {"bootstrap_servers": self.bootstrap_servers}
         if self._tls is not None:
             fields |= {
@@ -164,7 +166,9 @@ class EmbeddedBroker:
         return self
 
     def stop(self) -> None:
-        """Send SIGTERM, and SIGKILL after the grace. The folder is then free again, and removed if it was temporary."""
+        """Send SIGTERM, and SIGKILL after the grace. The folder is then free again, and removed if it was
+        temporary.
+        """
         self._end(lambda child: child.terminate(self._grace))
         self._release()
         if not self._keep and self.data_dir != Path():
@@ -190,7 +194,9 @@ class EmbeddedBroker:
     # ---- the data folder -------------------------------------------------------------------------
 
     def _acquire(self) -> None:
-        """Take the folder's lock. If the owner is dead, its JVM may need a moment to end too. Raises ServiceError."""
+        """Take the folder's lock. If the owner is dead, its JVM may need a moment to end too. Raises
+        ServiceError.
+        """
         if self._lock is not None:
             return
         try:
@@ -275,7 +281,9 @@ class EmbeddedBroker:
         )
 
     def _becomes_ready(self, child: ChildProcess) -> bool:
-        """Wait until the broker answers. Returns False if it ended because a port was taken. Raises ServiceError."""
+        """Wait until the broker answers. Returns False if it ended because a port was taken. Raises
+        ServiceError.
+        """
         deadline = time.monotonic() + self._start_timeout
         client = AdminClient(librdkafka_config(self.settings(), log_level=0, reconnect_backoff_max_ms=100))
         while child.alive:
@@ -341,8 +349,8 @@ class EmbeddedBroker:
 def _sweep_temporary_folders() -> None:
     """Remove the temporary folders of runs that were killed.
 
-    Nobody holds the lock of such a folder. A folder that is just being made is not locked yet either, so only folders
-    that are old enough are removed.
+    Nobody holds the lock of such a folder. A folder that is just being made is not locked yet either, so only
+    folders that are old enough are removed.
     """
     for lock in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*/broker.lock"):
         try:
@@ -376,10 +384,11 @@ def _is_alive(pid: str) -> bool:
 
 
 def run_until_stopped(broker: EmbeddedBroker, *, ready: Callable[[EmbeddedBroker], None]) -> None:
-    """Run a broker in the foreground until SIGINT or SIGTERM. Raises ServiceError if the broker ends by itself.
+    """Run a broker in the foreground until SIGINT or SIGTERM. Raises ServiceError if the broker ends by
+    itself.
 
-    ready: called once the broker answers. To be called from the main thread. Both signals are blocked, so that they
-    cannot interrupt the start or the stop of the broker.
+    ready: called once the broker answers. To be called from the main thread. Both signals are blocked, so
+    that they cannot interrupt the start or the stop of the broker.
     """
     ends = {signal.SIGINT, signal.SIGTERM}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ends)

@@ -1,4 +1,6 @@
-"""The jars of the embedded broker. `python -m workbench.local.broker_jars` fetches them, as `make setup` does."""
+"""The jars of the embedded broker. `python -m workbench.local.broker_jars` fetches them, as `make setup`
+does.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """What the embedded broker is told in `server.properties`: its node, logins and TLS, as names and values.
 
-`broker` adds the caller's own properties and writes the file. For TLS there is a second file, with the identity.
+`broker` adds the caller's own properties and writes the file. For TLS there is a second file, with the
+identity.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class Certificates:
 def broker_properties(log_dir: Path, port: int, controller_port: int) -> dict[str, str]:
     """One node that is broker and controller: small enough for one machine, and quick enough for tests.
 
-    log_dir: folder of the broker's log. Where Kafka's defaults are for a cluster (replicas, partitions of its own topics,
-    threads, buffers), smaller values stand here.
+    log_dir: folder of the broker's log. Where Kafka's defaults are for a cluster (replicas, partitions of its
+    own topics, threads, buffers), smaller values stand here.
     """
     return {
         "process.roles": "broker,controller",
@@ -55,7 +56,8 @@ def broker_properties(log_dir: Path, port: int, controller_port: int) -> dict[st
         "transaction.state.log.min.isr": "1",
         "transaction.state.log.num.partitions": "4",
         "transaction.max.timeout.ms": "900000",
-        # How often the broker looks for transactions of dead producers. The default adds up to 10 s to their timeout.
+        # How often the broker looks for transactions of dead producers. The default adds up to 10 s to their
+        # timeout.
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
@@ -105,7 +107,9 @@ def login_properties(users: Mapping[str, str], super_user: str) -> dict[str, str
 
 
 def tls_properties(tls: Certificates, folder: Path) -> dict[str, str]:
-    """TLS for the client listener. Writes key and certificate into one file in `folder`, as Kafka wants them."""
+    """TLS for the client listener. Writes key and certificate into one file in `folder`, as Kafka wants
+    them.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     identity = folder / "identity.pem"
     identity.touch(0o600)  # before the key is written, so that nobody else can read it

@@ -1,4 +1,6 @@
-"""Micro-batches by processing time, for demos: the event time of a replay has its own pace, and few tuples to a slide."""
+"""Micro-batches by processing time, for demos: the event time of a replay has its own pace, and few tuples
+to a slide.
+"""
 
 from __future__ import annotations
 

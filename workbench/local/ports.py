@@ -22,8 +22,8 @@ _DRAW = random.SystemRandom()
 def free_ports(count: int) -> list[int]:
     """`count` different ports that are free now. Another process may take one before it is used.
 
-    The ports lie below those that the system gives to a socket that asks for any. Otherwise a client that still looks for
-    a broker that has ended could find Spark there, waiting for one of its Python workers.
+    The ports lie below those that the system gives to a socket that asks for any. Otherwise a client that
+    still looks for a broker that has ended could find Spark there, waiting for one of its Python workers.
     """
     above = _first_ephemeral()
     # All sockets stay bound until the end, so that no port is found twice.

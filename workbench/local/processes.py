@@ -5,8 +5,8 @@ that signal to the *thread* that started the child, so every child is started fr
 long as the process. The prctl call is made by a tiny launcher that then becomes the command: running Python
 between fork and exec would not be safe next to librdkafka's and Arrow's threads.
 
-Signals go to the process group of the child, and only while its leader is not reaped. So a signal can never hit
-another process that got the same pid. When the leader has ended, the rest of its group is killed.
+Signals go to the process group of the child, and only while its leader is not reaped. So a signal can never
+hit another process that got the same pid. When the leader has ended, the rest of its group is killed.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from types import TracebackType
 from evenflow.errors import ServiceError
 from evenflow.settings.places import private_file, private_folder
 
-# 1 is PR_SET_PDEATHSIG. If the parent has died before the call, the child has another parent by now and gets no signal:
-# so the launcher ends itself. The empty mask undoes what the starting thread has blocked.
+# 1 is PR_SET_PDEATHSIG. If the parent has died before the call, the child has another parent by now and gets
+# no signal: so the launcher ends itself. The empty mask undoes what the starting thread has blocked.
 _LAUNCHER = """
 import ctypes, os, signal, sys
 parent, death_signal, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
@@ -48,8 +48,8 @@ _POLL_SECONDS = 0.02
 class ChildProcess:
     """A running command. The output of both its streams is appended to `log`.
 
-    death_signal: the signal that the child gets when this process disappears. keep_open: descriptors that the child
-    inherits. env: None for the environment of this process.
+    death_signal: the signal that the child gets when this process disappears. keep_open: descriptors that the
+    child inherits. env: None for the environment of this process.
     """
 
     def __init__(
@@ -114,7 +114,9 @@ class ChildProcess:
         return status
 
     def terminate(self, grace: float = 10.0) -> int:
-        """Send SIGTERM to the leader, and after `grace` seconds SIGKILL to the group. Returns the exit status."""
+        """Send SIGTERM to the leader, and after `grace` seconds SIGKILL to the group. Returns the exit
+        status.
+        """
         with self._reaping:
             if self._popen.returncode is None:
                 with suppress(ProcessLookupError):
@@ -157,7 +159,9 @@ class ChildProcess:
         self.terminate()
 
     def _leader_has_ended(self) -> bool:
-        """Whether the leader has ended. It is not reaped: as long as it is a zombie, nobody else can get its group id."""
+        """Whether the leader has ended. It is not reaped: as long as it is a zombie, nobody else can get
+        its group id.
+        """
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def _signal_group(self, number: int) -> None:

@@ -28,9 +28,9 @@ Targets = Mapping[str, int | Sequence[int]]
 class Prometheus:
     """A Prometheus server, as a context manager.
 
-    folder: for its configuration, data and log. targets: job -> port or ports. every: seconds between scrapes. hold: for
-    how many seconds an alert's condition must hold before the alert fires. None: as the rules say. Entering raises
-    ServiceError if Prometheus is not on the path or does not start.
+    folder: for its configuration, data and log. targets: job -> port or ports. every: seconds between
+    scrapes. hold: for how many seconds an alert's condition must hold before the alert fires. None: as the
+    rules say. Entering raises ServiceError if Prometheus is not on the path or does not start.
     """
 
     def __init__(
@@ -50,7 +50,10 @@ class Prometheus:
         if program is None:
             raise ServiceError(
                 "there is no program prometheus on the path",
-                hint="install Prometheus, on Debian as root: apt-get install --no-install-recommends prometheus",
+                hint=(
+                    "install Prometheus, on Debian as root: apt-get install --no-install-recommends"
+                    " prometheus"
+                ),
             )
         command = [
             program,
@@ -78,7 +81,9 @@ class Prometheus:
         return f"http://{HOST}:{self.port}/"
 
     def query(self, expression: str) -> list[dict[str, Any]]:
-        """The series that an expression gives now. Raises ServiceError with Prometheus's words if it is wrong."""
+        """The series that an expression gives now. Raises ServiceError with Prometheus's words if it is
+        wrong.
+        """
         answer = self._get("api/v1/query", query=expression)
         return list(answer["data"]["result"])
 
@@ -113,7 +118,8 @@ class Prometheus:
 
 def _configuration(targets: Targets, every: float) -> str:
     config = yaml.safe_load((RULES / "prometheus.yml").read_text())
-    # The timeout is set too, because Prometheus refuses one that is longer than the interval (its default is 10 s).
+    # The timeout is set too, because Prometheus refuses one that is longer than the interval (its default is
+    # 10 s).
     config["global"] = dict.fromkeys(("scrape_interval", "evaluation_interval"), _span(every)) | {
         "scrape_timeout": _span(every)
     }
@@ -126,7 +132,9 @@ def _configuration(targets: Targets, every: float) -> str:
 
 
 def _with_waits(text: str, hold: float | None, every: float) -> str:
-    """The rules in `text`, evaluated every `every` seconds, with alerts that wait `hold` seconds (None: as they are)."""
+    """The rules in `text`, evaluated every `every` seconds, with alerts that wait `hold` seconds (None: as
+    they are).
+    """
     rules = yaml.safe_load(text)
     for group in rules["groups"]:
         group["interval"] = _span(every)

@@ -1,4 +1,6 @@
-"""Avro records, read by fastavro after a walk has found nothing in them that fastavro would take for something else."""
+"""Avro records, read by fastavro after a walk has found nothing in them that fastavro would take for
+something else.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,9 @@ def _cell_of(value: Any, schema: Any, _: Any = None) -> RegisteredCell:
     return RegisteredCell(kind, schema["names"][value] if kind == "enum" else value, logical, scale)
 
 
-# fastavro looks up the reader of a logical type in this table, which is the whole process's. It is how fastavro says of
-# which type a value is: an int of a date and a long of a timestamp are both an int without it.
+# fastavro looks up the reader of a logical type in this table, which is the whole process's. It is how
+# fastavro says of which type a value is: an int of a date and a long of a timestamp are both an int without
+# it.
 for _type in (
     "boolean",
     "int",
@@ -47,7 +50,9 @@ for _type in (
 
 
 class AvroReader:
-    """Reads Avro records of one schema. Raises the errors of `AvroSchema`, or fastavro's, if the schema is none."""
+    """Reads Avro records of one schema. Raises the errors of `AvroSchema`, or fastavro's, if the schema is
+    none.
+    """
 
     def __init__(self, schema: RegisteredSchema) -> None:
         self._schema = AvroSchema(schema.texts)
@@ -59,7 +64,9 @@ class AvroReader:
         return {name: _below(record, name) for name in types}
 
     def fields(self, value: bytes) -> dict[str, RegisteredCell | None]:
-        """Path -> value of each field that is no record itself. The fields of a record that is null are left out."""
+        """Path -> value of each field that is no record itself. The fields of a record that is null are
+        left out.
+        """
         cells: dict[str, RegisteredCell | None] = {}
         waiting: list[tuple[tuple[str, ...], dict[str, Any]]] = [((), self._record(value))]
         while waiting:

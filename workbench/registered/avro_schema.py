@@ -1,7 +1,7 @@
 """An Avro schema in a form that fastavro takes, with what a `RegisteredCell` needs beside each value.
 
-Types and symbols are numbered and defaults are left out, as fastavro refuses some that Avro's Java library accepts: letters
-beyond ASCII in a symbol, and a name without a namespace where a namespace is in force.
+Types and symbols are numbered and defaults are left out, as fastavro refuses some that Avro's Java library
+accepts: letters beyond ASCII in a symbol, and a name without a namespace where a namespace is in force.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from workbench.registered.cell import TICKS
 LOGICAL_TYPE = "evenflow-cell"
 """The logical type of every value but null and records, whatever it is in the registry."""
 _KINDS = {
-    "boolean": "bool", "int": "int", "long": "int", "float": "float", "double": "float", "bytes": "bytes", "string": "text",
+    "boolean": "bool", "int": "int", "long": "int", "float": "float", "double": "float", "bytes": "bytes",
+    "string": "text",
 }  # fmt: skip
 _LOGICAL = frozenset(
     [("int", "date"), ("bytes", "decimal"), ("fixed", "decimal"), ("fixed", "uuid")]
@@ -32,8 +33,8 @@ _LARGEST_SCALE = 38
 class AvroSchema:
     """The schema of a record: the last of these texts, which may name types of the texts before it.
 
-    root: for fastavro. types: name -> type, for the names in `root`. A text that is no schema of a record raises ValueError,
-    TypeError, KeyError, AttributeError or RecursionError.
+    root: for fastavro. types: name -> type, for the names in `root`. A text that is no schema of a record
+    raises ValueError, TypeError, KeyError, AttributeError or RecursionError.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:

@@ -1,8 +1,8 @@
 """Whether bytes are one record of an Avro schema: a walk that reads no value.
 
-fastavro takes an enum's symbol -1 for the last one, 2 for true, and a number of 20 bytes for its lowest 64 bits. It reads
-array items that take no bytes until memory ends, and nested records until the stack ends. The partitioner rejects all of
-these, and so does this walk. A record that it lets pass cannot harm fastavro.
+fastavro takes an enum's symbol -1 for the last one, 2 for true, and a number of 20 bytes for its lowest 64
+bits. It reads array items that take no bytes until memory ends, and nested records until the stack ends. The
+partitioner rejects all of these, and so does this walk. A record that it lets pass cannot harm fastavro.
 """
 
 from __future__ import annotations
@@ -15,14 +15,18 @@ from workbench.unreadable import Unreadable
 _DEEPEST = 250
 """How many levels of a record are read. This keeps the walk, which is recursive, off Python's limit."""
 _STEPS, _STEPS_PER_BYTE = 100_000, 100
-"""Bound of the values in a record. Types that take no bytes can name each other so often that a walk never ends."""
+"""Bound of the values in a record. Types that take no bytes can name each other so often that a walk never
+ends.
+"""
 _SIZES = {"boolean": 1, "float": 4, "double": 8}
 _KEY = {"type": "string"}
 """Type of the keys of a map."""
 
 
 class AvroWalk:
-    """Walks through one record. types: name -> type, as in `AvroSchema`. data: the record, after the schema's id too."""
+    """Walks through one record. types: name -> type, as in `AvroSchema`. data: the record, after the
+    schema's id too.
+    """
 
     def __init__(self, types: Mapping[str, Any], data: bytes) -> None:
         self._types, self._data = types, data

@@ -20,8 +20,8 @@ from workbench.unreadable import Unreadable
 class ProtobufReader:
     """Reads records of one file of messages.
 
-    Google's library refuses a message if a text is not UTF-8. Text that nobody reads may be any bytes, so all text is
-    declared as bytes.
+    Google's library refuses a message if a text is not UTF-8. Text that nobody reads may be any bytes, so all
+    text is declared as bytes.
     """
 
     def __init__(self, schema: RegisteredSchema) -> None:
@@ -40,7 +40,8 @@ class ProtobufReader:
         if file.name in self._added:
             return
         for name in file.dependency:
-            # Google's own files are not in the registry. To import their module makes them known to the default pool.
+            # Google's own files are not in the registry. To import their module makes them known to the
+            # default pool.
             if name not in self._added and name.startswith("google/protobuf/"):
                 importlib.import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
                 known = descriptor_pb2.FileDescriptorProto()
@@ -64,7 +65,9 @@ class ProtobufReader:
         return {name: self._below(message, name) for name in types}
 
     def fields(self, value: bytes) -> dict[str, RegisteredCell | None]:
-        """Path -> value of each field that is no message itself. The fields of a message that is not set are left out."""
+        """Path -> value of each field that is no message itself. The fields of a message that is not set
+        are left out.
+        """
         cells: dict[str, RegisteredCell | None] = {}
         waiting: list[tuple[tuple[str, ...], Message]] = [((), self._message(value))]
         while waiting:
@@ -80,8 +83,9 @@ class ProtobufReader:
 
     def _message(self, value: bytes) -> Message:
         try:
-            # After the schema's id, Confluent's format names the message by its place among the file's messages, then
-            # among the messages within that one, and so on. A count of 0 is short for the first message.
+            # After the schema's id, Confluent's format names the message by its place among the file's
+            # messages, then among the messages within that one, and so on. A count of 0 is short for the
+            # first message.
             count, at = long(value, 5)
             path = [0]
             if count:
@@ -106,7 +110,9 @@ class ProtobufReader:
         return self._pool.FindMessageTypeByName(".".join(names))
 
     def _below(self, message: Message, name: str) -> RegisteredCell | None:
-        """The value of the field with this name, such as `outer.inner`. None if it is not set or not there."""
+        """The value of the field with this name, such as `outer.inner`. None if it is not set or not
+        there.
+        """
         first, _, rest = name.partition(".")
         field = message.DESCRIPTOR.fields_by_name.get(first)
         if field is None:

@@ -1,8 +1,9 @@
-"""Avro and Protobuf records as the strict readers of JSON would have them, with the reasons why a record is unreadable.
+"""Avro and Protobuf records as the strict readers of JSON would have them, with the reasons why a record is
+unreadable.
 
-The partitioner reads both with compiled kernels, so this is a second opinion on every record. If a schema is not in the
-registry when this code asks for it, its records are unreadable. So they are in the partitioner. Of a record whose
-schema the registry withholds nothing can be said (`WithheldSchema`).
+The partitioner reads both with compiled kernels, so this is a second opinion on every record. If a schema is
+not in the registry when this code asks for it, its records are unreadable. So they are in the partitioner. Of
+a record whose schema the registry withholds nothing can be said (`WithheldSchema`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from workbench.registered.protobuf import ProtobufReader
 from workbench.unreadable import Number, Unreadable, WithheldSchema
 
 WITHHELD = "the registry refuses schema "
-"""What the reason of a record begins with if the registry withholds its schema. The partitioner says the same."""
+"""What the reason of a record begins with if the registry withholds its schema. The partitioner says the
+same.
+"""
 _YEAR_1970 = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -42,7 +45,9 @@ class RegisteredRecords:
         self._schemas: dict[int, Any] = {}
 
     def cells(self, value: bytes) -> dict[str, Any]:
-        """The needed columns, with values as a JSON record would hold them. Nulls are left out. Raises Unreadable."""
+        """The needed columns, with values as a JSON record would hold them. Nulls are left out. Raises
+        Unreadable.
+        """
         # Confluent's wire format: a zero byte, then the id of the schema in 4 bytes.
         if len(value) < 5 or value[0]:
             raise Unreadable("the record is not in Confluent's wire format")
@@ -81,7 +86,8 @@ class RegisteredRecords:
                 self._schemas[number] = None if schema is None else self._reader_for(schema)
             except SchemaRefused as error:
                 self._schemas[number] = WithheldSchema(f"{WITHHELD}{number}: {error.why}")
-            # Anybody may register a schema. One that cannot be understood counts as none, and so does its absence.
+            # Anybody may register a schema. One that cannot be understood counts as none, and so does its
+            # absence.
             except (
                 ValueError,
                 TypeError,
@@ -125,7 +131,8 @@ class RegisteredRecords:
         if type_ not in ("string", "bool"):
             if cell.kind == "text" and decimal_scale(type_) is not None:
                 return Number(cell.value.strip(" \t"))
-            # A Number holds text. The column's strict reader accepts these forms, and no exponent for a decimal.
+            # A Number holds text. The column's strict reader accepts these forms, and no exponent for a
+            # decimal.
             if cell.kind == "int" and cell.logical != "date":
                 return Number(float(cell.value) if type_ == "float64" else cell.value)
             if cell.kind == "float" and type_ != "int64":
@@ -155,7 +162,9 @@ def _day(cell: RegisteredCell) -> str:
 
 
 def _time(cell: RegisteredCell, unit: str) -> Any:
-    """A timestamp in the query's unit: a Number, or text for `iso`. Raises Unreadable if it is out of range."""
+    """A timestamp in the query's unit: a Number, or text for `iso`. Raises Unreadable if it is out of
+    range.
+    """
     ms = cell.value if cell.kind == "stamp" else cell.value // TICKS[cell.logical]
     if unit != "iso":
         return Number(repr(ms / 1000) if unit == "s" else ms * (1000 if unit == "us" else 1))

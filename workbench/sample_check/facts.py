@@ -159,8 +159,8 @@ def facts_of(
 ) -> SampleFacts:
     """Read the sample as the settings say.
 
-    shape: the columns of the sample, if they are known already. registry: where the schemas of Avro and Protobuf records
-    are looked up. None: the registry of the settings.
+    shape: the columns of the sample, if they are known already. registry: where the schemas of Avro and
+    Protobuf records are looked up. None: the registry of the settings.
     """
     schemas = schemas_of(settings, ask_for=math.inf) if registry is None else Schemas(registry)
     parser = Parser(settings, schemas=schemas)

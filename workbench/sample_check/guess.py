@@ -1,4 +1,6 @@
-"""A first evenflow.toml for an unknown topic. Key, event time and values are guessed by what the columns hold."""
+"""A first evenflow.toml for an unknown topic. Key, event time and values are guessed by what the columns
+hold.
+"""
 
 from __future__ import annotations
 
@@ -66,13 +68,16 @@ def _guessed(settings: Settings, sample: TopicRecords, comments: dict[tuple[str,
     alive = not all(stretch.ended for stretch in sample.stretches if stretch.values)
     idle = {"idle_timeout": "30s"} if alive else {}
     comments["partitioner", "idle_timeout"] = (
-        "a partition without records holds the others back no longer than this; only one with records: see max_skew"
+        "a partition without records holds the others back no longer than this; only one with records: see"
+        " max_skew"
     )
     return {"query": query, "input": records} | ({"partitioner": idle} if idle else {})
 
 
 def guess_time(shape: RecordShape) -> str | None:
-    """The column that most likely holds event times, or None. Its values are times, and if possible its name says so."""
+    """The column that most likely holds event times, or None. Its values are times, and if possible its
+    name says so.
+    """
     timed = [
         column.name
         for column in shape.columns.values()
@@ -82,10 +87,11 @@ def guess_time(shape: RecordShape) -> str | None:
 
 
 def guess_key(shape: RecordShape, time: str | None, *, keyed: bool) -> str:
-    """The column that is most likely the key: text or whole numbers that repeat. `@key` if no column is likely.
+    """The column that is most likely the key: text or whole numbers that repeat. `@key` if no column is
+    likely.
 
-    A column that repeats may be null in up to half of the records. time: the column of event times, which is no key.
-    keyed: whether all records have a record key.
+    A column that repeats may be null in up to half of the records. time: the column of event times, which is
+    no key. keyed: whether all records have a record key.
     """
     able = [
         column
@@ -102,7 +108,9 @@ def guess_key(shape: RecordShape, time: str | None, *, keyed: bool) -> str:
 
 
 def _like_a_key(column: Column) -> tuple[bool, bool, bool, int]:
-    """How likely the column is a key, to compare: by repetition first, then name, type and number of values."""
+    """How likely the column is a key, to compare: by repetition first, then name, type and number of
+    values.
+    """
     named_so = bool(_KEY_NAME.search(column.name))
     return _comes_again(column), named_so, column.mostly == "text", column.distinct
 
@@ -113,7 +121,9 @@ def _comes_again(column: Column) -> bool:
 
 
 def _without_key(begun: Settings, sample: TopicRecords) -> str:
-    """The end of the comment on the key: how many records have none, and how to keep these. Empty if all have one."""
+    """The end of the comment on the key: how many records have none, and how to keep these. Empty if all
+    have one.
+    """
     name = begun.query.key_name
     if name == "@key":
         return ""
@@ -150,7 +160,9 @@ def _format(
 
 
 def _sums(shape: RecordShape, used_columns: set[str | None]) -> dict[str, str]:
-    """The aggregate that sums the first column of decimals, or else of whole numbers. Empty if there is none."""
+    """The aggregate that sums the first column of decimals, or else of whole numbers. Empty if there is
+    none.
+    """
     able = [
         column
         for column in shape.columns.values()

@@ -1,6 +1,7 @@
 """How far out of order the tuples of a sample are, by the same rule that the partitioner applies.
 
-Everywhere `times` is the event times (ms) of consecutive records of a partition in offset order, or a list of such arrays.
+Everywhere `times` is the event times (ms) of consecutive records of a partition in offset order, or a list of
+such arrays.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def needed_out_of_orderness(query: Query, times: Sequence[Int64s]) -> int:
 
 
 def acceptable(query: Query) -> int:
-    """The longest out_of_orderness (ms) that is ever proposed: the largest round one within ten windows or a minute.
+    """The longest out_of_orderness (ms) that is ever proposed: the largest round one within ten windows or a
+    minute.
 
     Every result comes later by it, so a longer one costs more than the tuples that it keeps.
     """
@@ -71,7 +73,8 @@ def rounded_up(milliseconds: int) -> int:
 
 
 def helpful_jump(query: Query, times: Sequence[Int64s]) -> tuple[int, int] | None:
-    """A max_jump (ms) with which fewer tuples are lost than without one, and how many jumps it rejects. None if none helps.
+    """A max_jump (ms) with which fewer tuples are lost than without one, and how many jumps it rejects. None
+    if none helps.
 
     One wrong clock moves its partition's watermark ahead, and every right tuple that comes after is late.
     """
@@ -103,8 +106,8 @@ def furthest_behind(times: Sequence[Int64s]) -> int:
 def _verdicts(query: Query, times: Int64s, *, begun: bool) -> UInt8s:
     """The partitioner's verdict about each tuple, from one partition alone.
 
-    begun: whether to act as if the partition had been read before, up to the least time of the first three tuples. A sample
-    is from the middle of a stream, and without progress its first tuples would be jumps.
+    begun: whether to act as if the partition had been read before, up to the least time of the first three
+    tuples. A sample is from the middle of a stream, and without progress its first tuples would be jumps.
     """
     first = int(times[:3].min()) if begun else None
     state = PartitionState(

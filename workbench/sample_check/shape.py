@@ -104,8 +104,9 @@ def shape_of(
 ) -> RecordShape:
     """The columns of these record values, read as input.format says.
 
-    registered: reads a record of avro or protobuf, or raises Unreadable. Without it the columns of such records are not
-    known. explosion: what is taken apart. A record that holds nothing to take apart stays as it is.
+    registered: reads a record of avro or protobuf, or raises Unreadable. Without it the columns of such
+    records are not known. explosion: what is taken apart. A record that holds nothing to take apart stays as
+    it is.
     """
     # The width of the newest records tells how many records keep the number of values within `_CELLS`.
     width = max((len(row) for row in _rows(settings, values[-10:], registered)), default=1)
@@ -211,7 +212,9 @@ def kind_of(value: Any) -> Kind:
 
 
 def unit_of(examples: Sequence[Any]) -> TimeUnit | Literal["ns"] | None:
-    """The unit in which most of these values are times between 1990 and 2100. None if there is no such unit."""
+    """The unit in which most of these values are times between 1990 and 2100. None if there is no such
+    unit.
+    """
     texts = [value for value in examples if isinstance(value, str)]
     if texts:
         return "iso" if len(texts) == len(examples) and all(map(_is_iso, texts[:100])) else None
@@ -263,7 +266,9 @@ def _csv_value(field: str) -> str | int | float | None:
 
 
 def _whole(text: str) -> int | float:
-    """The whole number as an int of 64 bits, or as a float (perhaps infinite) if it is larger. Raises ValueError."""
+    """The whole number as an int of 64 bits, or as a float (perhaps infinite) if it is larger. Raises
+    ValueError.
+    """
     # Python's int() refuses very long texts, and nothing of that length fits 64 bits.
     if len(text) > _INT64_DIGITS:
         return float(text)

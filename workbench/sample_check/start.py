@@ -22,12 +22,12 @@ log = logging.getLogger("evenflow.look")
 def before_start(settings: Settings, *, most: int = SAMPLE) -> None:
     """Look at a sample of the input topic (at most `most` records) and log in a few lines what it holds.
 
-    The sample is not the input that the query means if most of it is unreadable, if a column never occurs or never holds
-    what is needed, or if most event times are of a wrong unit. For a query that has not begun, this raises ConfigError.
-    For a query that has begun, it is only logged, because its data may have changed.
+    The sample is not the input that the query means if most of it is unreadable, if a column never occurs or
+    never holds what is needed, or if most event times are of a wrong unit. For a query that has not begun,
+    this raises ConfigError. For a query that has begun, it is only logged, because its data may have changed.
 
-    An error in the look itself is logged as a warning. It stops no service, whatever the records hold. For a missing
-    topic, the error of `settled` is raised.
+    An error in the look itself is logged as a warning. It stops no service, whatever the records hold. For a
+    missing topic, the error of `settled` is raised.
     """
     settings = settled(settings)
     begun = _begun(settings)
@@ -79,8 +79,8 @@ def _refusal(look: SampleReport) -> ConfigError:
     lines = look.toml()
     mend = f"in evenflow.toml:\n\n{lines}\n" if lines else "mend the settings or the records; "
     return ConfigError(
-        f"topic {look.facts.topic} does not fit the settings, and query {look.settings.query.name} has not begun, so "
-        f"nothing was made or read:{listing}",
+        f"topic {look.facts.topic} does not fit the settings, and query {look.settings.query.name} has not"
+        f" begun, so nothing was made or read:{listing}",
         hint=f"{mend}--unchecked starts it all the same",
     )
 

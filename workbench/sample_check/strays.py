@@ -1,4 +1,5 @@
-"""Event times that do not belong with the others of a sample: of another unit, or of a clock far ahead or behind.
+"""Event times that do not belong with the others of a sample: of another unit, or of a clock far ahead or
+behind.
 
 Advice that counts them helps nobody: one time of 1970 asks for an out_of_orderness of half a century.
 """
@@ -85,9 +86,9 @@ def other_units(query: Query, times: Int64s) -> dict[NumericUnit, Bools]:
 def strays_of(query: Query, facts: SampleFacts, *, now: int) -> Strays:
     """The strays of a sample whose times are of the unit that the query says. now: ms since 1970.
 
-    A stray is a time of another unit, or one apart from its neighbours and in the wrong place: behind times that were read
-    before it, or ahead of times that come after it. Times that the clock rejects (`max_ahead_of_clock`) are strays only by
-    their unit, because another finding names them.
+    A stray is a time of another unit, or one apart from its neighbours and in the wrong place: behind times
+    that were read before it, or ahead of times that come after it. Times that the clock rejects
+    (`max_ahead_of_clock`) are strays only by their unit, because another finding names them.
     """
     far = acceptable(query)
     every = np.concatenate([np.empty(0, np.int64), *facts.times])
@@ -110,11 +111,12 @@ def strays_of(query: Query, facts: SampleFacts, *, now: int) -> Strays:
 
 
 def strays_by_cause(query: Query, times: Sequence[Int64s], *, now: int) -> dict[str, list[Bools]]:
-    """Which tuples of a sample no figure should count, by cause: the strays, and what the partitioner rejects.
+    """Which tuples of a sample no figure should count, by cause: the strays, and what the partitioner
+    rejects.
 
-    times: event times (ms) of each partition's tuples, in offset order. now: ms since 1970. Each cause is in words, such as
-    "are in s, not ms", and has a mask for each partition. Empty if there are no strays, and also if most tuples would be:
-    then the settings do not fit the topic.
+    times: event times (ms) of each partition's tuples, in offset order. now: ms since 1970. Each cause is in
+    words, such as "are in s, not ms", and has a mask for each partition. Empty if there are no strays, and
+    also if most tuples would be: then the settings do not fit the topic.
     """
     every = np.concatenate([np.empty(0, np.int64), *times])
     today = bool(every.size) and EARLIEST <= float(np.median(every)) <= LATEST

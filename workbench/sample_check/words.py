@@ -10,7 +10,9 @@ _LONGEST = 80
 
 
 def shown_span(low: int, high: int) -> str:
-    """ "2026-11-20 10:00 .. 11:59". The day stands once if it is the same, and ms stand there if the minutes are equal."""
+    """ "2026-11-20 10:00 .. 11:59". The day stands once if it is the same, and ms stand there if the
+    minutes are equal.
+    """
     begin, end = clock(low, minutes=True), clock(high, minutes=True)
     if begin == end:
         begin, end = clock(low), clock(high)
@@ -25,7 +27,9 @@ def counted(part: int, whole: int) -> str:
 
 
 def listed(names: Iterable[str], *, most: int = 12) -> str:
-    """ "a, b, c", or "none" if there are no names. Only the first `most` are named, and "..." follows them."""
+    """ "a, b, c", or "none" if there are no names. Only the first `most` are named, and "..." follows
+    them.
+    """
     every = [printable(name[:_LONGEST]) for name in names]
     return ", ".join(every[:most]) + (", ..." if len(every) > most else "") if every else "none"
 

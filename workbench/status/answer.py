@@ -1,4 +1,6 @@
-"""Whether a broker answers at all. `evenflow status` asks before it imports what reads topics, which takes seconds."""
+"""Whether a broker answers at all. `evenflow status` asks before it imports what reads topics, which takes
+seconds.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def demand_answer(settings: Settings) -> None:
 
 
 def unread(settings: Settings, error: EvenflowError) -> dict[str, Any]:
-    """What is left of `screen.as_json` if nothing could be read: the query is wrong, and the one finding is the error."""
+    """What is left of `screen.as_json` if nothing could be read: the query is wrong, and the one finding
+    is the error.
+    """
     return {
         "state": "wrong",
         "findings": [{"level": "wrong", "text": error.message}],

@@ -1,4 +1,6 @@
-"""What a look at a query finds. Times are event times in ms unless said otherwise. What is not known is None, never 0."""
+"""What a look at a query finds. Times are event times in ms unless said otherwise. What is not known is
+None, never 0.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ class PartitionFacts:
     state: PartitionState | None
     """State that partitioners have committed. None before the query has begun."""
     watermark: int | None
-    """Event time (ms) by which the partition's tuples have come: the largest so far less `out_of_orderness`. None before the
-    first tuple."""
+    """Event time (ms) by which the partition's tuples have come: the largest so far less `out_of_orderness`.
+    None before the first tuple."""
     mark: int | None
     """Event time (ms) up to which the partition has closed windows. None before the first tuple and after the
     end."""
@@ -238,8 +240,8 @@ def windows_of(
 ) -> WindowFacts:
     """Which windows are due according to these partitions.
 
-    written: end of the newest written window, and when it was written (ms). None if none is written. looked: whether the
-    results could be looked at.
+    written: end of the newest written window, and when it was written (ms). None if none is written. looked:
+    whether the results could be looked at.
     """
     end, at = (None, None) if written is None else written
     windows = due_windows(query, [partition.state for partition in partitions])

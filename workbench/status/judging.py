@@ -72,8 +72,8 @@ def _not_begun(facts: Facts) -> Trouble:
     if facts.recorded:
         return Trouble(
             "wrong",
-            "the query has begun, but its committed offsets are gone (they expired, or the input topic was made anew): "
-            "see 'Rebuild after data loss' in docs/operations/data-loss.md, or `evenflow reset`",
+            "the query has begun, but its committed offsets are gone (they expired, or the input topic was"
+            " made anew): see 'Rebuild after data loss' in docs/operations/data-loss.md, or `evenflow reset`",
         )
     return Trouble("warning", "the query has not begun: start `evenflow partition`")
 
@@ -93,13 +93,15 @@ def _lost(facts: Facts) -> Iterator[str]:
             yield f"partition {partition.partition} has no committed offset although the query has begun"
         elif partition.state.offset < partition.log_begin:
             yield (
-                f"records {partition.state.offset} to {partition.log_begin - 1} of partition {partition.partition} are gone "
-                "before they were read (retention)"
+                f"records {partition.state.offset} to {partition.log_begin - 1} of partition"
+                f" {partition.partition} are gone before they were read (retention)"
             )
 
 
 def _stuck(facts: Facts) -> Iterator[str]:
-    """Partitions that stood before a batch that cannot be fetched when they were last heard of, and stand there still."""
+    """Partitions that stood before a batch that cannot be fetched when they were last heard of, and stand
+    there still.
+    """
     offsets = {
         partition.partition: partition.state.offset
         for partition in facts.partitions
@@ -110,9 +112,9 @@ def _stuck(facts: Facts) -> Iterator[str]:
             # at.offset + 1: a partition without a committed state is taken to be past it.
             if offsets.get(at.partition, at.offset + 1) <= at.offset:
                 yield (
-                    f"offset {at.offset} of partition {at.partition} cannot be fetched ({printable(at.why)}): see 'A record "
-                    f"that cannot be fetched' in docs/operations/rejected-records.md, and "
-                    f"`evenflow skip {at.partition} {at.offset}`"
+                    f"offset {at.offset} of partition {at.partition} cannot be fetched ({printable(at.why)}):"
+                    " see 'A record that cannot be fetched' in docs/operations/rejected-records.md, and"
+                    f" `evenflow skip {at.partition} {at.offset}`"
                 )
 
 
@@ -124,9 +126,8 @@ def _reading(facts: Facts) -> Iterator[str]:
 def _adding(facts: Facts) -> Iterator[str]:
     """Partitions that the topic has got, and that nobody has taken in: a partitioner does within seconds."""
     if facts.added and (facts.ended or not facts.members):
-        yield (
-            f"the topic has got {count(facts.added, 'partition')} that the query has not taken in, and "
-            + ("all others have ended" if facts.ended else "no partitioner is running")
+        yield f"the topic has got {count(facts.added, 'partition')} that the query has not taken in, and " + (
+            "all others have ended" if facts.ended else "no partitioner is running"
         )
 
 
@@ -161,7 +162,8 @@ def _closing(facts: Facts) -> Iterator[Trouble]:
 def _aggregating(facts: Facts) -> list[Trouble]:
     """Windows are due, and no Spark stage is at work."""
     window_facts = [facts.windows, *(view.windows for view in facts.views)]
-    # If the last windows have no row, nothing more is ever written after the end of the input. That is no fault.
+    # If the last windows have no row, nothing more is ever written after the end of the input. That is no
+    # fault.
     missing = max(
         0 if windows.sparse and windows.next is None and windows.written is not None else windows.missing
         for windows in window_facts
@@ -173,7 +175,10 @@ def _aggregating(facts: Facts) -> list[Trouble]:
     since = (
         f"nothing was heard of Spark for {ago(facts.now - max(times))}" if times else "Spark has not run yet"
     )
-    text = f"nothing aggregates: up to {count(missing, 'window')} are due and not written, and {since}; {_RUNNING}"
+    text = (
+        f"nothing aggregates: up to {count(missing, 'window')} are due and not written, and {since};"
+        f" {_RUNNING}"
+    )
     return [Trouble("wrong" if times else "warning", text)]
 
 
@@ -229,6 +234,6 @@ def _unfit(facts: Facts) -> Iterator[str]:
     if facts.unfit:
         are = "value is" if facts.unfit == 1 else "values are"
         yield (
-            f"{facts.unfit:,} result {are} null, because the type or the room does not hold more: see 'Room' in "
-            "docs/aggregates.md"
+            f"{facts.unfit:,} result {are} null, because the type or the room does not hold more: see 'Room'"
+            " in docs/aggregates.md"
         )

@@ -1,4 +1,6 @@
-"""One look at a query, by bounded reads of its topics. The look makes no topic, joins no group and writes nothing."""
+"""One look at a query, by bounded reads of its topics. The look makes no topic, joins no group and writes
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -55,12 +57,14 @@ _T = TypeVar("_T")
 
 
 def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
-    """What the topics say. Raises ServiceError if the broker does not answer. Any other trouble is in the facts.
+    """What the topics say. Raises ServiceError if the broker does not answer. Any other trouble is in the
+    facts.
 
     now: seconds since 1970.
     """
     topic = settings.topic("input")
-    # Later requests may have to wait for a transaction of a partitioner that died, so they get their full time.
+    # Later requests may have to wait for a transaction of a partitioner that died, so they get their full
+    # time.
     state = describe(hasty(settings.kafka), [topic]).get(topic)
     troubles: list[str] = []
     if state is None:
@@ -127,8 +131,8 @@ def losses(
 ) -> Iterator[Trouble]:
     """What is gone of the results of the query and of its views. Nothing is before a micro-batch has ended.
 
-    checkpoint: whether micro-batches are in a checkpoint that is seen from here. parts: as telemetry tells them. begun:
-    returns whether the query has noted that it writes to the place of these settings.
+    checkpoint: whether micro-batches are in a checkpoint that is seen from here. parts: as telemetry tells
+    them. begun: returns whether the query has noted that it writes to the place of these settings.
     """
     batch_ended = any(
         part.telemetry.batch is not None
@@ -156,7 +160,8 @@ def _has_begun(settings: Settings) -> bool:
 
 
 def leap_of(settings: Settings, partitions: Sequence[PartitionFacts]) -> str | None:
-    """Says, in words, that one partition has leapt and that no other is left to hold windows back but idle ones.
+    """Says, in words, that one partition has leapt and that no other is left to hold windows back but idle
+    ones.
 
     None if this is not so, or if no partition becomes idle.
     """
@@ -196,7 +201,9 @@ def _view(settings: Settings, partitions: tuple[PartitionFacts, ...]) -> ViewFac
 
 
 def _answer_or(troubles: list[str], ask: Callable[[], _T], otherwise: _T) -> _T:
-    """What `ask` returns. If it raises IncompatibleStateError, that is added to `troubles`, and `otherwise` is returned."""
+    """What `ask` returns. If it raises IncompatibleStateError, that is added to `troubles`, and
+    `otherwise` is returned.
+    """
     try:
         return ask()
     except IncompatibleStateError as error:

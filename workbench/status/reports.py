@@ -97,7 +97,10 @@ def _decision(record: DecisionRecord) -> Iterator[str]:
     if record.held:
         yield f"{record.policy}{zone} holds: {printable(record.reason[:_LONGEST_REASON])}"
         return
-    yield f"{record.policy}{zone} wants {count(record.wanted_p, 'worker')} and {count(record.wanted_r, 'bucket')} at once"
+    yield (
+        f"{record.policy}{zone} wants {count(record.wanted_p, 'worker')} and"
+        f" {count(record.wanted_r, 'bucket')} at once"
+    )
     yield "published nothing" if record.epoch is None else f"published plan epoch {_number(record.epoch)}"
 
 
@@ -106,5 +109,7 @@ def _plan(epoch: int) -> str:
 
 
 def _number(value: float) -> str:
-    """The number for people. A question mark if it is too large to be true, as anybody may write telemetry."""
+    """The number for people. A question mark if it is too large to be true, as anybody may write
+    telemetry.
+    """
     return f"{value:,.0f}" if value < _HUGE else "?"

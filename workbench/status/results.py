@@ -25,7 +25,9 @@ Written = tuple[int, int | None]
 
 
 def can_look(settings: Settings) -> bool:
-    """Whether the results lie where `newest_written` looks: in a topic, in a local folder, or where the sink says it."""
+    """Whether the results lie where `newest_written` looks: in a topic, in a local folder, or where the
+    sink says it.
+    """
     sink, folder = sink_of(settings), settings.results.folder
     in_folder = folder is not None and local_folder(folder) is not None
     return "results" in sink.topics or in_folder or isinstance(sink, SaysNewestEnd)
@@ -34,8 +36,8 @@ def can_look(settings: Settings) -> bool:
 def newest_written(settings: Settings) -> Written | None:
     """The newest written window. None if none is written, or if the results lie elsewhere (`can_look`).
 
-    The windows of a bucket are written in order, so the newest records or files hold the newest window. Raises ServiceError
-    if a sink that is asked does not answer.
+    The windows of a bucket are written in order, so the newest records or files hold the newest window.
+    Raises ServiceError if a sink that is asked does not answer.
     """
     sink = sink_of(settings)
     if isinstance(sink, SaysNewestEnd):
@@ -60,7 +62,8 @@ def _newest_files(folder: Path) -> list[Path]:
 
 
 def _of_file(file: Path) -> tuple[int | None, int]:
-    """(end of the file's newest window, when the file was written), both ms, by the statistics in the file's footer.
+    """(end of the file's newest window, when the file was written), both ms, by the statistics in the file's
+    footer.
 
     (None, 0) for a file that is no Parquet, is of others, or has no statistics.
     """

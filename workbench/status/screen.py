@@ -201,7 +201,10 @@ def _windows(facts: Facts) -> Iterator[str]:
     yield f"windows: {_closed(facts, windows)}"
     if windows.next is not None:
         does = "comes out" if facts.early else "closes"
-        yield f"next: the window up to {moment(windows.next)} {does} when every partition is past {moment(windows.needs)}"
+        yield (
+            f"next: the window up to {moment(windows.next)} {does} when every partition is past"
+            f" {moment(windows.needs)}"
+        )
 
 
 def _plan(facts: Facts) -> str:

@@ -29,7 +29,9 @@ class Right:
 
 
 def rights(settings: Settings, part: str) -> list[Right]:
-    """The rights of one of PARTS. `tools` is who verifies the results, and writes nothing. `replay` writes a stream."""
+    """The rights of one of PARTS. `tools` is who verifies the results, and writes nothing. `replay` writes
+    a stream.
+    """
     rights_by_part = {
         "partitioner": _partitioner,
         "combiner": _combiner,
@@ -42,7 +44,9 @@ def rights(settings: Settings, part: str) -> list[Right]:
 
 
 def _looking(settings: Settings) -> list[Right]:
-    """Rights of every part: before it starts, it checks the topics that it uses, and reads what the query is."""
+    """Rights of every part: before it starts, it checks the topics that it uses, and reads what the query
+    is.
+    """
     query = settings.query.name
     outside = {
         query_settings.topic(role) for query_settings in queries(settings) for role in ("input", "results")
@@ -61,7 +65,9 @@ def _may(settings: Settings, operation: Operation, role: TopicRole) -> Right:
 
 
 def _may_each(settings: Settings, operation: Operation, *roles: TopicRole) -> list[Right]:
-    """The operation in the topics of these roles, both the query's and those that its views have of their own."""
+    """The operation in the topics of these roles, both the query's and those that its views have of their
+    own.
+    """
     names = dict.fromkeys(
         query_settings.topic(role) for query_settings in queries(settings) for role in roles
     )
@@ -86,7 +92,9 @@ def _partitioner(settings: Settings) -> list[Right]:
 
 
 def _combiner(settings: Settings) -> list[Right]:
-    """Rights of the combiner. It reads its own partials if its checkpoint is lost, because they say how far it was."""
+    """Rights of the combiner. It reads its own partials if its checkpoint is lost, because they say how
+    far it was.
+    """
     return [
         *_may_each(settings, "Read", "routed", "partials", "plan"),
         *_may_each(settings, "Write", "partials", "telemetry", "snapshots"),
@@ -111,7 +119,9 @@ def _epochs(settings: Settings, stage: str) -> list[Right]:
 
 
 def _of_spark(settings: Settings) -> list[Right]:
-    """Rights of both Spark stages. A stage reads the input, because it compares a sample with the query as it starts."""
+    """Rights of both Spark stages. A stage reads the input, because it compares a sample with the query as
+    it starts.
+    """
     return [
         _may(settings, "Read", "input"),
         Right("group", "spark-kafka-source-", ("Read",), prefix=True),

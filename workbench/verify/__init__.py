@@ -5,8 +5,8 @@ aggregates, window functions apply the lateness rule, plain Python judges single
 unseen only if it is made twice, in two different ways. `check` is pure (Arrow tables in, Report out). `shell`
 reads Kafka.
 
-The steps, one file each: records (parse) -> lost (what retention took) -> rejections, jumps, lateness -> counters
--> windows -> results, reach (what is due and not there) -> report.
+The steps, one file each: records (parse) -> lost (what retention took) -> rejections, jumps, lateness ->
+counters -> windows -> results, reach (what is due and not there) -> report.
 """
 
 from workbench.verify.core import check

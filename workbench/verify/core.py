@@ -1,7 +1,8 @@
-"""The whole check, on tables. It is pure, except that DuckDB may write to the scratch folder that it is given.
+"""The whole check, on tables. It is pure, except that DuckDB may write to the scratch folder that it is
+given.
 
-`Recomputed` computes once what must be there, and compares it with the results as often as needed. Results that
-are written while verify runs are read again, with the marks of that later moment.
+`Recomputed` computes once what must be there, and compares it with the results as often as needed. Results
+that are written while verify runs are read again, with the marks of that later moment.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from workbench.verify.windows import recomputation as windows
 from workbench.verify.windows.oracles import oracles
 
 DUE_WITHIN = 60.0
-"""Seconds that results may be behind. A due window is written after a commit interval (0.5 s) and two or three
-micro-batches (1 s and more each). A minute also covers the restart of a partitioner or of the Spark job."""
+"""Seconds that results may be behind. A due window is written after a commit interval (0.5 s) and two or
+three micro-batches (1 s and more each). A minute also covers the restart of a partitioner or of the Spark
+job."""
 
 _COMMITTED_SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("idle_mark", pa.int64())])
 Table: TypeAlias = pa.Table | pa.RecordBatchReader
@@ -66,8 +68,8 @@ def check(
 ) -> Report:
     """Recompute the due windows from `inputs` without `rejected`, and compare them with `written` once.
 
-    The schemas of the tables are in inputs.py. The other parameters are those of `Recomputed` and of its method
-    `compare`: `results_begin` is what `begins` returns, and `due_within` is `bound`.
+    The schemas of the tables are in inputs.py. The other parameters are those of `Recomputed` and of its
+    method `compare`: `results_begin` is what `begins` returns, and `due_within` is `bound`.
     """
     with Recomputed(
         settings,
@@ -93,11 +95,11 @@ def check(
 class Recomputed:
     """The input, checked against its rejections and counters, and the results that are due according to it.
 
-    committed: one state per input partition. Records at or after its offset are left out. log_starts: what retention has
-    left of the topics. clocks: between which moments tuples were judged. limit: how many differences of each kind are
-    kept. scratch: existing folder for data beyond `memory` (a size in DuckDB's words). None: all data stay in memory. A
-    table may be a reader, which is streamed through once. Raises ConfigError for an aggregate that verify cannot
-    recompute.
+    committed: one state per input partition. Records at or after its offset are left out. log_starts: what
+    retention has left of the topics. clocks: between which moments tuples were judged. limit: how many
+    differences of each kind are kept. scratch: existing folder for data beyond `memory` (a size in DuckDB's
+    words). None: all data stay in memory. A table may be a reader, which is streamed through once. Raises
+    ConfigError for an aggregate that verify cannot recompute.
     """
 
     def __init__(
@@ -175,10 +177,10 @@ class Recomputed:
     ) -> Report:
         """Compare these results with those that are due.
 
-        begins: called after `written` has been read. Returns the first offset that is left of each partition of the
-        results. now: the mark (ms) that was committed when the end of `written` was known. None: the mark of
-        `committed`. seconds: how long ago `committed` was read. bound: for how many seconds a due window may be
-        pending. repeats: whether equal rows may be there several times.
+        begins: called after `written` has been read. Returns the first offset that is left of each partition
+        of the results. now: the mark (ms) that was committed when the end of `written` was known. None: the
+        mark of `committed`. seconds: how long ago `committed` was read. bound: for how many seconds a due
+        window may be pending. repeats: whether equal rows may be there several times.
         """
         db, settings, findings = self._db, self._settings, self._findings.copy()
         now = self._mark if now is None else max(now, self._mark)
@@ -229,13 +231,18 @@ class Recomputed:
 
 
 def _conclude(far: Reach, rows: int, skipped: int, doubtful: int, findings: Findings) -> None:
-    """Add the findings that are no differences: results are behind for too long, or nothing could be compared."""
+    """Add the findings that are no differences: results are behind for too long, or nothing could be
+    compared.
+    """
     if not far.in_time:
         findings.add(
             Difference(kind=BEHIND, detail=f"{far}; {far.bound:g} s are allowed: is the Spark job alive?")
         )
     if rows == 0 and (skipped or doubtful):
-        detail = f"nothing is left to compare: {skipped} windows hold lost tuples, {doubtful} rows may have been deleted"
+        detail = (
+            f"nothing is left to compare: {skipped} windows hold lost tuples, {doubtful} rows may have been"
+            " deleted"
+        )
         findings.add(Difference(kind=BLIND, detail=detail))
 
 

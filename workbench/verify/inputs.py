@@ -25,8 +25,8 @@ INPUT_SCHEMA = pa.schema(
 )
 """Records of the input topic.
 
-marker: null unless the record is an end-of-stream marker. timestamp: ms, negative if none. appended: the timestamp (ms)
-if the broker's clock gave it, null otherwise.
+marker: null unless the record is an end-of-stream marker. timestamp: ms, negative if none. appended: the
+timestamp (ms) if the broker's clock gave it, null otherwise.
 """
 
 REJECTED_SCHEMA = pa.schema(
@@ -47,18 +47,19 @@ REJECTED_SCHEMA = pa.schema(
 )
 """Rejected records.
 
-partition, offset: position of the input record, null if the rejected record names none. mark: the mark (ms) that the
-tuple was held against, null if the record names none. clock: the clock (ms) that it was held against, likewise.
-omitted: whether key and value were left out because the record was too large. They are compared only if this is false,
-and not if it is null. at_partition, at_offset: where the record itself stands in the rejected topic. through: the last
-offset that was skipped by an order, null for any other reason. Such a record stands for all offsets from its own to this
-one, and `omitted` is null.
+partition, offset: position of the input record, null if the rejected record names none. mark: the mark (ms)
+that the tuple was held against, null if the record names none. clock: the clock (ms) that it was held
+against, likewise. omitted: whether key and value were left out because the record was too large. They are
+compared only if this is false, and not if it is null. at_partition, at_offset: where the record itself stands
+in the rejected topic. through: the last offset that was skipped by an order, null for any other reason. Such
+a record stands for all offsets from its own to this one, and `omitted` is null.
 """
 
 RESULTS_SCHEMA = JSON_RECORDS
 """JSON rows as a sink reads them back, each with its record's place and key.
 
-Typed results have these columns instead: window_start, window_end (timestamps), key (of its own type), <aggregates>.
+Typed results have these columns instead: window_start, window_end (timestamps), key (of its own type),
+<aggregates>.
 """
 
 REASONS = ("late", "idle", "jump", "ahead", "unreadable", "unmatched", "too-large", "after-end", SKIPPED)

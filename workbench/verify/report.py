@@ -60,8 +60,8 @@ class Difference:
     got: int | float | str | None = None
     """What the results say."""
     partition: int | None = None
-    """Partition of the input record. For `duplicate`, `placement` and `malformed`: of the results record, or of
-    the rejected record that is malformed."""
+    """Partition of the input record. For `duplicate`, `placement` and `malformed`: of the results record, or
+    of the rejected record that is malformed."""
     offset: int | None = None
     """Offset of the same record."""
 
@@ -158,8 +158,8 @@ class Skipped:
 
     def __str__(self) -> str:
         return (
-            f"offsets {self.first} to {self.last} of input partition {self.partition} could not be fetched and are in no "
-            f"result: {printable(self.why)}"
+            f"offsets {self.first} to {self.last} of input partition {self.partition} could not be fetched"
+            f" and are in no result: {printable(self.why)}"
         )
 
 
@@ -235,12 +235,16 @@ class Report:
 
     @property
     def exact(self) -> bool:
-        """Whether nothing differs, results reach what is due, and something was compared if anything is due."""
+        """Whether nothing differs, results reach what is due, and something was compared if anything is
+        due.
+        """
         return not self.kinds
 
     @property
     def settled(self) -> bool:
-        """Whether waiting changes nothing, because all that is due is there or because the input has ended."""
+        """Whether waiting changes nothing, because all that is due is there or because the input has
+        ended.
+        """
         return self.ended or not (self.pending_windows or "missing" in self.kinds)
 
     def json(self) -> str:
@@ -248,7 +252,9 @@ class Report:
         return json.dumps(asdict(self))
 
     def text(self) -> str:
-        """The report for a person. The last line is `N differences`, followed by the findings if there are any."""
+        """The report for a person. The last line is `N differences`, followed by the findings if there are
+        any.
+        """
         lines = [str(difference) for difference in self.first]
         more = sum(self.kinds.values()) - len(self.first)
         if more > 0:
@@ -260,11 +266,12 @@ class Report:
         lines += self._input_notes()
         lines.append(f"{self.windows} windows, {self.rows} rows compared with the input")
         lines.append(
-            f"tuples in these rows: {self.tuples.due} of the input, {self.tuples.merged} as the results count them"
+            f"tuples in these rows: {self.tuples.due} of the input, {self.tuples.merged} as the results count"
+            " them"
         )
         lines += self._result_notes()
         lines.append(
-            f"integers, counts, minima and maxima compared exactly, float sums and means within "
+            "integers, counts, minima and maxima compared exactly, float sums and means within "
             f"{self.float_bound:g} of the sum of magnitudes"
         )
         last = f"{self.differences} difference{'' if self.differences == 1 else 's'}"
@@ -276,30 +283,31 @@ class Report:
         for lost in self.lost:
             until = "no window" if lost.until is None else f"event times up to {_shown_time(lost.until)}"
             notes.append(
-                f"warning: the records of input partition {lost.partition} below offset {lost.before} are gone or no "
-                f"longer judged: {lost.tuples} tuples, which concerns {until}"
+                f"warning: the records of input partition {lost.partition} below offset {lost.before} are"
+                f" gone or no longer judged: {lost.tuples} tuples, which concerns {until}"
             )
         if self.compared_from is not None:
             notes.append(
-                f"warning: {self.skipped_windows} windows that begin before {_shown_time(self.compared_from)} may "
-                "hold lost tuples and are not compared"
+                f"warning: {self.skipped_windows} windows that begin before {_shown_time(self.compared_from)}"
+                " may hold lost tuples and are not compared"
             )
         unannounced = sum(counters.unannounced for counters in self.counters)
         if unannounced:
             notes.append(
-                f"{unannounced} tuples more than the producers' markers announce: of replays without an end; they count"
+                f"{unannounced} tuples more than the producers' markers announce: of replays without an end;"
+                " they count"
             )
         if self.without_schema:
             notes.append(
-                f"warning: {self.without_schema} records were rejected because the registry did not hand out their "
-                "schemas; it does now, and they stay rejected: docs/formats.md"
+                f"warning: {self.without_schema} records were rejected because the registry did not hand out"
+                " their schemas; it does now, and they stay rejected: docs/formats.md"
             )
         for stretch in self.skipped:
             notes.append(f"warning: {stretch}")
         if self.withheld:
             notes.append(
-                f"warning: {self.withheld} records were rejected as unreadable, and the registry refuses their schemas to "
-                "verify, too: whether they are readable is not judged: docs/formats.md"
+                f"warning: {self.withheld} records were rejected as unreadable, and the registry refuses"
+                " their schemas to verify, too: whether they are readable is not judged: docs/formats.md"
             )
         if self.unread:
             notes.append(
@@ -313,8 +321,8 @@ class Report:
             notes.append(f"{self.unfit} values do not fit int64 or their room and are null")
         if self.doubtful_rows:
             notes.append(
-                f"warning: {self.doubtful_rows} rows are due and not there, but retention has deleted results where "
-                "they would lie: not compared"
+                f"warning: {self.doubtful_rows} rows are due and not there, but retention has deleted results"
+                " where they would lie: not compared"
             )
         if not self.ended:
             notes.append(

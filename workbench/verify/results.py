@@ -26,10 +26,10 @@ from workbench.verify.windows.tuples import column_places, compare_tuples
 def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | pa.RecordBatchReader) -> None:
     """Make tables `got` and `single`, and add the keys of the results to `keys`.
 
-    `got` has one row per result, with its place. The row is `malformed` if it is no result row of the query, and
-    `misplaced` if the record's key is not the row's key.
-    `single` has one row per (window, key), with updates the one of the highest revision. It holds how many `times` that row
-    was written, and whether the values of these times differ (`differs`).
+    `got` has one row per result, with its place. The row is `malformed` if it is no result row of the query,
+    and `misplaced` if the record's key is not the row's key.
+    `single` has one row per (window, key), with updates the one of the highest revision. It holds how many
+    `times` that row was written, and whether the values of these times differ (`differs`).
 
     results: RESULTS_SCHEMA or typed columns, streamed through once.
     """
@@ -53,11 +53,10 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, results: pa.Table | 
     picked = ", ".join(f"first({name}) AS {name}" for name in names)
     highest = newest(query, f"a{len(query.aggregates)}", "id", "window_start", "window_end")
     db.execute(
-        f"CREATE OR REPLACE TABLE single AS SELECT id, window_start, window_end, {picked}, {differ} AS differs, "
-        "count(*) AS times, "
-        'min(partition) AS partition, max(partition) AS other_partition, max("offset") AS "offset" '
-        f"FROM (SELECT * FROM got JOIN keys USING (key) WHERE NOT malformed {highest}) "
-        "GROUP BY id, window_start, window_end"
+        f"CREATE OR REPLACE TABLE single AS SELECT id, window_start, window_end, {picked}, {differ} AS"
+        " differs, count(*) AS times, min(partition) AS partition, max(partition) AS other_partition,"
+        ' max("offset") AS "offset" FROM (SELECT * FROM got JOIN keys USING (key) WHERE NOT malformed'
+        f" {highest}) GROUP BY id, window_start, window_end"
     )
 
 
@@ -72,10 +71,10 @@ def leave_out(
 ) -> None:
     """Delete from `single` the rows that are not compared.
 
-    These are the rows of windows that became due after `mark` and not after `now`, and the rows of windows that
-    begin before `compared_from`. The latter windows are noted in `skipped`. All three are event times in ms. With updates
-    they are also the rows of open windows, and unless all results are `final` those of windows of which an update may be
-    on its way.
+    These are the rows of windows that became due after `mark` and not after `now`, and the rows of windows
+    that begin before `compared_from`. The latter windows are noted in `skipped`. All three are event times in
+    ms. With updates they are also the rows of open windows, and unless all results are `final` those of
+    windows of which an update may be on its way.
     """
     if query.emission.updates:
         db.execute(f"DELETE FROM single WHERE window_end > {now}")
@@ -84,14 +83,14 @@ def leave_out(
             newest = f"(SELECT max(window_end) FROM got WHERE NOT malformed) - {query.emission.updates}"
             db.execute(f"DELETE FROM single WHERE window_end > {newest}")
     db.execute(
-        f"DELETE FROM single WHERE window_end > {mark} AND window_end <= {now} AND window_start = window_end - "
-        f"{query.window} AND window_end % {query.slide_ms} = 0"
+        f"DELETE FROM single WHERE window_end > {mark} AND window_end <= {now} AND window_start = window_end"
+        f" - {query.window} AND window_end % {query.slide_ms} = 0"
     )
     compared_from = emissions.compared_from(query, compared_from)
     if compared_from is not None:
         db.execute(
-            f"INSERT INTO skipped SELECT DISTINCT window_end FROM single WHERE window_start < {compared_from} "
-            "AND window_end NOT IN (SELECT window_end FROM skipped)"
+            f"INSERT INTO skipped SELECT DISTINCT window_end FROM single WHERE window_start < {compared_from}"
+            " AND window_end NOT IN (SELECT window_end FROM skipped)"
         )
         db.execute(f"DELETE FROM single WHERE window_start < {compared_from}")
 
@@ -101,8 +100,8 @@ def compare(
 ) -> Tuples:
     """Compare every (window, key, value). Needs `due`, `expected`, `keys`, `got` and `single`.
 
-    now: the mark (ms) up to which windows were closed when the results had been read. repeats: whether equal rows may
-    be there several times. Returns how many tuples the rows that are due hold.
+    now: the mark (ms) up to which windows were closed when the results had been read. repeats: whether equal
+    rows may be there several times. Returns how many tuples the rows that are due hold.
     """
     query = settings.query
     _malformed(db, findings)
@@ -127,14 +126,18 @@ def compare(
 
 
 def _columns(query: Query) -> dict[str, pa.DataType]:
-    """Result column -> its type: the aggregates, then the columns that `emit` adds, then those that count tuples."""
+    """Result column -> its type: the aggregates, then the columns that `emit` adds, then those that count
+    tuples.
+    """
     plan = AggregatePlan.of(query)
     schemas = (plan.output_schema, plan.emission_schema, plan.tuples_schema)
     return {field.name: field.type for schema in schemas for field in schema}
 
 
 def _from_json(query: Query) -> str:
-    """SQL of JSON rows: each text is cut into cells once, then the cells are cast to the types of the columns."""
+    """SQL of JSON rows: each text is cut into cells once, then the cells are cast to the types of the
+    columns.
+    """
     keys = ["key", "key_base64"] if query.result_keys == ("key",) else list(query.result_keys)
     fields = ["window_start", "window_end", *keys, *_columns(query)]
     paths = ", ".join(quoted(pointer([field])) for field in fields)
@@ -164,7 +167,8 @@ def _from_json(query: Query) -> str:
 def _json_value(name: str, kind: pa.DataType, at: int) -> str:
     """SQL of a value, null if the row holds no value of this type.
 
-    Decimals and lists are read from the row's text, because DuckDB has made doubles of the numbers in `cells`.
+    Decimals and lists are read from the row's text, because DuckDB has made doubles of the numbers in
+    `cells`.
     """
     if pa.types.is_decimal(kind) or pa.types.is_list(kind):
         row = f"TRY_CAST(TRY_CAST(text AS JSON) AS STRUCT({identifier(name)} {sql_type(kind)}))"
@@ -245,8 +249,9 @@ def _check_columns(query: Query, schema: pa.Schema) -> None:
     for name, fits in right.items():
         if schema.names.count(name) != 1 or not fits(schema.field(name).type):
             raise IncompatibleStateError(
-                f"the results have the columns {', '.join(f'{field.name}: {field.type}' for field in schema)}, "
-                f"in which {name} is no column of this query's results",
+                "the results have the columns"
+                f" {', '.join(f'{field.name}: {field.type}' for field in schema)}, in which {name} is no"
+                " column of this query's results",
                 hint="verify with the settings that the pipeline ran with",
             )
 
@@ -262,7 +267,8 @@ def _malformed(db: duckdb.DuckDBPyConnection, findings: Findings) -> None:
         db,
         findings,
         "malformed",
-        'SELECT NULL AS key, NULL AS window_end, NULL AS e, NULL AS g, partition, "offset" FROM got WHERE malformed',
+        'SELECT NULL AS key, NULL AS window_end, NULL AS e, NULL AS g, partition, "offset" FROM got WHERE'
+        " malformed",
         detail="no result row of this query",
     )
 
@@ -276,7 +282,8 @@ def _misplaced(db: duckdb.DuckDBPyConnection, query: Query, findings: Findings) 
         db,
         findings,
         "placement",
-        'SELECT key, window_end, NULL AS e, NULL AS g, partition, "offset" FROM got WHERE misplaced AND NOT malformed',
+        'SELECT key, window_end, NULL AS e, NULL AS g, partition, "offset" FROM got WHERE misplaced AND NOT'
+        " malformed",
         detail="the record's key is not the row's key",
         window=query.window,
     )
@@ -306,7 +313,9 @@ def _duplicates(db: duckdb.DuckDBPyConnection, query: Query, findings: Findings)
 
 
 def _repetitions(db: duckdb.DuckDBPyConnection, query: Query, findings: Findings) -> None:
-    """Equal rows that were written more than once. The sink has promised each row once, so a reader counts it twice."""
+    """Equal rows that were written more than once. The sink has promised each row once, so a reader counts
+    it twice.
+    """
     add_differences(
         db,
         findings,
@@ -319,27 +328,30 @@ def _repetitions(db: duckdb.DuckDBPyConnection, query: Query, findings: Findings
 
 
 def _missing(db: duckdb.DuckDBPyConnection, query: Query, findings: Findings) -> None:
-    """Rows that must be there and are not. A row that may be there or not (`sure` is false) is never missing."""
+    """Rows that must be there and are not. A row that may be there or not (`sure` is false) is never
+    missing.
+    """
     add_differences(
         db,
         findings,
         "missing",
-        'SELECT key, window_end, NULL AS e, NULL AS g, NULL AS partition, NULL AS "offset" '
-        f"FROM (SELECT * FROM due WHERE sure) e JOIN keys USING (id) ANTI JOIN (SELECT * FROM single WHERE window_start = "
-        f"window_end - {query.window}) s ON s.id = e.id AND s.window_end = e.window_end",
+        'SELECT key, window_end, NULL AS e, NULL AS g, NULL AS partition, NULL AS "offset" FROM (SELECT *'
+        " FROM due WHERE sure) e JOIN keys USING (id) ANTI JOIN (SELECT * FROM single WHERE window_start ="
+        f" window_end - {query.window}) s ON s.id = e.id AND s.window_end = e.window_end",
         detail="the row is due but was never written",
         window=query.window,
     )
 
 
 def _unexpected(db: duckdb.DuckDBPyConnection, query: Query, now: int, findings: Findings) -> None:
-    """Rows that are not expected: of windows that are still open, of windows before `emit_from`, and all others."""
+    """Rows that are not expected: of windows that are still open, of windows before `emit_from`, and all
+    others.
+    """
     db.execute(
-        'CREATE OR REPLACE TABLE extra AS SELECT s.id, s.window_start, s.window_end, s.partition, s."offset", '
-        f"coalesce(s.window_start = s.window_end - {query.window} AND s.window_end % {query.slide_ms} = 0 "
-        f"AND s.window_end > {now}, false) AS early "
-        f"FROM single s ANTI JOIN expected e ON e.id = s.id AND e.window_end = s.window_end "
-        f"AND s.window_start = s.window_end - {query.window}"
+        "CREATE OR REPLACE TABLE extra AS SELECT s.id, s.window_start, s.window_end, s.partition,"
+        f' s."offset", coalesce(s.window_start = s.window_end - {query.window} AND s.window_end %'
+        f" {query.slide_ms} = 0 AND s.window_end > {now}, false) AS early FROM single s ANTI JOIN expected e"
+        f" ON e.id = s.id AND e.window_end = s.window_end AND s.window_start = s.window_end - {query.window}"
     )
     select = (
         'SELECT key, window_end, NULL AS e, NULL AS g, partition, "offset", window_start '
@@ -404,7 +416,7 @@ def _values(
         findings,
         "value",
         f'SELECT key, e.window_end, e.a{i} AS e, s.a{i} AS g, s.partition, s."offset" FROM expected e '
-        f"JOIN single s ON s.id = e.id AND s.window_end = e.window_end "
+        "JOIN single s ON s.id = e.id AND s.window_end = e.window_end "
         f"AND s.window_start = s.window_end - {query.window} "
         f"JOIN keys ON keys.id = e.id WHERE {wrong}",
         detail="the value differs",
@@ -414,23 +426,24 @@ def _values(
 
 
 def _ranks(db: duckdb.DuckDBPyConnection, query: Query, findings: Findings) -> None:
-    """Check that the ranks of a due window are 1, 2, 3, ..., in the order of its values. Nulls and NaN come last."""
+    """Check that the ranks of a due window are 1, 2, 3, ..., in the order of its values. Nulls and NaN
+    come last.
+    """
     rank = f"a{len(query.aggregates)}"
     value = f"a{list(query.aggregates).index(query.emission.column)}"
     nan = f"isnan({value}::DOUBLE)" if is_number(_columns(query)[query.emission.column]) else "false"
     way = "ASC" if query.emission.ascending else "DESC"
-    db.execute(
-        f"""CREATE OR REPLACE TABLE ranks AS
+    db.execute(f"""CREATE OR REPLACE TABLE ranks AS
             SELECT key, window_end, partition, "offset", {rank} AS got,
                    row_number() OVER (PARTITION BY window_end
                                       ORDER BY {value} IS NULL, coalesce({nan}, false), {value} {way}, key) AS place
-            FROM single s JOIN keys USING (id) WHERE window_end IN (SELECT window_end FROM due)"""
-    )
+            FROM single s JOIN keys USING (id) WHERE window_end IN (SELECT window_end FROM due)""")
     add_differences(
         db,
         findings,
         "value",
-        'SELECT key, window_end, place AS e, got AS g, partition, "offset" FROM ranks WHERE got IS DISTINCT FROM place',
+        'SELECT key, window_end, place AS e, got AS g, partition, "offset" FROM ranks WHERE got IS DISTINCT'
+        " FROM place",
         detail="the rank is not that of its value among the rows of the window",
         column="rank",
         window=query.window,

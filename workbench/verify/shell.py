@@ -1,9 +1,9 @@
 """The thin shell: read committed state, input, rejected records and results from Kafka, then check.
 
-The committed state is read first, because it says what is due. The results are read last. Once their end is known,
-the committed state is read again, so that no result counts as written too early. While the input runs, results may
-still be on their way, and a micro-batch may be half written. So the results are read again, until all that was due at
-the beginning is there or the bound has passed.
+The committed state is read first, because it says what is due. The results are read last. Once their end is
+known, the committed state is read again, so that no result counts as written too early. While the input runs,
+results may still be on their way, and a micro-batch may be half written. So the results are read again, until
+all that was due at the beginning is there or the bound has passed.
 """
 
 from __future__ import annotations
@@ -53,11 +53,12 @@ def verify(
 ) -> Report:
     """Recompute and compare everything the partitioner has committed.
 
-    limit: how many differences of each kind to keep. due_within: for how many seconds a due window may be missing while
-    the input runs. verify waits that long for results. progress: called with the number of records read so far. waiting:
-    called before each pause with what is known by then. clock, sleep: seconds. Raises ServiceError (broker, topics),
-    IncompatibleStateError (another query's state, with what changed), ConfigError (no such input topic, or a sink
-    that does not read back), DataLossError (records were deleted while they were read, or the committed offsets are gone).
+    limit: how many differences of each kind to keep. due_within: for how many seconds a due window may be
+    missing while the input runs. verify waits that long for results. progress: called with the number of
+    records read so far. waiting: called before each pause with what is known by then. clock, sleep: seconds.
+    Raises ServiceError (broker, topics), IncompatibleStateError (another query's state, with what changed),
+    ConfigError (no such input topic, or a sink that does not read back), DataLossError (records were deleted
+    while they were read, or the committed offsets are gone).
     """
     sink = sink_of(settings)
     sink.check_reading(settings)
@@ -74,8 +75,8 @@ def verify(
         ) as due,
     ):
         while True:
-            # The end of the results is fixed here, and the marks are read below. The other way round, a window that
-            # was closed and written in between would look as if it had been written too early.
+            # The end of the results is fixed here, and the marks are read below. The other way round, a
+            # window that was closed and written in between would look as if it had been written too early.
             written = _results(sink, settings)
             waited = clock() - began
             with as_it_was(written):
@@ -98,8 +99,8 @@ def verify(
 def read_committed(settings: Settings, begun: Beginning | None) -> list[Committed]:
     """Committed state of every input partition. Waits while a transaction is pending.
 
-    begun: how the query began, as it was read before. Raises DataLossError if an offset is gone although it has begun, or
-    if the input's log ends before it.
+    begun: how the query began, as it was read before. Raises DataLossError if an offset is gone although it
+    has begun, or if the input's log ends before it.
     """
     topic, state = settings.topic("input"), _described(settings, "input")
     states = []
@@ -109,8 +110,9 @@ def read_committed(settings: Settings, begun: Beginning | None) -> list[Committe
         if entry.offset < 0:
             if begun is not None:
                 raise DataLossError(
-                    f"query {settings.origin.query.name} has begun, at offset {begun.begin.get(entry.partition)} of "
-                    f"{topic}[{entry.partition}], but its committed offset is gone",
+                    f"query {settings.origin.query.name} has begun, at offset"
+                    f" {begun.begin.get(entry.partition)} of {topic}[{entry.partition}], but its committed"
+                    " offset is gone",
                     hint=GONE,
                 )
             raise IncompatibleStateError(
@@ -120,8 +122,8 @@ def read_committed(settings: Settings, begun: Beginning | None) -> list[Committe
         decoded = PartitionState.decode(entry.metadata, offset=entry.offset)
         if decoded.fingerprint != settings.origin.fingerprint:
             raise IncompatibleStateError(
-                f"{topic}[{entry.partition}] was read for query {decoded.fingerprint}, but the settings describe "
-                f"query {settings.origin.fingerprint}",
+                f"{topic}[{entry.partition}] was read for query {decoded.fingerprint}, but the settings"
+                f" describe query {settings.origin.fingerprint}",
                 hint="verify with the settings that the pipeline ran with",
             )
         if decoded.topic_id != state.topic_id:
@@ -137,7 +139,9 @@ def read_committed(settings: Settings, begun: Beginning | None) -> list[Committe
 
 
 def _refuse_truncated(settings: Settings, before: TopicState, committed: list[Committed]) -> None:
-    """Raise DataLossError if the log of an input partition ends before what was read of it. before: as it was earlier."""
+    """Raise DataLossError if the log of an input partition ends before what was read of it. before: as it
+    was earlier.
+    """
     if all(state.offset <= before.end[state.partition] for state in committed):
         return
     now = _described(settings, "input")  # the log may have grown since then
@@ -145,14 +149,16 @@ def _refuse_truncated(settings: Settings, before: TopicState, committed: list[Co
         end = now.end[state.partition]
         if state.offset > end:
             raise DataLossError(
-                f"{now.name}[{state.partition}] ends at offset {end}, but the partitioner has read it up to {state.offset}: "
-                "its last records are gone",
+                f"{now.name}[{state.partition}] ends at offset {end}, but the partitioner has read it up to"
+                f" {state.offset}: its last records are gone",
                 hint="the topic was truncated: see 'Rebuild after data loss' in docs/operations/data-loss.md",
             )
 
 
 def _committed_offsets(settings: Settings, partitions: list[TopicPartition]) -> list[TopicPartition]:
-    """The group's committed offsets. The broker is asked again while a pending transaction holds the answer back."""
+    """The group's committed offsets. The broker is asked again while a pending transaction holds the
+    answer back.
+    """
     group = data_plane_group(settings)
     asker = clients.consumer(settings.kafka, group=group)
     deadline = time.monotonic() + clients.seconds(settings.kafka)
@@ -235,7 +241,9 @@ def _results(sink: ResultSink, settings: Settings) -> Watched | pa.Table:
 
 
 def _unread(settings: Settings, committed: list[Committed]) -> int:
-    """Number of input offsets at or after the committed ones. Transaction markers take offsets too, and count."""
+    """Number of input offsets at or after the committed ones. Transaction markers take offsets too, and
+    count.
+    """
     end = _described(settings, "input").end
     return sum(max(0, end.get(state.partition, 0) - state.offset) for state in committed)
 

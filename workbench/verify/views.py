@@ -37,8 +37,8 @@ class Reports:
     def as_json(self) -> dict[str, Any]:
         """One object.
 
-        For a query without views this is its report. Otherwise it holds the total, and a report for the query and each
-        view, with its name as `query`.
+        For a query without views this is its report. Otherwise it holds the total, and a report for the query
+        and each view, with its name as `query`.
         """
         if len(self.by_query) == 1:
             return asdict(next(iter(self.by_query.values())))
@@ -46,7 +46,9 @@ class Reports:
         return {"differences": self.differences, "exact": self.exact, "queries": each}
 
     def text(self) -> str:
-        """The report of the query, then one line for each view, then the total. A view that is not exact has its report."""
+        """The report of the query, then one line for each view, then the total. A view that is not exact
+        has its report.
+        """
         whole, *views = self.by_query.items()
         if not views:
             return whole[1].text()
@@ -60,7 +62,8 @@ class Reports:
                 lines += [f"view {name}:", report.text()]
         total, number = self.differences, len(views)
         lines.append(
-            f"{total} difference{'' if total == 1 else 's'} in the query and {number} view{'' if number == 1 else 's'}"
+            f"{total} difference{'' if total == 1 else 's'} in the query and {number}"
+            f" view{'' if number == 1 else 's'}"
         )
         return "\n".join(lines)
 
@@ -70,8 +73,8 @@ def verify_all(
 ) -> Reports:
     """Call `verify` for the query and then for each view.
 
-    on_query: called with the name before each. how: keyword arguments of `verify`. Each check is independent: the input is
-    read, judged and aggregated anew.
+    on_query: called with the name before each. how: keyword arguments of `verify`. Each check is independent:
+    the input is read, judged and aggregated anew.
     """
     reports: dict[str, Report] = {}
     for query_settings in queries(settings):

@@ -1,8 +1,9 @@
-"""`python -m benchmarks.elasticity.grid [policy ...]`: every policy under thirteen loads, about twenty minutes on one core.
+"""`python -m benchmarks.elasticity.grid [policy ...]`: every policy under thirteen loads, about twenty
+minutes on one core.
 
 Figures go to docs/measurements/elasticity-grid.json as they are found, and the tables of all of them into
-docs/elasticity.md, each below its comment `<!-- elasticity_grid PART -->`. What has figures is not measured again, unless
-its policy is named. `--quick` prints the tables of short runs with two seeds instead, and
+docs/elasticity.md, each below its comment `<!-- elasticity_grid PART -->`. What has figures is not measured
+again, unless its policy is named. `--quick` prints the tables of short runs with two seeds instead, and
 writes nothing.
 """
 

@@ -1,8 +1,8 @@
 """The loads of the grid: tuples/s of each step of 10 s, and the operator that they come to.
 
-Three are the workloads of Siachamis et al., "Evaluating Stream Processing Autoscalers", DEBS 2024, as the generators in the
-authors' repository (espa-autoscaling) draw them for their first query. A minute of theirs is a step here, the rates are
-divided by 2,000, and their random numbers are not known.
+Three are the workloads of Siachamis et al., "Evaluating Stream Processing Autoscalers", DEBS 2024, as the
+generators in the authors' repository (espa-autoscaling) draw them for their first query. A minute of theirs
+is a step here, the rates are divided by 2,000, and their random numbers are not known.
 """
 
 from __future__ import annotations
@@ -109,4 +109,6 @@ LOADS: tuple[Load, ...] = tuple(
     )
 )
 STATED = tuple(load.name for load in LOADS if not load.name.startswith("wild"))
-"""The loads that a default can be recommended for. Under the others the next step has nothing to do with the last one."""
+"""The loads that a default can be recommended for. Under the others the next step has nothing to do with
+the last one.
+"""

@@ -36,7 +36,9 @@ Figures = dict[str, list[float]]
 
 
 def measure(policy: str, load: Load, *, seeds: Sequence[int], steps: int) -> Figures:
-    """The figures of a policy under a load. Runs with an even seed begin with all units, the others with one."""
+    """The figures of a policy under a load. Runs with an even seed begin with all units, the others with
+    one.
+    """
     runs = [_figures(_played(policy, load, seed=seed, steps=steps)) for seed in seeds]
     return {name: [run[name] for run in runs] for name in runs[0]}
 
@@ -55,7 +57,9 @@ def _played(policy: str, load: Load, *, seed: int, steps: int) -> Trajectory:
 
 
 def _figures(run: Trajectory) -> dict[str, float]:
-    """late: share of steps. units: mean. changes: of p in 100 steps. longest: most tuples that ever waited."""
+    """late: share of steps. units: mean. changes: of p in 100 steps. longest: most tuples that ever
+    waited.
+    """
     waiting = float(run.waiting[-_TAIL:].min())
     return {
         "late": float(np.mean(run.latencies_ms > _LATE_MS)),

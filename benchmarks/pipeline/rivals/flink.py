@@ -1,8 +1,9 @@
-"""Flink's environment: a virtual environment of its own and the Kafka connector, made once and cached for good.
+"""Flink's environment: a virtual environment of its own and the Kafka connector, made once and cached for
+good.
 
-`$XDG_CACHE_HOME/evenflow/peers/flink-VERSION` is made by this Python and pip, as pip is set up on this machine. It takes
-about 850 MB on disk. A marker that is written last says that the environment is complete. An environment without the
-marker is made again.
+`$XDG_CACHE_HOME/evenflow/peers/flink-VERSION` is made by this Python and pip, as pip is set up on this
+machine. It takes about 850 MB on disk. A marker that is written last says that the environment is complete.
+An environment without the marker is made again.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python flink_sql.py BOOTSTRAP TOPIC CONNECTOR_JAR
 
-The job reads to the end that the topic has at its start, in streaming mode with parallelism 2. It uses two-phase
-aggregation over mini-batches, as Flink's tuning guide advises for skewed keys. Results go into a black hole. So Flink is
-spared writing them to Kafka, which evenflow pays for.
+The job reads to the end that the topic has at its start, in streaming mode with parallelism 2. It uses
+two-phase aggregation over mini-batches, as Flink's tuning guide advises for skewed keys. Results go into a
+black hole. So Flink is spared writing them to Kafka, which evenflow pays for.
 """
 
 from __future__ import annotations

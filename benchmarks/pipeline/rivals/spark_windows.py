@@ -2,9 +2,9 @@
 
     python spark_windows.py BOOTSTRAP TOPIC JARS
 
-JARS are those of the Kafka connector, with commas between. The query reads the whole topic in micro-batches of at most
-500,000 records, and keeps its state in RocksDB. Rows are dropped (noop sink). So Spark is spared writing them, which
-evenflow pays for.
+JARS are those of the Kafka connector, with commas between. The query reads the whole topic in micro-batches
+of at most 500,000 records, and keeps its state in RocksDB. Rows are dropped (noop sink). So Spark is spared
+writing them, which evenflow pays for.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """One run of each system over one topic, from the start of its processes to their end, with its CPU time.
 
-The slope of two such runs has everything that grows with the length of the topic. It does not have starting and ending.
+The slope of two such runs has everything that grows with the length of the topic. It does not have starting
+and ending.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class Stage:
         return settings_for(self.kafka, f"fill-{tuples}", input={"topic": _topic(tuples)})
 
     def evenflow(self, tuples: int, *, sink: str) -> Length:
-        """Run partitioner and Spark application (fused) until everything is emitted. Rows are the sink's records."""
+        """Run partitioner and Spark application (fused) until everything is emitted. Rows are the sink's
+        records.
+        """
         self.runs += 1
         query = f"peer-{self.runs}"
         with running_query(

@@ -17,7 +17,8 @@ def _finish(partials: pa.Table, call: Call) -> pa.Array:
     clusters = entries.field("cluster").to_numpy()
     order = np.lexsort((clusters, rows))
     rows, clusters = rows[order], clusters[order]
-    # begins: the first entry of each cluster. `[: len(of)]` removes the leading True if there is no entry at all.
+    # begins: the first entry of each cluster. `[: len(of)]` removes the leading True if there is no entry at
+    # all.
     begins = np.flatnonzero(np.append(True, (np.diff(rows) != 0) | (np.diff(clusters) != 0))[: len(rows)])
     number = np.searchsorted(begins, np.arange(len(rows)), side="right") - 1
     texts = [take_rows(entries.field(name), order) for name in ("value", "count")]
@@ -38,13 +39,19 @@ CLUSTERS = Aggregate(
     finish=_finish,
     unfit=_unfit,
     documentation=Documentation(
-        computes="clusters of similar texts (correlation clustering, VOTE in combiners, GREEDY in reducers): lists of the "
-        "different texts with their `count`. Two texts attract each other where their edit distance is less than half "
-        "of the longer one, in bytes",
-        nulls=f"left out; null where there is no value, and where the different texts take more than {MOST_BYTES:,} bytes, "
-        "each with 24 more",
-        bound="every text is in exactly one cluster, and none would be better off in another; which one it is in may "
-        "depend on how the tuples were split among workers",
+        computes=(
+            "clusters of similar texts (correlation clustering, VOTE in combiners, GREEDY in reducers): lists"
+            " of the different texts with their `count`. Two texts attract each other where their edit"
+            " distance is less than half of the longer one, in bytes"
+        ),
+        nulls=(
+            "left out; null where there is no value, and where the different texts take more than"
+            f" {MOST_BYTES:,} bytes, each with 24 more"
+        ),
+        bound=(
+            "every text is in exactly one cluster, and none would be better off in another; which one it is"
+            " in may depend on how the tuples were split among workers"
+        ),
         state="every different text; work grows with the square of their number",
     ),
 )

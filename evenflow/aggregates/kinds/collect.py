@@ -1,4 +1,6 @@
-"""collect(column, most): the first `most` values that are not null, by event time. Values of one time go by value."""
+"""collect(column, most): the first `most` values that are not null, by event time. Values of one time go
+by value.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,10 @@ COLLECT = Aggregate(
     finish=_finish,
     unfit=_unfit,
     documentation=Documentation(
-        computes="a list of the values, repeated ones too, in the order of event time, those of one time in the order of "
-        "the values; of more than the number given (1 to 10,000) the first ones stay",
+        computes=(
+            "a list of the values, repeated ones too, in the order of event time, those of one time in the"
+            " order of the values; of more than the number given (1 to 10,000) the first ones stay"
+        ),
         nulls="left out; null where there is no value, and where the list takes more than its room",
         bound="exact",
         state="at most so many values with their times",

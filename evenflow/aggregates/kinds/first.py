@@ -1,4 +1,6 @@
-"""first(column): the first value by event time that is not null. If several values have that time, the least of them."""
+"""first(column): the first value by event time that is not null. If several values have that time, the
+least of them.
+"""
 
 from __future__ import annotations
 

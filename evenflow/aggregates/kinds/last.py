@@ -1,4 +1,6 @@
-"""last(column): the last value by event time that is not null. If several values have that time, the largest of them."""
+"""last(column): the last value by event time that is not null. If several values have that time, the
+largest of them.
+"""
 
 from __future__ import annotations
 

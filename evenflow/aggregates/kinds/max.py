@@ -1,4 +1,5 @@
-"""max(column): the largest value that is not null, or null if there is none. NaN comes out only if every value is NaN.
+"""max(column): the largest value that is not null, or null if there is none. NaN comes out only if every
+value is NaN.
 
 Text is ordered by its bytes. False comes before true.
 """

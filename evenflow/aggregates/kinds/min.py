@@ -1,4 +1,5 @@
-"""min(column): the smallest value that is not null, or null if there is none. NaN comes out only if every value is NaN.
+"""min(column): the smallest value that is not null, or null if there is none. NaN comes out only if every
+value is NaN.
 
 Text is ordered by its bytes. False comes before true.
 """

@@ -1,4 +1,6 @@
-"""quantile(column, q): the value of rank ceil(q n) among the n values that are not null. q = 0.5 gives the median."""
+"""quantile(column, q): the value of rank ceil(q n) among the n values that are not null. q = 0.5 gives the
+median.
+"""
 
 from __future__ import annotations
 
@@ -58,11 +60,18 @@ QUANTILE = Aggregate(
     unfit=_unfit,
     bound=lambda call: "exact" if call.options[1] else "1/256 (0.4 %) of its size",
     documentation=Documentation(
-        computes="the value of rank ceil(q n) of n (DDSketch, 128 bins for each factor of two), of the column's type",
+        computes=(
+            "the value of rank ceil(q n) of n (DDSketch, 128 bins for each factor of two), of the column's"
+            " type"
+        ),
         nulls="ignored; null where there is no value, and where the bins or values take more than their room",
-        bound="1/256 (0.4 %) of its size; whole numbers below 256, and decimals of as few last digits, are exact. "
-        "With `exact` exact",
-        state="16 bytes for each bin that holds a value (128 for each factor of two that the values span); "
-        "with `exact` every different value with its count",
+        bound=(
+            "1/256 (0.4 %) of its size; whole numbers below 256, and decimals of as few last digits, are"
+            " exact. With `exact` exact"
+        ),
+        state=(
+            "16 bytes for each bin that holds a value (128 for each factor of two that the values span); "
+            "with `exact` every different value with its count"
+        ),
     ),
 )

@@ -1,4 +1,6 @@
-"""stddev(column): the standard deviation of the values that are not null, of a sample or of a `population`."""
+"""stddev(column): the standard deviation of the values that are not null, of a sample or of a
+`population`.
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,9 @@ SUM = Aggregate(
     bound=lambda call: "1e-9 of the sum of their sizes" if pa.types.is_floating(call.type) else "exact",
     documentation=Documentation(
         computes="the sum, of the column's type; of `decimal(S)` a decimal of 38 digits",
-        nulls="ignored; null where there is no value, and where a sum of whole numbers does not fit into int64",
+        nulls=(
+            "ignored; null where there is no value, and where a sum of whole numbers does not fit into int64"
+        ),
         bound="exact for whole numbers and decimals; for floats 1e-9 of the sum of their sizes",
         state="24 bytes (16 for floats)",
     ),

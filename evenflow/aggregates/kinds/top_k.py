@@ -1,4 +1,6 @@
-"""top_k(column, k): the k most frequent values that are not null. A third number bounds the counters of a key."""
+"""top_k(column, k): the k most frequent values that are not null. A third number bounds the counters of a
+key.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,8 @@ def _finish(partials: pa.Table, call: Call) -> pa.Array:
             "count": pa.array(top.counts + errors[top.group_ids]),
             "error": pa.array(errors[top.group_ids]),
         }
-        # An error above 0 says that there were values, even if no counter is left. The list is empty then, not null.
+        # An error above 0 says that there were values, even if no counter is left. The list is empty then,
+        # not null.
         nulls &= errors == 0
     rows = pa.StructArray.from_arrays(list(fields.values()), list(fields))
     return null_if(as_lists(top.group_ids, rows, len(column)), nulls | _too_large(top, len(column), call))
@@ -96,13 +99,20 @@ TOP_K = Aggregate(
         else "exact"
     ),
     documentation=Documentation(
-        computes="the k (1 to 1,000) most frequent values, each with its `count`, the most frequent first; of equally "
-        "frequent ones the smaller. With a number of counters (k to 100,000) from so many a key, by SpaceSaving: each value "
-        "has its `error` too",
-        nulls="ignored; null where there is no value, and where the values or the list take more than their room",
-        bound="exact; with c counters a value occurs at most `count` and at least `count - error` times, `error` is at most "
-        "n / (c + 1) of n values, and 0 where there were no more than c different ones; the list is "
-        "shorter, or empty, where the counters cannot tell which are frequent",
+        computes=(
+            "the k (1 to 1,000) most frequent values, each with its `count`, the most frequent first; of"
+            " equally frequent ones the smaller. With a number of counters (k to 100,000) from so many a key,"
+            " by SpaceSaving: each value has its `error` too"
+        ),
+        nulls=(
+            "ignored; null where there is no value, and where the values or the list take more than their"
+            " room"
+        ),
+        bound=(
+            "exact; with c counters a value occurs at most `count` and at least `count - error` times,"
+            " `error` is at most n / (c + 1) of n values, and 0 where there were no more than c different"
+            " ones; the list is shorter, or empty, where the counters cannot tell which are frequent"
+        ),
         state="every different value with its count; with c counters at most c of them",
     ),
 )

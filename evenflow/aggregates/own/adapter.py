@@ -28,7 +28,9 @@ NO_ORACLE = "not compared by `verify`, which refuses this query: it has no `orac
 
 
 class Adapted:
-    """The functions of an `Aggregate` over a class of one's own. name: as in `[query.aggregates]`. aggregate_class: it."""
+    """The functions of an `Aggregate` over a class of one's own. name: as in `[query.aggregates]`.
+    aggregate_class: it.
+    """
 
     def __init__(self, name: str, aggregate_class: type[OwnAggregate]) -> None:
         self.name, self.aggregate_class = name, aggregate_class
@@ -123,8 +125,8 @@ class Adapted:
 def as_aggregate(name: str, candidate: object) -> Aggregate:
     """The `Aggregate` of a class that derives from PlainAggregate or TableAggregate.
 
-    name: by which messages call it, and settings. Raises ConfigError for anything else, and for a class that lacks a
-    function of its form.
+    name: by which messages call it, and settings. Raises ConfigError for anything else, and for a class that
+    lacks a function of its form.
     """
     if not (isinstance(candidate, type) and issubclass(candidate, PlainAggregate | TableAggregate)):
         raise ConfigError(
@@ -157,7 +159,7 @@ def as_aggregate(name: str, candidate: object) -> Aggregate:
         finish=adapted.finish,
         unfit=adapted.unfit,
         documentation=Documentation(
-            computes=inspect.cleandoc(candidate.__doc__ or plugins.first_line(candidate)),
+            computes=inspect.cleandoc(candidate.__doc__ or plugins.summary_of(candidate)),
             nulls="left out",
             bound=bound,
             state="its own",

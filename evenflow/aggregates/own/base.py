@@ -1,4 +1,6 @@
-"""What every aggregate of one's own says of itself, and how its Python values become those of a result column."""
+"""What every aggregate of one's own says of itself, and how its Python values become those of a result
+column.
+"""
 
 from __future__ import annotations
 
@@ -23,28 +25,30 @@ _WIDE = Context(prec=60)
 class OwnAggregate:
     """What a user's aggregate declares, whatever its form.
 
-    The options that are written behind the column are the arguments of `__init__`: whole numbers and fractions as
-    numbers, everything else as text. `__init__` raises ValueError for wrong ones.
+    The options that are written behind the column are the arguments of `__init__`: whole numbers and
+    fractions as numbers, everything else as text. `__init__` raises ValueError for wrong ones.
     """
 
     result: str
-    """Type of the result: 'int64', 'float64', 'string', 'bool', 'date' or 'decimal(S)'. `__init__` may set it."""
+    """Type of the result: 'int64', 'float64', 'string', 'bool', 'date' or 'decimal(S)'. `__init__` may set
+    it.
+    """
     over: ClassVar[tuple[str, ...]] = NUMBERS
     """Types of column that are accepted, as `result` is written; 'decimal(S)' stands for every scale."""
 
     def oracle(self, values: list[Any]) -> Any:
         """The exact value over all values of a key in a window, in one go. `verify` compares results with it.
 
-        values: Python values that are not null, in the order of event time, those of one time in ascending order. The
-        list is empty if all values of the window are null.
+        values: Python values that are not null, in the order of event time, those of one time in ascending
+        order. The list is empty if all values of the window are null.
         """
         raise NotImplementedError
 
     def tolerance(self, exact: Any, values: list[Any]) -> float:
         """How far a result may be from the oracle's value. Only numbers may have a tolerance.
 
-        The default is 1e-9 of the value for a float64, as sums in another order are rounded otherwise. It is 0 for all
-        other types. exact: the oracle's value, not null. values: as in `oracle`.
+        The default is 1e-9 of the value for a float64, as sums in another order are rounded otherwise. It is
+        0 for all other types. exact: the oracle's value, not null. values: as in `oracle`.
         """
         return _FLOAT_BOUND * abs(exact) if self.result == "float64" else 0.0
 
@@ -61,7 +65,9 @@ class Result:
 
 @contextmanager
 def blamed(name: str, action: str) -> Iterator[None]:
-    """Say which aggregate has failed, doing what, and in which line. Raises ConfigError for any error within."""
+    """Say which aggregate has failed, doing what, and in which line. Raises ConfigError for any error
+    within.
+    """
     try:
         yield
     except ConfigError:
@@ -69,7 +75,8 @@ def blamed(name: str, action: str) -> Iterator[None]:
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         raise ConfigError(
-            f"aggregate {name}: {action} raised {type(error).__name__}: {error} ({frame.filename}, line {frame.lineno})",
+            f"aggregate {name}: {action} raised {type(error).__name__}: {error} ({frame.filename}, line"
+            f" {frame.lineno})",
             hint="evenflow.testing.check_aggregate tries it without a pipeline",
         ) from error
 
@@ -77,8 +84,8 @@ def blamed(name: str, action: str) -> Iterator[None]:
 def as_result(name: str, value: Any, type_: pa.DataType, room: int) -> Result:
     """The value as its column holds it. room: bytes that a text may have.
 
-    Raises ConfigError for a value of another type. A whole number beyond 64 bits, a decimal of more than 18 digits and a
-    text beyond its room do not fit.
+    Raises ConfigError for a value of another type. A whole number beyond 64 bits, a decimal of more than 18
+    digits and a text beyond its room do not fit.
     """
     if value is None:
         return Result(None)

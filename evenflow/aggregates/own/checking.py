@@ -1,4 +1,6 @@
-"""`check_aggregate`: holds an aggregate to the laws that two-step aggregation rests on, without a pipeline."""
+"""`check_aggregate`: holds an aggregate to the laws that two-step aggregation rests on, without a
+pipeline.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,19 @@ from evenflow.grammar.aggregate_spec import AggregateSpec
 from evenflow.grammar.column_types import ColumnType
 
 LAWS = {
-    "any split": "values that are split among workers in any way, combined there and merged in any order, give what the "
-    "oracle says of all of them",
+    "any split": (
+        "values that are split among workers in any way, combined there and merged in any order, give what"
+        " the oracle says of all of them"
+    ),
     "associative": "merging a with b and the result with c is merging a with what b and c give",
     "commutative": "merging a with b is merging b with a",
     "nulls": "a null changes nothing, and a key that has nulls alone has the oracle's result of no value",
     "type": "the result has the type that is declared",
     "repeatable": "the same rows in the same order give the same state, whatever other keys there are",
     "bytes": "a state that was dumped and loaded has the same bytes and the same result",
-    "new state": "`init` gives a new state each time, which does not share anything with one that was changed",
+    "new state": (
+        "`init` gives a new state each time, which does not share anything with one that was changed"
+    ),
 }
 """The laws by name, in words."""
 _DRAWS: dict[str, Callable[[random.Random], Any]] = {
@@ -68,15 +74,16 @@ def check_aggregate(
     column_type: ColumnType | None = None,
     rounds: int = 30,
 ) -> None:
-    """Hold an aggregate to `LAWS`, over values that are drawn with fixed seeds. BrokenAggregateLawError says how it fails.
+    """Hold an aggregate to `LAWS`, over values that are drawn with fixed seeds. BrokenAggregateLawError says
+    how it fails.
 
-    aggregate: a class, or what stands in `[query.aggregates]`, such as 'module:Class' or 'module:Class(column, 3)'. options:
-    those of the class, if `aggregate` has none. values: to draw from, None among them or not. By default they are of every
-    type that the aggregate takes. column_type: of the values. rounds: how many samples of each type, each larger than the
-    one before.
+    aggregate: a class, or what stands in `[query.aggregates]`, such as 'module:Class' or
+    'module:Class(column, 3)'. options: those of the class, if `aggregate` has none. values: to draw from,
+    None among them or not. By default they are of every type that the aggregate takes. column_type: of the
+    values. rounds: how many samples of each type, each larger than the one before.
 
-    Raises ConfigError, as a pipeline would, if the aggregate cannot be loaded or one of its functions fails. A built-in
-    aggregate has no oracle here, so what it computes is not compared.
+    Raises ConfigError, as a pipeline would, if the aggregate cannot be loaded or one of its functions fails.
+    A built-in aggregate has no oracle here, so what it computes is not compared.
     """
     function, written = _loaded(aggregate, options)
     own = function.name not in AGGREGATES
@@ -226,7 +233,10 @@ class _LawCheck:
         for value in values:
             state = own.add(state, value)
         if own.dump(own.init()) != before:
-            example = f"after {_shown(values)} were added to a first state, a second one is {own.dump(own.init())!r}"
+            example = (
+                f"after {_shown(values)} were added to a first state, a second one is"
+                f" {own.dump(own.init())!r}"
+            )
             raise BrokenAggregateLawError("new state", self.name, example)
         data = own.dump(state)
         if not isinstance(data, bytes):

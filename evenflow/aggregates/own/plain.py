@@ -23,12 +23,13 @@ STATES = pa.large_binary()
 class PlainAggregate(OwnAggregate):
     """An aggregate in plain Python: `init`, `add`, `merge`, `finish`.
 
-    The laws: adding values to two states and merging these is the same as adding all of them to one state, in any order
-    and for any split. `merge` is associative and commutative. A state that nothing was added to changes nothing.
+    The laws: adding values to two states and merging these is the same as adding all of them to one state, in
+    any order and for any split. `merge` is associative and commutative. A state that nothing was added to
+    changes nothing.
 
-    `add` and `merge` may change the state that they get and return it. `init` must return a new one. A state travels as
-    bytes: `dump` and `load` are JSON, in which a tuple becomes a list and a key of a dict a text. Override both for
-    anything else. Pickle is no choice, as its bytes depend on versions and may run code.
+    `add` and `merge` may change the state that they get and return it. `init` must return a new one. A state
+    travels as bytes: `dump` and `load` are JSON, in which a tuple becomes a list and a key of a dict a text.
+    Override both for anything else. Pickle is no choice, as its bytes depend on versions and may run code.
     """
 
     def init(self) -> Any:
@@ -48,7 +49,8 @@ class PlainAggregate(OwnAggregate):
         raise NotImplementedError
 
     def add_all(self, state: Any, values: pa.Array) -> Any:
-        """The state with several values, none of them null. Override it where numpy or pandas adds many at once.
+        """The state with several values, none of them null. Override it where numpy or pandas adds many at
+        once.
 
         values: one Arrow array, of which `to_numpy()`, `to_pandas()` and `to_pylist()` are the values.
         """
@@ -71,7 +73,9 @@ class PlainAggregate(OwnAggregate):
 
 @dataclass(frozen=True)
 class Added:
-    """Reduction from values to states of at most `room` bytes. A larger one is null. Values that are null are left out."""
+    """Reduction from values to states of at most `room` bytes. A larger one is null. Values that are null
+    are left out.
+    """
 
     own: PlainAggregate
     """The aggregate that a user wrote."""
@@ -103,8 +107,8 @@ class Added:
 
 @dataclass(frozen=True)
 class Merged:
-    """Reduction from states to states of at most `room` bytes. A state that is null was too large, and whatever is
-    merged with it is null."""
+    """Reduction from states to states of at most `room` bytes. A state that is null was too large, and
+    whatever is merged with it is null."""
 
     own: PlainAggregate
     """The aggregate that a user wrote."""

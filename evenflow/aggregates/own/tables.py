@@ -22,15 +22,17 @@ _MOST_BYTES = 1_024
 class TableAggregate(OwnAggregate):
     """An aggregate of Arrow functions: `combine`, `merge`, `finish`.
 
-    Rows are of many keys and panes at once. The column `group` (int32) says which belong together, and no function needs
-    to know more: `table.group_by("group", use_threads=False).aggregate(...)` does it, without
+    Rows are of many keys and panes at once. The column `group` (int32) says which belong together, and no
+    function needs to know more: `table.group_by("group", use_threads=False).aggregate(...)` does it, without
     threads, which would add in any order. The laws are those of `PlainAggregate`, with a row of
-    `state` as the state. A state has a fixed size, at most 1,024 bytes. Its columns are never null in what `combine` and
-    `merge` get.
+    `state` as the state. A state has a fixed size, at most 1,024 bytes. Its columns are never null in what
+    `combine` and `merge` get.
     """
 
     state: Mapping[str, pa.DataType]
-    """Columns of a state: numbers, truths, dates, times, decimals, or binary of a fixed size. `__init__` may set it."""
+    """Columns of a state: numbers, truths, dates, times, decimals, or binary of a fixed size. `__init__`
+    may set it.
+    """
 
     def combine(self, rows: pa.Table) -> pa.Table:
         """One row of `group` and the columns of `state` for each group of the rows, in any order.
@@ -91,7 +93,9 @@ def _stacked(
     *,
     valid: pa.Array | None = None,
 ) -> pa.Array:
-    """What `combine` or `merge` makes of the rows that are not null, as structs in the order of the groups."""
+    """What `combine` or `merge` makes of the rows that are not null, as structs in the order of the
+    groups.
+    """
     if valid is None:
         (only,) = fields.values()
         valid = only.is_valid()

@@ -52,7 +52,8 @@ def bins_column(call: Call) -> PartialColumn:
 def middles(bins: Int64s, type_: pa.DataType) -> pa.Array:
     """The value that stands for each bin, as a column of type `type_`. Shape (n,) -> (n,)."""
     sizes = np.abs(bins)
-    # The bin's bits with the highest bit that was left out set: the middle of the bin. Infinity has no middle.
+    # The bin's bits with the highest bit that was left out set: the middle of the bin. Infinity has no
+    # middle.
     inside = (sizes << _DROPPED) | np.where(sizes < _INFINITE, 1 << _DROPPED - 1, 0)
     floats = np.where(sizes < _LEAST, 0.0, inside.view(np.float64)) * np.where(bins < 0, -1.0, 1.0)
     if pa.types.is_floating(type_):
@@ -86,7 +87,8 @@ class CountBins:
 
 def _bins(values: pa.Array) -> Int64s:
     numbers = _numbers(values)
-    # The bits of a double above 0 are exponent, then mantissa. As a whole number they have the order of the doubles.
+    # The bits of a double above 0 are exponent, then mantissa. As a whole number they have the order of the
+    # doubles.
     bits = np.abs(numbers).view(np.int64)
     sizes = np.minimum(bits >> _DROPPED, _INFINITE)
     return np.where(numbers < 0, -sizes, sizes)
@@ -97,6 +99,7 @@ def _numbers(values: pa.Array) -> Float64s:
         return values.to_numpy()
     whole = order_keys(values)
     sizes = np.abs(whole).view(np.uint64)  # uint64, because int64 does not hold the size of its least number
-    # A double holds 53 bits. Rounding could carry a number up into the next bin, so the bits beyond are cut off first.
+    # A double holds 53 bits. Rounding could carry a number up into the next bin, so the bits beyond are cut
+    # off first.
     exact = np.where(sizes < _ROUNDED, sizes, sizes & ~_CUT).astype(np.float64)
     return np.where(whole < 0, -exact, exact)

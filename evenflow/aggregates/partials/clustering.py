@@ -3,10 +3,11 @@
 The objective is the sum of (2 similarity - 1) over the pairs of tuples within one cluster. Equal texts count
 as one text, whose weight is its number of tuples. So equal texts are never torn apart.
 
-    VOTE     takes the texts in the order of their bytes. Each joins the cluster with the largest sum above 0, or begins
-             a cluster.
-    GREEDY   begins with the clusters of all partials. As long as a step raises the objective, it joins two clusters (the
-             pair that gains most first), or else moves one text to another cluster or into a cluster of its own.
+    VOTE     takes the texts in the order of their bytes. Each joins the cluster with the largest sum above 0,
+             or begins a cluster.
+    GREEDY   begins with the clusters of all partials. As long as a step raises the objective, it joins two
+             clusters (the pair that gains most first), or else moves one text to another cluster or into a
+             cluster of its own.
 
 A step is taken only if it gains more than 1e-9, or more than that share of the sum of all weights. So GREEDY
 ends. The objective never falls below 0, which is its value when every text is alone. Ties go to the first
@@ -50,7 +51,9 @@ A cluster's number is the place of its first text in the list.
 
 
 MOST_BYTES = 65_536
-"""The most that the texts of a group may take. Work grows with the square of this: each text is compared with each."""
+"""The most that the texts of a group may take. Work grows with the square of this: each text is compared
+with each.
+"""
 
 
 def clusters_column(call: Call) -> PartialColumn:
@@ -103,7 +106,9 @@ class Improve:
 
 
 def improved_alone(partials: pa.Array, room: int) -> pa.Array:
-    """GREEDY on each partial by itself. A partial that was merged with no other has only been through VOTE."""
+    """GREEDY on each partial by itself. A partial that was merged with no other has only been through
+    VOTE.
+    """
     each = np.arange(len(partials))
     if not len(each):
         return partials
@@ -111,7 +116,9 @@ def improved_alone(partials: pa.Array, room: int) -> pa.Array:
 
 
 def _weights(texts: pa.Array, counts: Int64s) -> Float64s:
-    """What each pair of texts adds to the objective if both are in one cluster. Shape (n, n), 0 on the diagonal."""
+    """What each pair of texts adds to the objective if both are in one cluster. Shape (n, n), 0 on the
+    diagonal.
+    """
     gains = (2 * similarities(texts) - 1) * np.outer(counts, counts)
     np.fill_diagonal(gains, 0)
     return gains
@@ -128,7 +135,9 @@ def vote(weights: Float64s) -> Int64s:
 
 
 def improved(weights: Float64s, labels: Int64s) -> Int64s:
-    """GREEDY: clusters that no step makes better, beginning with `labels`. Shape (n,), numbered by their first texts."""
+    """GREEDY: clusters that no step makes better, beginning with `labels`. Shape (n,), numbered by their
+    first texts.
+    """
     step = _STEP * max(1.0, float(np.abs(weights).sum()))
     while True:
         labels = _numbered(labels)
@@ -142,7 +151,8 @@ def improved(weights: Float64s, labels: Int64s) -> Int64s:
             cluster, other = np.unravel_index(joined.argmax(), joined.shape)
             labels[labels == names[other]] = names[cluster]
             continue
-        # moved: what the objective gains if text i moves to cluster j. The last column is a new cluster of its own.
+        # moved: what the objective gains if text i moves to cluster j. The last column is a new cluster of
+        # its own.
         own = (to_clusters * inside).sum(axis=1, keepdims=True)
         moved = np.hstack([to_clusters, np.zeros((len(labels), 1))]) - own
         if not moved.size or moved.max() <= step:

@@ -4,8 +4,8 @@ This is SpaceSaving in the form that can be merged (Agarwal and others, Mergeabl
 show that SpaceSaving and Misra-Gries are one). Counts are added up. If more than `capacity` values have a
 count, the count that is number `capacity + 1` in size is subtracted from all of them, and added to the error.
 
-The texts of the counters take at most `room` bytes. If they would take more, there are fewer counters: those of
-the most frequent values that fit. `capacity` then stands for the least number that ever fitted.
+The texts of the counters take at most `room` bytes. If they would take more, there are fewer counters: those
+of the most frequent values that fit. `capacity` then stands for the least number that ever fitted.
 
 A value with counter c occurs at least c and at most c + error times. A value without a counter occurs at most
 `error` times. For n values, the error is at most n / (capacity + 1), however the values were cut into parts.

@@ -127,7 +127,8 @@ def _group(rows: _KeyRows, table: _GroupTable, groups: _Groups, begin: int, coun
 def group_rows(keys: pa.Array, panes: Int64s | None = None, *, hashes: UInt64s | None = None) -> Grouping:
     """Groups of the rows by (pane, key), or by key alone if `panes` is None.
 
-    keys: one (large) binary array without nulls. hashes: the keys' `hash_keys`, if the caller has them already.
+    keys: one (large) binary array without nulls. hashes: the keys' `hash_keys`, if the caller has them
+    already.
     """
     rows = len(keys)
     if hashes is None:

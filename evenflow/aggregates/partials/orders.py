@@ -1,4 +1,6 @@
-"""Whole numbers that stand for values: they have the order of the values, and equal values have equal numbers."""
+"""Whole numbers that stand for values: they have the order of the values, and equal values have equal
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ _MAGNITUDE = np.int64(2**63 - 1)
 
 
 def plain(values: pa.Array) -> pa.Array:
-    """The values that are not null. -0.0 becomes 0.0, and every NaN the same NaN, so equal values have equal bytes."""
+    """The values that are not null. -0.0 becomes 0.0, and every NaN the same NaN, so equal values have
+    equal bytes.
+    """
     present = values.drop_null()
     if not pa.types.is_floating(present.type):
         return present
@@ -29,7 +33,8 @@ def order_keys(values: pa.Array) -> Int64s:
     """
     kind = values.type
     if pa.types.is_floating(kind):
-        # The bits of doubles from 0.0 on are ordered as whole numbers. Below 0, the bits without the sign are negated.
+        # The bits of doubles from 0.0 on are ordered as whole numbers. Below 0, the bits without the sign are
+        # negated.
         bits = viewed(values.buffers()[1], np.int64, values.offset, len(values))
         return np.where(bits < 0, -(bits & _MAGNITUDE), bits)
     if pa.types.is_int64(kind):

@@ -28,7 +28,9 @@ class _SortKeys(NamedTuple):
 
 @kernel
 def _pick(group_ids: Int32s, order: _SortKeys, valid: Bools, sign: int, out: Int64s) -> None:
-    """The row of each group with the largest (sign 1) or least (-1) numbers. `out` begins with -1 for "none yet"."""
+    """The row of each group with the largest (sign 1) or least (-1) numbers. `out` begins with -1 for
+    "none yet".
+    """
     majors, minors = order
     for row in range(group_ids.shape[0]):
         if not valid[row]:
@@ -61,7 +63,9 @@ def picked(
 
 @dataclass(frozen=True)
 class Extreme:
-    """Reduction from texts to the largest (sign 1) or least (-1) text of each group, cut to a little more than `room`."""
+    """Reduction from texts to the largest (sign 1) or least (-1) text of each group, cut to a little more
+    than `room`.
+    """
 
     sign: int
     """1: the largest text is kept, -1: the least."""

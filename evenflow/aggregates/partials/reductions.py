@@ -4,11 +4,11 @@
     count        how many values are not null
     sum_counts   sum of counts of either kind
     sum          sum of the values that are not null, 0 if there are none
-    min, max     least and largest value that is not null, null if there is none. NaN only if all values are NaN. For any
-                 type that has an order
+    min, max     least and largest value that is not null, null if there is none. NaN only if all values are
+                 NaN. For any type that has an order
 
-A `sum` of int64 or decimal values, or of such sums, is a 128-bit integer (wide_sums.py) and cannot overflow. A sum
-of float64 values is a float64, which is infinite beyond 1.8e308, as in IEEE 754. Counts stay far within
+A `sum` of int64 or decimal values, or of such sums, is a 128-bit integer (wide_sums.py) and cannot overflow.
+A sum of float64 values is a float64, which is infinite beyond 1.8e308, as in IEEE 754. Counts stay far within
 int64. Rows are taken in order, so equal rows in equal order give equal float sums.
 
 A partial column may also be given a reduction instead of a name, as sketches are (multisets.py, registers.py,
@@ -132,7 +132,9 @@ def subtract_column(name: str | Reduction, column: pa.Array, groups: Grouping, b
 
 
 def _values(column: pa.Array, dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """The values of a column as this type of 8 bytes, without a copy, shape (rows,). A null may be anything."""
+    """The values of a column as this type of 8 bytes, without a copy, shape (rows,). A null may be
+    anything.
+    """
     return viewed(column.buffers()[1], dtype, column.offset, len(column))
 
 

@@ -1,6 +1,8 @@
-"""HyperLogLog of each group (evenflow/sketches/hyperloglog.py), kept as a list of the registers that are not empty.
+"""HyperLogLog of each group (evenflow/sketches/hyperloglog.py), kept as a list of the registers that are not
+empty.
 
-An entry is register * 64 + rank, a uint32. So a key with few values takes few bytes, and no key takes more than 16 KiB.
+An entry is register * 64 + rank, a uint32. So a key with few values takes few bytes, and no key takes more
+than 16 KiB.
 """
 
 from __future__ import annotations
@@ -42,8 +44,9 @@ def _encode(hashes: UInt64s, slots: int, out: Int64s) -> None:
 
 @kernel
 def _estimate(codes: Int32s, ends: Int64s, rows: Registers, out: Float64s) -> None:
-    # The estimator needs two numbers of a sketch: the sum of 2^-rank, in units of 2^-62 * slots so that it is whole and
-    # exact, and the number of empty registers. Both follow from the entries, so no full sketch is built.
+    # The estimator needs two numbers of a sketch: the sum of 2^-rank, in units of 2^-62 * slots so that it is
+    # whole and exact, and the number of empty registers. Both follow from the entries, so no full sketch is
+    # built.
     slots = rows.values.shape[1]
     unit = np.int64((1 << 62) // slots)
     entry = 0
@@ -93,7 +96,8 @@ def _merge(column: pa.Array | None, groups: Grouping) -> pa.Array:
 
 def _highest_ranks(group_ids: Int64s, codes: Int64s, count: int) -> pa.Array:
     """The entries of each group, one for each register: that with the highest rank."""
-    # Group, register and rank lie in one int64 in this order. Sorted, the highest rank of a register comes last.
+    # Group, register and rank lie in one int64 in this order. Sorted, the highest rank of a register comes
+    # last.
     both = np.sort(group_ids << 32 | codes)
     registers_of = both >> _RANK_BITS
     last = registers_of != np.append(registers_of[1:], -1)

@@ -1,4 +1,5 @@
-"""Similarity of texts: 1 - edit distance / length of the longer text, both in bytes of UTF-8. 1 for two empty texts.
+"""Similarity of texts: 1 - edit distance / length of the longer text, both in bytes of UTF-8. 1 for two empty
+texts.
 
 The edit distance is Levenshtein's: insertions, deletions and substitutions cost 1 each.
 """
@@ -19,8 +20,9 @@ def _similarities(data: UInt8s, offsets: Int64s, line: Int64s, out: Float64s) ->
         begin, size = offsets[text], offsets[text + 1] - offsets[text]
         for other in range(text + 1, offsets.shape[0] - 1):
             start, length = offsets[other], offsets[other + 1] - offsets[other]
-            # Dynamic programming over one line of the table: line[j] is the distance from the first `row` bytes of one
-            # text to the first j bytes of the other, and `diagonal` is the value of line[j - 1] a row before.
+            # Dynamic programming over one line of the table: line[j] is the distance from the first `row`
+            # bytes of one text to the first j bytes of the other, and `diagonal` is the value of line[j - 1]
+            # a row before.
             for at in range(length + 1):
                 line[at] = at
             for row in range(size):

@@ -1,4 +1,5 @@
-"""The agent of one part of the chain (003, III.B): it chooses the part's parallelism with a contextual bandit.
+"""The agent of one part of the chain (003, III.B): it chooses the part's parallelism with a contextual
+bandit.
 
 The context of k units has three features, the last two as shares of the part's latency budget:
 
@@ -6,9 +7,10 @@ The context of k units has three features, the last two as shares of the part's 
 * the latency bound without a queue, `ln 20 / (mu(k) - lambda)`;
 * what the queue adds to this bound, `omega ln 20 / mu(k)`.
 
-Both shares are cut off at 1, because the rewards `paper` and `linear` do not depend on how far a budget is missed. The
-reward `backlog` does. Its context has a fourth feature without a limit: `log2(1 + drain time / budget)` at the end of the
-step, where the queue is `omega + (lambda - mu(k)) * step`, if the load stays as it is. In this feature the reward is linear.
+Both shares are cut off at 1, because the rewards `paper` and `linear` do not depend on how far a budget is
+missed. The reward `backlog` does. Its context has a fourth feature without a limit:
+`log2(1 + drain time / budget)` at the end of the step, where the queue is `omega + (lambda - mu(k)) * step`,
+if the load stays as it is. In this feature the reward is linear.
 """
 
 from __future__ import annotations
@@ -44,8 +46,8 @@ class Load:
 class Agent:
     """Chooses between `least` and `most` units of p or r (both included).
 
-    rho: share of the work that is parallel. alpha: weight of the doubt in the bandit's upper bounds. form: of the
-    objectives that the agent will be given.
+    rho: share of the work that is parallel. alpha: weight of the doubt in the bandit's upper bounds. form: of
+    the objectives that the agent will be given.
     """
 
     def __init__(self, *, least: int, most: int, rho: float, alpha: float, form: Form = "paper") -> None:
@@ -59,7 +61,8 @@ class Agent:
         latency_s = objective.latency_s
         units = np.arange(self.least, self.most + 1, dtype=np.float64)
         rates = np.maximum(service_rate(units, mu=load.mu, rho=self.rho), LEAST_SERVICE)
-        # With at least this much spare rate, `alone` is at most 1. It also covers an unstable queue (spare <= 0).
+        # With at least this much spare rate, `alone` is at most 1. It also covers an unstable queue (spare <=
+        # 0).
         spare = np.maximum(rates - load.arrivals, LN20 / latency_s)
         features = [
             np.ones(len(rates)),
@@ -74,15 +77,17 @@ class Agent:
     def choose(self, load: Load, objective: Objective, *, least: int | None = None) -> int:
         """The number of units with the highest upper bound of reward. Of equals, the most.
 
-        least: a smaller number is not chosen. None: `self.least`. A number outside the agent's range becomes the nearest
-        one within.
+        least: a smaller number is not chosen. None: `self.least`. A number outside the agent's range becomes
+        the nearest one within.
         """
         # The first arm that may be chosen.
         first = 0 if least is None else min(max(least, self.least), self.most) - self.least
         return self.least + self.bandit.choose(self.contexts(load, objective), first=first)
 
     def settled(self, load: Load, objective: Objective) -> int:
-        """The number of units with the highest expected reward. It does not explore. Of equals, the fewest."""
+        """The number of units with the highest expected reward. It does not explore. Of equals, the
+        fewest.
+        """
         return self.least + int(np.argmax(self.bandit.expected(self.contexts(load, objective))))
 
     def await_outcome(self, load: Load) -> None:
@@ -90,7 +95,9 @@ class Agent:
         self._before = load
 
     def move_on(self, load: Load) -> None:
-        """The load has become this one before the choice took effect. Only a choice that waits is judged from here."""
+        """The load has become this one before the choice took effect. Only a choice that waits is judged
+        from here.
+        """
         if self._before is not None:
             self._before = load
 
@@ -99,7 +106,8 @@ class Agent:
         self._before = None
 
     def judge(self, units: int, after: Load, objective: Objective) -> None:
-        """Learn from the outcome of a choice: `units` served the load that it was made for, and left the load `after`.
+        """Learn from the outcome of a choice: `units` served the load that it was made for, and left the load
+        `after`.
 
         Nothing is learnt when no choice waits to be judged, or when `units` is outside the agent's range.
         """
@@ -122,8 +130,8 @@ class Agent:
         contexts, arm = self.contexts(load, objective), units - self.least
         expected, doubt = self.bandit.expected(contexts)[arm], self.bandit.doubt(contexts)[arm]
         return (
-            f"{units} of {self.least}..{self.most} for {load.arrivals:.4g} tuples/s at {load.mu:.4g} each and "
-            f"{load.queue:.4g} waiting (reward {expected:.2f}, at most {expected + doubt:.2f})"
+            f"{units} of {self.least}..{self.most} for {load.arrivals:.4g} tuples/s at {load.mu:.4g} each and"
+            f" {load.queue:.4g} waiting (reward {expected:.2f}, at most {expected + doubt:.2f})"
         )
 
     def state(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Disjoint LinUCB (003, eq. 8): one ridge regression for each arm, `A = I + sum s s'`, `b = sum r s`.
 
-The inverse of A is updated with every observation (the rank-one formula of Sherman and Morrison). Now and then it is
-computed afresh from A, so that rounding errors do not add up.
+The inverse of A is updated with every observation (the rank-one formula of Sherman and Morrison). Now and
+then it is computed afresh from A, so that rounding errors do not add up.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ _ANEW = 256
 
 
 class DisjointLinUCB:
-    """A bandit of `arms` ridge regressions, each over contexts of `width` features. alpha: weight of the doubt."""
+    """A bandit of `arms` ridge regressions, each over contexts of `width` features. alpha: weight of the
+    doubt.
+    """
 
     def __init__(self, *, arms: int, width: int, alpha: float) -> None:
         self.alpha = alpha
@@ -40,8 +42,8 @@ class DisjointLinUCB:
     def choose(self, contexts: Float64s, *, first: int = 0) -> int:
         """The arm with the highest upper bound, which is the expected reward plus the doubt.
 
-        Arms before `first` are left out. 003 does not say which of equal arms is chosen. Here it is the last one, which
-        has the most units, so a bandit without knowledge begins with all units.
+        Arms before `first` are left out. 003 does not say which of equal arms is chosen. Here it is the last
+        one, which has the most units, so a bandit without knowledge begins with all units.
         """
         bounds = (self.expected(contexts) + self.doubt(contexts))[first:]
         # argmax returns the first of equals, so it searches from the end.

@@ -1,10 +1,11 @@
 """Alg. 1 of 003: the agents learn from a simulated queue before they decide anything real.
 
-The operators of a graph are trained in topological order. A source gets the rate that is known. Every other operator
-gets the sum of what the trained operators that lead to it put out. The paper simulates the one rate that is known, and
-every sample begins with an empty queue. With `breadth` above 1
-(beyond the paper) a sample's rate lies between 1/breadth and `breadth` times the known rate, and every other sample
-begins with a queue. So an agent also knows what to do when the load doubles or a backlog has to be worked off.
+The operators of a graph are trained in topological order. A source gets the rate that is known. Every other
+operator gets the sum of what the trained operators that lead to it put out. The paper simulates the one rate
+that is known, and every sample begins with an empty queue. With `breadth` above 1
+(beyond the paper) a sample's rate lies between 1/breadth and `breadth` times the known rate, and every other
+sample begins with a queue. So an agent also knows what to do when the load doubles or a backlog has to be
+worked off.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from evenflow.elasticity.simulated.operators import Edges, topological_order
 from evenflow.elasticity.simulated.queues import QueueModel, service_rate
 
 _MOST_TUPLES = 1_000
-"""Most tuples of a sample. A longer step is cut, and the queue of its rest is extrapolated from the mean rates."""
+"""Most tuples of a sample. A longer step is cut, and the queue of its rest is extrapolated from the mean
+rates.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +59,8 @@ class Pupil:
 def pretrain(pupils: Mapping[str, Pupil], edges: Edges, lessons: Lessons, *, seed: int) -> dict[str, float]:
     """Train the agents of a graph, and return the tuples/s that arrived at each (Alg. 1).
 
-    The random numbers of an operator depend on `seed` and on its place in `pupils`. ConfigError if the edges have a cycle.
+    The random numbers of an operator depend on `seed` and on its place in `pupils`. ConfigError if the edges
+    have a cycle.
     """
     places = {name: place for place, name in enumerate(pupils)}
     arriving: dict[str, float] = {}
@@ -84,7 +88,9 @@ def train(agent: Agent, load: Load, objective: Objective, lessons: Lessons, rng:
 
 
 def output(agent: Agent, load: Load, objective: Objective, selectivity: float) -> float:
-    """Tuples/s that a trained operator puts out for this load. selectivity: tuples out for each tuple in (psi)."""
+    """Tuples/s that a trained operator puts out for this load. selectivity: tuples out for each tuple in
+    (psi).
+    """
     settled = service_rate(agent.settled(load, objective), mu=load.mu, rho=agent.rho)
     return selectivity * min(load.arrivals, settled)
 

@@ -1,26 +1,27 @@
 """ContTune: doubles until the pipeline keeps up, and then takes what it has learned to be enough (baseline).
 
-* Big phase: under backpressure (W above 1, or a backlog drains) every part's units double. So a bottleneck behind
-  another one is not met only after it.
-* Small phase: once the pipeline keeps up, or when a part's W is below `low`, each part goes to the fewest units whose
-  capacity is enough for what arrives, divided by `target`. The capacity of each number of units is the mean of a
-  Gaussian process over those that were measured. If no measured number lies within `alpha` of the answer, it is not
-  trusted, and the part goes where DS2 would go: to arrivals / (`target` * capacity of one unit).
-* The last five capacities measured at a number of units count, by their mean. They stay valid when the load changes, so
-  ContTune gets better with every tuning.
+* Big phase: under backpressure (W above 1, or a backlog drains) every part's units double. So a bottleneck
+  behind another one is not met only after it.
+* Small phase: once the pipeline keeps up, or when a part's W is below `low`, each part goes to the fewest
+  units whose capacity is enough for what arrives, divided by `target`. The capacity of each number of units
+  is the mean of a Gaussian process over those that were measured. If no measured number lies within `alpha`
+  of the answer, it is not trusted, and the part goes where DS2 would go: to arrivals / (`target` * capacity
+  of one unit).
+* The last five capacities measured at a number of units count, by their mean. They stay valid when the load
+  changes, so ContTune gets better with every tuning.
 
 What was decided here:
 
-* The length scale of the Gaussian process (squared exponential kernel) is the most likely of twelve. The authors' code
-  minimises with scipy. Fewer than three measured numbers have the code's first guess, 4.37.
-* The paper takes a capacity that just equals what arrives. With random arrivals such a part falls behind at once, so
-  `target` is 0.8. `target=1` is the paper's.
-* Thresholds of the controller, and how long it waits to see a change, could not be had. The paper's listing of the Big phase
-  could not be had either, only its description.
+* The length scale of the Gaussian process (squared exponential kernel) is the most likely of twelve. The
+  authors' code minimises with scipy. Fewer than three measured numbers have the code's first guess, 4.37.
+* The paper takes a capacity that just equals what arrives. With random arrivals such a part falls behind at
+  once, so `target` is 0.8. `target=1` is the paper's.
+* Thresholds of the controller, and how long it waits to see a change, could not be had. The paper's listing
+  of the Big phase could not be had either, only its description.
 
-State: the capacities measured at up to 64 numbers of units, for each part. Source: Lian et al., "ContTune: Continuous
-Tuning by Conservative Bayesian Optimization for Distributed Stream Data Processing Systems", PVLDB 16(13), 2023, and the
-authors' repository (README, `code/GPofContTune.py`).
+State: the capacities measured at up to 64 numbers of units, for each part. Source: Lian et al., "ContTune:
+Continuous Tuning by Conservative Bayesian Optimization for Distributed Stream Data Processing Systems", PVLDB
+16(13), 2023, and the authors' repository (README, `code/GPofContTune.py`).
 """
 
 from __future__ import annotations
@@ -98,7 +99,9 @@ class _ContTuneMemory(BaseModel):
 
 
 class ContTune(Policy):
-    """Doubles under backpressure, then takes the fewest units that a learned capacity says are enough (baseline)."""
+    """Doubles under backpressure, then takes the fewest units that a learned capacity says are enough
+    (baseline).
+    """
 
     options_type: ClassVar[type[Options]] = ContTuneOptions
     options: ContTuneOptions
@@ -152,7 +155,9 @@ class ContTune(Policy):
         return known(load) and load < self.options.low and observation.in_force(part) > least
 
     def _enough(self, observation: Observation, part: Part) -> tuple[int, str] | None:
-        """The fewest units that are enough for a part, and why. None if the part's arrivals or capacity are not known."""
+        """The fewest units that are enough for a part, and why. None if the part's arrivals or capacity
+        are not known.
+        """
         arrivals, measured = observation.stage(part).arrivals, self._memory.measurements(part)
         if not known(arrivals) or not 0 <= arrivals <= _MOST or not measured:
             return None
@@ -172,11 +177,16 @@ class ContTune(Policy):
         answer = max(least, whole_above(needed / unit_capacity, most=most))
         return (
             answer,
-            f"{answer} for {needed:.4g} tuples/s at {unit_capacity:.4g} each, because nothing near was measured",
+            (
+                f"{answer} for {needed:.4g} tuples/s at {unit_capacity:.4g} each, because nothing near was"
+                " measured"
+            ),
         )
 
     def _shared(self, observation: Observation, part: Part) -> float:
-        """By how much a part must be faster, because in the fused wiring it has only its share of the time."""
+        """By how much a part must be faster, because in the fused wiring it has only its share of the
+        time.
+        """
         own, whole = observation.stage(part).load, observation.load
         if observation.wiring == "split" or not known(own) or not known(whole) or own <= 0:
             return 1.0
@@ -198,7 +208,9 @@ class ContTune(Policy):
                 self._measure(self._memory.measurements(part), units, capacity)
 
     def _measure(self, measured: list[_Measured], units: int, capacity: float) -> None:
-        """Add a capacity. The number of units measured last is the last entry, and the first is forgotten if need be."""
+        """Add a capacity. The number of units measured last is the last entry, and the first is forgotten
+        if need be.
+        """
         before = next((entry for entry in measured if entry.units == units), _Measured(units, []))
         measured[:] = [entry for entry in measured if entry.units != units][-(_MOST_NUMBERS - 1) :]
         measured.append(_Measured(units, [*before.capacities, capacity][-_RECENT:]))
@@ -217,7 +229,9 @@ class ContTune(Policy):
 
 
 def expected_capacity(units: Float64s, capacities: Float64s, at: Float64s) -> Float64s:
-    """Mean of the Gaussian process over these measurements, shape (len(at),). units, capacities: shape (n,), n > 0."""
+    """Mean of the Gaussian process over these measurements, shape (len(at),). units, capacities: shape
+    (n,), n > 0.
+    """
     scale = float(np.abs(capacities).max())
     values = capacities / scale
     lengths = _LENGTHS if len(units) >= 3 else np.array([_FIRST_GUESS])
@@ -227,7 +241,9 @@ def expected_capacity(units: Float64s, capacities: Float64s, at: Float64s) -> Fl
 
 
 def _fit(units: Float64s, values: Float64s, length: float) -> tuple[float, Float64s]:
-    """Log likelihood of a length scale, without its constant, and K^-1 y. The variance is the most likely one."""
+    """Log likelihood of a length scale, without its constant, and K^-1 y. The variance is the most likely
+    one.
+    """
     # The noise on the diagonal also keeps the matrix regular.
     kernel = _kernel(units, units, length) + _NOISE * np.eye(len(units))
     weights = np.linalg.solve(kernel, values)

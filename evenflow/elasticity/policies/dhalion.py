@@ -1,25 +1,26 @@
 """Dhalion: from symptoms to a diagnosis to one action, as Heron's self-regulation does it (baseline).
 
-* Backpressure (W is above `backpressure`, or a backlog drains) means too few units at the part with the highest W of its
-  own. The part gets `ceil(current / (1 - s))` units, where s is the share of time under backpressure. At most `up_factor`
-  times the current ones are added.
-* No backpressure, and almost nothing that waits before any part, mean too many units. The part with the lowest W of its own
-  loses the share `down_factor` of its units, at least one.
+* Backpressure (W is above `backpressure`, or a backlog drains) means too few units at the part with the
+  highest W of its own. The part gets `ceil(current / (1 - s))` units, where s is the share of time under
+  backpressure. At most `up_factor` times the current ones are added.
+* No backpressure, and almost nothing that waits before any part, mean too many units. The part with the
+  lowest W of its own loses the share `down_factor` of its units, at least one.
 
-An action of scale-in that is followed by backpressure is undone. It is then on a blacklist, until the part's arrivals
-have fallen by `tolerance`. After a change of p or r nothing is done for `wait_s`.
+An action of scale-in that is followed by backpressure is undone. It is then on a blacklist, until the part's
+arrivals have fallen by `tolerance`. After a change of p or r nothing is done for `wait_s`.
 
 What was decided here, because a pipeline on Kafka has no backpressure and not every rule could be had:
 
-* Heron measures the share of time in which a bolt stops its spouts. Here the work of a micro-batch takes W batch
-  intervals. To keep up, the input would have to stop for the share 1 - 1/W. So the formula asks for `ceil(current * W)`.
+* Heron measures the share of time in which a bolt stops its spouts. Here the work of a micro-batch takes W
+  batch intervals. To keep up, the input would have to stop for the share 1 - 1/W. So the formula asks for
+  `ceil(current * W)`.
 * The limit of scale-out and the wait of 180 s are Heron's (`ScaleUpResolver.java`: 4 times more;
   `DynamicResourceAllocationPolicy.java`). The paper leaves the factor of scale-in to the user.
-* When an action leaves the blacklist could not be found. The paper's diagnoses of skew and of a slow task are left out,
-  because Heron has no action for them, and skew is the partitioner's work.
+* When an action leaves the blacklist could not be found. The paper's diagnoses of skew and of a slow task are
+  left out, because Heron has no action for them, and skew is the partitioner's work.
 
-State: the last change, what it was made from, and the blacklist. Source: Floratou et al., "Dhalion: Self-Regulating Stream
-Processing in Heron", PVLDB 10(12), 2017, and Apache Heron, `heron/healthmgr`.
+State: the last change, what it was made from, and the blacklist. Source: Floratou et al., "Dhalion:
+Self-Regulating Stream Processing in Heron", PVLDB 10(12), 2017, and Apache Heron, `heron/healthmgr`.
 """
 
 from __future__ import annotations
@@ -102,7 +103,9 @@ class _DhalionMemory(BaseModel):
 
 
 class Dhalion(Policy):
-    """Symptoms, a diagnosis, one action, and a blacklist of what did not help, as Heron's Dhalion (baseline)."""
+    """Symptoms, a diagnosis, one action, and a blacklist of what did not help, as Heron's Dhalion
+    (baseline).
+    """
 
     options_type: ClassVar[type[Options]] = DhalionOptions
     options: DhalionOptions
@@ -189,7 +192,9 @@ class Dhalion(Policy):
         return load if known(load) else 0.0
 
     def _load(self, observation: Observation, part: Part) -> float:
-        """The W by which a part is scaled. In the fused wiring that of the application, because both share its time."""
+        """The W by which a part is scaled. In the fused wiring that of the application, because both share
+        its time.
+        """
         own = self._own(observation, part)
         return own if observation.wiring == "split" and own else observation.load or 0.0
 

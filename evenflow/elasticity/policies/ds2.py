@@ -1,28 +1,30 @@
 """DS2: parallelism from true processing rates, as the Flink autoscaler computes it.
 
-A part's true processing rate is its `capacity`: the tuples/s that it could take in, measured while it was busy. From
-this rate DS2 computes the parallelism in one step, where other policies approach it in several:
+A part's true processing rate is its `capacity`: the tuples/s that it could take in, measured while it was
+busy. From this rate DS2 computes the parallelism in one step, where other policies approach it in several:
 
 * needed capacity = queue / `catch_up_s` + arrivals * `restart_s` / `catch_up_s` + arrivals / `target`;
-* recommended parallelism = `ceil(current * needed / capacity)`. One step multiplies the current one by at most
-  `1 + up_factor` and at least `1 - down_factor`.
-* An overloaded combiner passes on less than arrives at it. So the reducer's arrivals are scaled up to what would arrive
-  if the combiner kept up.
-* Nothing changes while every part's capacity lies between what is needed at utilisation `target + boundary` and what is
-  needed at `target - boundary`. Once one part is outside these limits, all parts go to their recommendation.
+* recommended parallelism = `ceil(current * needed / capacity)`. One step multiplies the current one by at
+  most `1 + up_factor` and at least `1 - down_factor`.
+* An overloaded combiner passes on less than arrives at it. So the reducer's arrivals are scaled up to what
+  would arrive if the combiner kept up.
+* Nothing changes while every part's capacity lies between what is needed at utilisation `target + boundary`
+  and what is needed at `target - boundary`. Once one part is outside these limits, all parts go to their
+  recommendation.
 * While a backlog drains, the limits are utilisation 1 and 0, and nothing scales in.
 * Scale-in goes to the highest recommendation of the last `scale_down_interval_s`.
 
-Rates are means over `window_s`. After a gap in the observations the means begin anew. In the fused wiring both parts
-share one pool in turn, so each part has only its share of the time. The needs of both are then added up, and p and r
-grow by the same factor. In the split wiring, a part is left out if its bounds leave it no choice. DS2 sees only the
-capacity, not the fixed cost of a micro-batch.
+Rates are means over `window_s`. After a gap in the observations the means begin anew. In the fused wiring
+both parts share one pool in turn, so each part has only its share of the time. The needs of both are then
+added up, and p and r grow by the same factor. In the split wiring, a part is left out if its bounds leave it
+no choice. DS2 sees only the capacity, not the fixed cost of a micro-batch.
 
-State: the rates of `window_s`, and one falling series of recommendations for each side. Source: Kalavri et al., "Three
-steps is all you need", OSDI 2018, and the Flink Kubernetes operator, `flink-autoscaler`: `AutoScalerUtils.java`
-(getTargetProcessingCapacity), `ScalingMetricEvaluator.java` (computeProcessingRateThresholds), `JobVertexScaler.java`
-(scale, applyScaleDownInterval), `ScalingExecutor.java` (allChangedVerticesWithinUtilizationTarget). Flink's times are
-made for jobs that stop to rescale. The defaults here are shorter. Each option also gives Flink's default.
+State: the rates of `window_s`, and one falling series of recommendations for each side. Source: Kalavri et
+al., "Three steps is all you need", OSDI 2018, and the Flink Kubernetes operator, `flink-autoscaler`:
+`AutoScalerUtils.java` (getTargetProcessingCapacity), `ScalingMetricEvaluator.java`
+(computeProcessingRateThresholds), `JobVertexScaler.java` (scale, applyScaleDownInterval),
+`ScalingExecutor.java` (allChangedVerticesWithinUtilizationTarget). Flink's times are made for jobs that stop
+to rescale. The defaults here are shorter. Each option also gives Flink's default.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ from evenflow.elasticity.recommended import Recommended, cause_of, steps_in, who
 
 _MOST_KEPT = 1_000
 _MOST_HIDDEN = 1_000.0
-"""Largest factor for the reducer's arrivals behind an overloaded combiner. A larger one is no credible measurement."""
+"""Largest factor for the reducer's arrivals behind an overloaded combiner. A larger one is no credible
+measurement.
+"""
 
 
 class Ds2Options(Options):
@@ -64,7 +68,9 @@ class Ds2Options(Options):
         default=0,
         ge=0,
         le=3_600,
-        description="How long the work stops at a change of parallelism, s. Here it does not stop (Flink: 300).",
+        description=(
+            "How long the work stops at a change of parallelism, s. Here it does not stop (Flink: 300)."
+        ),
     )
     scale_down_interval_s: float = Field(
         default=60,
@@ -159,7 +165,8 @@ class Ds2(Policy):
         target, boundary = self.options.target, self.options.boundary
         upper, lower = (1.0, 0.0) if observation.draining else (target + boundary, target - boundary)
         factors = need.factors(target, restart=True)
-        # As in Flink, the limit of scale-out leaves the work of a restart out, and the limit of scale-in counts it.
+        # As in Flink, the limit of scale-out leaves the work of a restart out, and the limit of scale-in
+        # counts it.
         up = any(factor > 1 for factor in need.factors(min(upper, 1.0), restart=False).values())
         down = lower > 0 and any(factor < 1 for factor in need.factors(lower, restart=True).values())
         calm = not (up or down)

@@ -1,9 +1,10 @@
 """LinUCB (003): a contextual bandit for each part, which begins without any knowledge.
 
-The combiner's agent chooses p, and the reducer's agent chooses r. Each agent has to try a parallelism before it knows how
-good it is, also one that overloads the part. (`mblinucb` tries them in a simulation.) The reward is computed from the
-next observation. The latency bound, the queue and the units used count a third each, unless the options say
-otherwise. In the fused wiring the parts take turns, so a part's capacity counts for its share of the time only.
+The combiner's agent chooses p, and the reducer's agent chooses r. Each agent has to try a parallelism before
+it knows how good it is, also one that overloads the part. (`mblinucb` tries them in a simulation.) The reward
+is computed from the next observation. The latency bound, the queue and the units used count a third each,
+unless the options say otherwise. In the fused wiring the parts take turns, so a part's capacity counts for
+its share of the time only.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ class LinUCBOptions(Options):
 
     objective: Form = Field(
         default="paper",
-        description="Form of the reward: paper (003, eq. 9), linear (latency counts by its length), or backlog (ours: the "
-        "penalty grows with what waits, and nothing scales in while a backlog drains).",
+        description=(
+            "Form of the reward: paper (003, eq. 9), linear (latency counts by its length), or backlog (ours:"
+            " the penalty grows with what waits, and nothing scales in while a backlog drains)."
+        ),
     )
     alpha: float = Field(
         default=1.0,
@@ -42,7 +45,10 @@ class LinUCBOptions(Options):
     lmax_ms: float | None = Field(
         default=None,
         gt=0,
-        description="Latency allowed over all parts, ms (003's simulation: 1000). None: 4 batch intervals for each part.",
+        description=(
+            "Latency allowed over all parts, ms (003's simulation: 1000). None: 4 batch intervals for each"
+            " part."
+        ),
     )
     share: float | None = Field(
         default=None,
@@ -131,7 +137,8 @@ class LinUCB(Policy):
         if observation.stale:
             self._forget()
             return
-        # While a plan settles, its starting point moves on: it is judged from the state in which it takes over.
+        # While a plan settles, its starting point moves on: it is judged from the state in which it takes
+        # over.
         for part, load in self._loads(observation).items():
             self._agents[part].move_on(load)
 
@@ -178,7 +185,9 @@ class LinUCB(Policy):
         )
 
     def _share(self, part: Part) -> float:
-        """The part's share of the latency budget. If only one part was ever known, it gets the whole budget."""
+        """The part's share of the latency budget. If only one part was ever known, it gets the whole
+        budget.
+        """
         if len(self._mu) == 1:
             return 1.0
         combiner = 0.5 if self.options.share is None else self.options.share
@@ -206,7 +215,8 @@ class LinUCB(Policy):
 
 
 def _time_share(observation: Observation, part: Part) -> float:
-    """The share of the time that a part has. In the fused wiring the parts take turns, so it can do less than its capacity.
+    """The share of the time that a part has. In the fused wiring the parts take turns, so it can do less than
+    its capacity.
 
     It is the part's own W over the W of the application, or 1 where they are not known.
     """

@@ -1,9 +1,10 @@
-"""MBLinUCB (003): LinUCB that practises on a queue model before it decides (Alg. 1), and then goes on learning (Alg. 2).
+"""MBLinUCB (003): LinUCB that practises on a queue model before it decides (Alg. 1), and then goes on
+learning (Alg. 2).
 
 To practise, MBLinUCB needs each part's arrivals and the capacity of one unit. It takes both from its first
-observations, during which it changes nothing, or from its options. With `breadth=1` it practises as the paper does, on
-this one load. By default it also practises on rates from half to twice this load, and on queues. So it knows what to do
-when the load changes.
+observations, during which it changes nothing, or from its options. With `breadth=1` it practises as the paper
+does, on this one load. By default it also practises on rates from half to twice this load, and on queues. So
+it knows what to do when the load changes.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ class MBLinUCBOptions(LinUCBOptions):
 
     objective: Form = Field(
         default="backlog",
-        description="Form of the reward: backlog (ours: the penalty grows with what waits, and nothing scales in while a "
-        "backlog drains), paper (003, eq. 9), or linear (latency counts by its length).",
+        description=(
+            "Form of the reward: backlog (ours: the penalty grows with what waits, and nothing scales in"
+            " while a backlog drains), paper (003, eq. 9), or linear (latency counts by its length)."
+        ),
     )
     alpha: float = Field(
         default=0.3,
@@ -119,7 +122,9 @@ class MBLinUCB(LinUCB):
         return super()._choice(observation, loads)
 
     def _practise(self, observation: Observation) -> None:
-        """Train every part's agent that has not practised, in the order in which tuples pass the parts (Alg. 1)."""
+        """Train every part's agent that has not practised, in the order in which tuples pass the parts
+        (Alg. 1).
+        """
         loads = self._known()
         self._shares = self._profile(observation, loads)
         selectivity = self._selectivity(loads)
@@ -148,7 +153,9 @@ class MBLinUCB(LinUCB):
         )
 
     def _known(self) -> dict[Part, Load]:
-        """The mean load of each part, in the order in which tuples pass the parts. Options override observations."""
+        """The mean load of each part, in the order in which tuples pass the parts. Options override
+        observations.
+        """
         mean_loads: dict[Part, Load] = {}
         for part in PARTS:
             part_loads = [loads[part] for loads in self._watched if part in loads]
@@ -168,7 +175,8 @@ class MBLinUCB(LinUCB):
     def _profile(self, observation: Observation, loads: dict[Part, Load]) -> dict[Part, float]:
         """Eq. 3: each part's share of the latency bound, with the units in force.
 
-        Empty when there is no profile: the option `share` is set, fewer than two parts are known, or one is not stable.
+        Empty when there is no profile: the option `share` is set, fewer than two parts are known, or one is
+        not stable.
         """
         bounds = {}
         for part, units in zip(PARTS, (observation.p, observation.r), strict=True):

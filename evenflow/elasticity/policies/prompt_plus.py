@@ -6,30 +6,34 @@
 | 2, stable | between | nothing: short spikes are queued, short lulls are ignored |
 | 1, under-used | at most `thres` - `step` | scale in |
 
-The last `d` micro-batches are compared with the `d` before them, by the partitioners' own numbers. If the data rate
-rose, p grows. If the number of distinct keys rose, r grows. If both rose, both grow. Scale-in mirrors this. A number
-"rose" or "fell" if it changed by more than `tolerance`, because both numbers are noisy. A number that is not known
-counts as unchanged.
+The last `d` micro-batches are compared with the `d` before them, by the partitioners' own numbers. If the
+data rate rose, p grows. If the number of distinct keys rose, r grows. If both rose, both grow. Scale-in
+mirrors this. A number "rose" or "fell" if it changed by more than `tolerance`, because both numbers are
+noisy. A number that is not known counts as unchanged.
 
 The paper does not say what happens in the following cases. Here it is:
 
-* Algorithm 4 looks at its counter before it counts, so it acts on micro-batch d + 1 in a zone. A good one never sets the
-  counter back. The text speaks of `d` consecutive ones. Here the d-th one acts, and one in another zone sets the count back.
-* If neither number moved, or if its side is at its bound, the parts' own W decides. Scale-out adds one unit to the part
-  with the highest W, and scale-in takes one unit from the part with the lowest W.
-* If the part with the highest W is at its bound, nothing changes in the split wiring, because more units for the other
-  part would not help. In the fused wiring both parts share one pool, so the other part gets the unit.
+* Algorithm 4 looks at its counter before it counts, so it acts on micro-batch d + 1 in a zone. A good one
+  never sets the counter back. The text speaks of `d` consecutive ones. Here the d-th one acts, and one in
+  another zone sets the count back.
+* If neither number moved, or if its side is at its bound, the parts' own W decides. Scale-out adds one unit
+  to the part with the highest W, and scale-in takes one unit from the part with the lowest W.
+* If the part with the highest W is at its bound, nothing changes in the split wiring, because more units for
+  the other part would not help. In the fused wiring both parts share one pool, so the other part gets the
+  unit.
 * If the own W of no part is known, nothing is decided.
-* With `proportional`, a scale-out by rate or keys adds `ceil(current * (W/thres - 1))` units, at most `max_step`. W is
-  the mean of the last `d` micro-batches. Scale-in always takes one unit.
+* With `proportional`, a scale-out by rate or keys adds `ceil(current * (W/thres - 1))` units, at most
+  `max_step`. W is the mean of the last `d` micro-batches. Scale-in always takes one unit.
 * For `grace` micro-batches after a change of p or r there is no action in the opposite direction.
 * While a backlog drains there is no scale-in, and micro-batches do not count towards one.
-* After a gap in the observations, and after every change of p or r, the count of consecutive micro-batches begins anew.
+* After a gap in the observations, and after every change of p or r, the count of consecutive micro-batches
+  begins anew.
 
-With `look_ahead` (beyond the paper) a side shrinks only if W then stays out of zone 3. W is foretold as if all the work
-were on that side: it is the largest W of the last `d` micro-batches, times current/(current - 1), and may be at most
-`thres`. Then a constant load never makes p or r swing. Without `look_ahead` the paper's rule holds alone, and p and r can
-swing for ever: at W = 0.7, two workers become one, W becomes 1.4, one worker becomes two, and so on.
+With `look_ahead` (beyond the paper) a side shrinks only if W then stays out of zone 3. W is foretold as if
+all the work were on that side: it is the largest W of the last `d` micro-batches, times current/(current -
+1), and may be at most `thres`. Then a constant load never makes p or r swing. Without `look_ahead` the
+paper's rule holds alone, and p and r can swing for ever: at W = 0.7, two workers become one, W becomes 1.4,
+one worker becomes two, and so on.
 
 State: the last 2d micro-batches. Cost: a few comparisons for each observation.
 """
@@ -165,7 +169,8 @@ class PromptPlus(Policy):
         memory.over = memory.over + 1 if zone == OVERLOAD else 0
         memory.under = memory.under + 1 if zone == UNDER_USED and not observation.draining else 0
         decision = self._judged(observation, zone)
-        # After judging, so that a grace of d covers d micro-batches. Before `_acted`, which begins a new grace.
+        # After judging, so that a grace of d covers d micro-batches. Before `_acted`, which begins a new
+        # grace.
         memory.grace = max(0, memory.grace - 1)
         if (decision.p, decision.r) != (observation.p, observation.r):
             self._acted(1 if zone == OVERLOAD else -1)

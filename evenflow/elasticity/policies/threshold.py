@@ -1,19 +1,19 @@
 """Threshold: what a Kubernetes HorizontalPodAutoscaler (HPA) does. It is the plain baseline.
 
-* The recommendation is `ceil(current * metric / target)`, for p and for r alike. If metric/target is within `tolerance`
-  of 1, the recommendation is the number in force.
-* Scale-out follows the recommendation at once, up to a limit: the least number in force during the last `up_period_s`,
-  plus the larger of `up_units` and `up_percent`.
-* Scale-in goes to the highest recommendation of the last `stabilization_s`. After a gap in the observations this time
-  begins anew.
+* The recommendation is `ceil(current * metric / target)`, for p and for r alike. If metric/target is within
+  `tolerance` of 1, the recommendation is the number in force.
+* Scale-out follows the recommendation at once, up to a limit: the least number in force during the last
+  `up_period_s`, plus the larger of `up_units` and `up_percent`.
+* Scale-in goes to the highest recommendation of the last `stabilization_s`. After a gap in the observations
+  this time begins anew.
 
-The metric is W, the same for both sides. An HPA knows nothing of rate and keys, so it scales both sides even where one
-would do. With `metric=busy` the metric is the share of time in which the busiest partitioner works. This decides about
-the number of partitioner replicas: it is the policy's p, and r is bound to 1.
+The metric is W, the same for both sides. An HPA knows nothing of rate and keys, so it scales both sides even
+where one would do. With `metric=busy` the metric is the share of time in which the busiest partitioner works.
+This decides about the number of partitioner replicas: it is the policy's p, and r is bound to 1.
 
-State: one falling series of recommendations for each side, and the numbers in force during `up_period_s`. Source:
-Kubernetes, "Horizontal Pod Autoscaling", and `pkg/controller/podautoscaler` (`replica_calculator.go`, `horizontal.go`).
-Except for the target, the defaults are those of Kubernetes, with a period of 15 s.
+State: one falling series of recommendations for each side, and the numbers in force during `up_period_s`.
+Source: Kubernetes, "Horizontal Pod Autoscaling", and `pkg/controller/podautoscaler` (`replica_calculator.go`,
+`horizontal.go`). Except for the target, the defaults are those of Kubernetes, with a period of 15 s.
 """
 
 from __future__ import annotations

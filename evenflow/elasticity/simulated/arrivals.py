@@ -61,9 +61,9 @@ class Pareto:
 class Trace:
     """A recorded load that is repeated for ever: the events in each recorded period of `period_s` seconds.
 
-    The record is played `speed` times as fast as it was made, and each event stands for `copies` tuples. So a step of
-    `step_s` seconds gets the events of `step_s * speed` recorded seconds. A part of a period gets its share of the
-    period's events.
+    The record is played `speed` times as fast as it was made, and each event stands for `copies` tuples. So a
+    step of `step_s` seconds gets the events of `step_s * speed` recorded seconds. A part of a period gets its
+    share of the period's events.
     """
 
     def __init__(

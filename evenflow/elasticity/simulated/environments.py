@@ -1,12 +1,13 @@
 """Gymnasium environments: the parts of a pipeline as queues, with their parallelism as the action (003, V.A).
 
-`evenflow/ElasticStage-v0` is the combiner alone. `evenflow/ElasticChain-v0` is the combiner and the reducer behind it.
-`evenflow/ElasticGraph-v0` is a graph of any operators (`graph`). `import evenflow.simulation` registers them. Each step
-draws the tuples that arrive and serves them (`queues.QueueModel`). What one part puts out in a step arrives at the next
-part in the same step. The reward is that of 003, as the mean over the parts.
+`evenflow/ElasticStage-v0` is the combiner alone. `evenflow/ElasticChain-v0` is the combiner and the reducer
+behind it. `evenflow/ElasticGraph-v0` is a graph of any operators (`graph`). `import evenflow.simulation`
+registers them. Each step draws the tuples that arrive and serves them (`queues.QueueModel`). What one part
+puts out in a step arrives at the next part in the same step. The reward is that of 003, as the mean over the
+parts.
 
-Learners get the observation as a Box. `info["observation"]` holds the same facts as an `Observation`, as a policy gets
-it from the live pipeline. So one policy object runs in both (`driving.drive`).
+Learners get the observation as a Box. `info["observation"]` holds the same facts as an `Observation`, as a
+policy gets it from the live pipeline. So one policy object runs in both (`driving.drive`).
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ class EnvironmentOptions(TypedDict, total=False):
 def features(outcome: Outcome, *, most: float, most_units: int) -> list[float]:
     """Four numbers from 0 to 1 for one part after a step.
 
-    They are the rate and the capacity, both over `most` (the capacity of `most_units`), then the logarithm of the queue
-    over `_LONGEST_QUEUE`, and the units over `most_units`.
+    They are the rate and the capacity, both over `most` (the capacity of `most_units`), then the logarithm of
+    the queue over `_LONGEST_QUEUE`, and the units over `most_units`.
     """
     return [
         min(1.0, outcome.arrivals / most),
@@ -131,7 +132,9 @@ class Elastic(gymnasium.Env[BoxValues, Any]):
         return box, info
 
     def step(self, action: Any) -> tuple[BoxValues, float, bool, bool, dict[str, Any]]:
-        """Play one step with these units. An episode is truncated after `horizon` steps and never terminates."""
+        """Play one step with these units. An episode is truncated after `horizon` steps and never
+        terminates.
+        """
         units = [int(number) for number in np.atleast_1d(action)]
         for at, (before, after) in enumerate(zip(self._units, units, strict=True)):
             moved = moved_by_rescale(self._state_bytes, before, after)
@@ -272,13 +275,16 @@ class _Parts(Elastic):
 class ElasticStage(_Parts):
     """One operator. The action is its parallelism, from 1 to kmax.
 
-        arrivals: `arrivals.Poisson`, `Pareto` or `Trace`. lmax_ms: the latency allowed. omega_max: tuples that may wait.
-    None means as many as arrive within lmax_ms. step_s: seconds in a step. start: units in the first step. None
-    means kmax. keys: how many distinct keys there are, all equally frequent. horizon: steps in an episode. objective: the
-    form of the reward (`objective`). state_bytes: bytes of state of each part, spread evenly over its units. migration:
-    what it costs to move them at a change of the units: nothing is served meanwhile. By default there is no state.
+        arrivals: `arrivals.Poisson`, `Pareto` or `Trace`. lmax_ms: the latency allowed. omega_max: tuples
+        that may wait.
+    None means as many as arrive within lmax_ms. step_s: seconds in a step. start: units in the first step.
+    None means kmax. keys: how many distinct keys there are, all equally frequent. horizon: steps in an
+    episode. objective: the form of the reward (`objective`). state_bytes: bytes of state of each part, spread
+    evenly over its units. migration: what it costs to move them at a change of the units: nothing is served
+    meanwhile. By default there is no state.
 
-    The defaults are those of 003, except for rho, omega_max and start, which 003 does not give. ConfigError for a
+    The defaults are those of 003, except for rho, omega_max and start, which 003 does not give. ConfigError
+    for a
         value out of range.
     """
 

@@ -1,8 +1,10 @@
-"""A graph of operators as a Gymnasium environment (003, figure 4). The action is the parallelism of each operator.
+"""A graph of operators as a Gymnasium environment (003, figure 4). The action is the parallelism of each
+operator.
 
-`evenflow/ElasticGraph-v0` is 003's application with its seven operators, or any other graph. A source gets the load. Every
-other operator gets what the operators that lead to it put out. The actions and the Box are in topological order, and
-`order` has the names. `info["operators"]` has for each name what a controller would see of it.
+`evenflow/ElasticGraph-v0` is 003's application with its seven operators, or any other graph. A source gets
+the load. Every other operator gets what the operators that lead to it put out. The actions and the Box are in
+topological order, and `order` has the names. `info["operators"]` has for each name what a controller would
+see of it.
 
 A policy of `evenflow policies` decides about p and r, so it cannot run here. `graph_agents.GraphAgents` can.
 """
@@ -25,8 +27,8 @@ from evenflow.errors import ConfigError
 class ElasticGraph(Elastic):
     """Operators in a graph. The options are those of `ElasticStage`, but `graph` is an `OperatorGraph`.
 
-    profile: the latency bound of each operator. It divides `lmax_ms` among the operators (003, eq. 3). None: evenly along
-    the longest path. ConfigError if it lacks an operator, or for a value out of range.
+    profile: the latency bound of each operator. It divides `lmax_ms` among the operators (003, eq. 3). None:
+    evenly along the longest path. ConfigError if it lacks an operator, or for a value out of range.
     """
 
     def __init__(

@@ -4,13 +4,14 @@ One law for a rescale (`environments`) and for a key that moves (`evenflow simul
 
     pause = fixed + bytes / rate        and no pause where nothing moves
 
-It is the law of stop, copy and go on, in which all that moves stands still until the last byte is there: the least that
-systems do. Megaphone (PVLDB 2019) moves state in small parts, Meces (ATC 2022) fetches first the state of the keys that are
-needed, and Rhino (SIGMOD 2020) has a protocol for terabytes of it. Their abstracts state latencies lower by orders of
-magnitude than before. Here that is a `rate` that is so many times higher: the bytes stay, and the pause falls.
+It is the law of stop, copy and go on, in which all that moves stands still until the last byte is there: the
+least that systems do. Megaphone (PVLDB 2019) moves state in small parts, Meces (ATC 2022) fetches first the
+state of the keys that are needed, and Rhino (SIGMOD 2020) has a protocol for terabytes of it. Their abstracts
+state latencies lower by orders of magnitude than before. Here that is a `rate` that is so many times higher:
+the bytes stay, and the pause falls.
 
-evenflow itself moves no state of a key: combiners hold the panes of a micro-batch, and a plan begins on a slide boundary.
-The model is for comparing with systems that do.
+evenflow itself moves no state of a key: combiners hold the panes of a micro-batch, and a plan begins on a
+slide boundary. The model is for comparing with systems that do.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class Migration:
     def __post_init__(self) -> None:
         if not 0 <= self.fixed_s < math.inf or not 0 < self.rate < math.inf:
             raise ConfigError(
-                f"state moves with a fixed cost of 0 s or more and more than 0 bytes/s, not {self.fixed_s} s and {self.rate}"
+                f"state moves with a fixed cost of 0 s or more and more than 0 bytes/s, not {self.fixed_s} s"
+                f" and {self.rate}"
             )
 
     def pause_s(self, moved: float) -> float:
@@ -45,8 +47,10 @@ class Migration:
 
 
 def moved_by_rescale(state: float, before: int, after: int) -> float:
-    """Bytes that move where state of so many bytes is spread evenly over `before` units, and then over `after`.
+    """Bytes that move where state of so many bytes is spread evenly over `before` units, and then over
+    `after`.
 
-    It is the least that can move: on a scale-out the new units get their share, on a scale-in those that go give theirs.
+    It is the least that can move: on a scale-out the new units get their share, on a scale-in those that go
+    give theirs.
     """
     return state * abs(after - before) / max(after, before)

@@ -6,15 +6,15 @@
 | `linear` (003, III.B) | -bound / budget, at least -1 | as `paper` | as `paper` |
 | `backlog` (ours) | as `paper` | -log2(1 + drain time / budget) | as `paper` |
 
-Each is the sum of the three, weighted. Once a backlog has formed, `paper` pays -1 for latency and -1 for the queue,
-however long the queue gets. Then the fewest units pay best, and a policy that learns from it lets the queue grow for ever.
-`backlog` prevents this: the drain time is the time in which the units in use would serve what waits, so its penalty grows
-with the queue, and more units make it smaller.
+Each is the sum of the three, weighted. Once a backlog has formed, `paper` pays -1 for latency and -1 for the
+queue, however long the queue gets. Then the fewest units pay best, and a policy that learns from it lets the
+queue grow for ever. `backlog` prevents this: the drain time is the time in which the units in use would serve
+what waits, so its penalty grows with the queue, and more units make it smaller.
 
-What the paper leaves open is decided here. The latency bound counts the tuples that wait when the step *begins*, because
-the bound is about tuples that come in the step. The queue is judged when the step *ends*, because that is what the
-choice left behind. A bound or a queue exactly at its limit is within it. `linear` is cut off at -1, because the bound of an
-unstable queue is infinite.
+What the paper leaves open is decided here. The latency bound counts the tuples that wait when the step
+*begins*, because the bound is about tuples that come in the step. The queue is judged when the step *ends*,
+because that is what the choice left behind. A bound or a queue exactly at its limit is within it. `linear` is
+cut off at -1, because the bound of an unstable queue is infinite.
 """
 
 from __future__ import annotations

@@ -71,9 +71,10 @@ class OperatorGraph:
     def shares(self, bounds: Mapping[str, float] | None = None) -> dict[str, float]:
         """Each operator's share of the latency allowed for the whole graph (003, eq. 1 and 3).
 
-        bounds: the latency bound of each operator. The share of an operator is its bound over the longest path, which is the
-        largest sum of bounds from a source to a sink. None, or a bound that is not finite or not above 0: as if all bounds
-        were equal, so that each operator gets one over the number of operators on the longest path.
+        bounds: the latency bound of each operator. The share of an operator is its bound over the longest
+        path, which is the largest sum of bounds from a source to a sink. None, or a bound that is not finite
+        or not above 0: as if all bounds were equal, so that each operator gets one over the number of
+        operators on the longest path.
         """
         if bounds is None or not all(0 < bounds[name] < math.inf for name in self.operators):
             bounds = dict.fromkeys(self.operators, 1.0)
@@ -85,10 +86,11 @@ class OperatorGraph:
 
 
 def topological_order(names: Iterable[str], edges: Edges) -> tuple[str, ...]:
-    """The names in an order in which every edge leads forwards (Kahn's algorithm, as 003's Alg. 1 walks them).
+    """The names in an order in which every edge leads forwards (Kahn's algorithm, as 003's Alg. 1 walks
+    them).
 
-    Among those that may come next, the first of `names` comes. ConfigError for an edge of unknown names, a double edge, or a
-    cycle.
+    Among those that may come next, the first of `names` comes. ConfigError for an edge of unknown names, a
+    double edge, or a cycle.
     """
     waiting = list(names)
     unknown = sorted({name for edge in edges for name in edge} - set(waiting))
@@ -132,6 +134,6 @@ TAXI_GRAPH = OperatorGraph(
 )
 """The seven operators of 003's figure 4: the most profitable areas for taxis.
 
-003 gives the graph, and says that only the two aggregators can be bottlenecks. Speeds and selectivities are chosen here so
-that this is so: a window passes on fewer tuples than come to it.
+003 gives the graph, and says that only the two aggregators can be bottlenecks. Speeds and selectivities are
+chosen here so that this is so: a window passes on fewer tuples than come to it.
 """

@@ -1,9 +1,10 @@
-"""Queue models of an operator (003, II.B): its service rate with k units, its latency bound, a simulated step.
+"""Queue models of an operator (003, II.B): its service rate with k units, its latency bound, a simulated
+step.
 
 Rates are in tuples/s, times in seconds. An operator with k units is modelled as one server with the rate
-`service_rate(k)`. Gaps between arrivals and service times are drawn from gamma laws with given coefficients of
-variation. If both coefficients are 1, the queue is M/M/1, otherwise G/G/1. Waiting times follow Lindley's recursion,
-computed for all tuples of a step at once.
+`service_rate(k)`. Gaps between arrivals and service times are drawn from gamma laws with given coefficients
+of variation. If both coefficients are 1, the queue is M/M/1, otherwise G/G/1. Waiting times follow Lindley's
+recursion, computed for all tuples of a step at once.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ def latency_bound(arrivals: float, service: float, queue: float) -> float:
 def lindley(gaps: Float64s, services: Float64s, *, first: float = 0.0) -> Float64s:
     """Seconds that each tuple waits before it is served, shape (n,).
 
-    Tuple i comes `gaps[i]` seconds after tuple i - 1 and takes `services[i]` seconds. `first` is the work, in seconds,
-    that waits when the first gap begins.
+    Tuple i comes `gaps[i]` seconds after tuple i - 1 and takes `services[i]` seconds. `first` is the work, in
+    seconds, that waits when the first gap begins.
     """
     steps = -gaps
     steps[1:] += services[:-1]
-    # wait[i] = max(0, wait[i-1] + steps[i]) is a random walk that is reflected at 0. A reflected walk is the free walk
-    # less its smallest value so far, so no loop over the tuples is needed.
+    # wait[i] = max(0, wait[i-1] + steps[i]) is a random walk that is reflected at 0. A reflected walk is the
+    # free walk less its smallest value so far, so no loop over the tuples is needed.
     walk = np.cumsum(steps)
     return np.maximum(walk + first, walk - np.minimum.accumulate(walk))
 
@@ -73,8 +74,8 @@ class Served:
 class QueueModel:
     """The laws of a G/G/1 queue, given by their coefficients of variation (standard deviation over mean).
 
-    A coefficient of 1 makes the times exponential. A tuple that is in service when a step ends is served from its
-    beginning in the next step, at that step's rate. For M/M/1 this makes no difference.
+    A coefficient of 1 makes the times exponential. A tuple that is in service when a step ends is served from
+    its beginning in the next step, at that step's rate. For M/M/1 this makes no difference.
     """
 
     arrival_cv: float = 1.0
@@ -92,14 +93,16 @@ class QueueModel:
         length_s: float,
         pause_s: float = 0.0,
     ) -> Served:
-        """Simulate `length_s` seconds: tuples come at the rate `arrivals` and are served at the rate `service`.
+        """Simulate `length_s` seconds: tuples come at the rate `arrivals` and are served at the rate
+        `service`.
 
-        queue: tuples that wait when the step begins. Waiting tuples are served before those that come. pause_s: seconds
-        from the beginning of the step on in which none is served.
+        queue: tuples that wait when the step begins. Waiting tuples are served before those that come.
+        pause_s: seconds from the beginning of the step on in which none is served.
         """
         drawn = min(queue, _enough(service * length_s, self.service_cv))
         waiting = np.cumsum(_times(rng, drawn, self.service_cv, service)) + pause_s
-        # Waiting tuples beyond those drawn cannot be reached within the step. Their mean service time suffices.
+        # Waiting tuples beyond those drawn cannot be reached within the step. Their mean service time
+        # suffices.
         work = (float(waiting[-1]) if drawn else pause_s) + (queue - drawn) / service
         done = int(np.searchsorted(waiting, length_s, side="right"))
         gaps = _times(rng, _enough(arrivals * length_s, self.arrival_cv), self.arrival_cv, arrivals)

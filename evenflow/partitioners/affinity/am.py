@@ -1,14 +1,14 @@
 """AM (group affinity, by cardinality): a key stays where it is. A new key goes to its emptiest candidate.
 
 Idea: a key that some worker has in the window is not split. A key that no worker has goes to the candidate
-among F_1(k)..F_d(k) with the fewest distinct keys (the first candidate on a tie). As with hashing, nothing has
-to be merged, and the keys are spread more evenly. The load of the hottest key stays on one worker.
+among F_1(k)..F_d(k) with the fewest distinct keys (the first candidate on a tie). As with hashing, nothing
+has to be merged, and the keys are spread more evenly. The load of the hottest key stays on one worker.
 
 With exact sets a key is on one worker as long as it is in the window. With HyperLogLog a key may be split: it
 goes to the first candidate whose sketch it would not change, and that may be the wrong candidate. With many
-keys per register every key goes to F_1, which is hashing. All of this holds for each source by itself. Each of
-several sources has its own worker for a key, so the key may be on as many workers as there are sources, and on
-d at most.
+keys per register every key goes to F_1, which is hashing. All of this holds for each source by itself. Each
+of several sources has its own worker for a key, so the key may be on as many workers as there are sources,
+and on d at most.
 
 Costs of tuples count in its figures, and change nothing else.
 Parameters: `d` candidates (2). `cardinality` exact or hll, `precision`. `window`, `window_ms`, `slide_ms`.
@@ -66,7 +66,8 @@ class Affine(NamedTuple):
 
 @kernel
 def route_affine(block: Block, among: Candidates, state: Affine, row: int) -> int:
-    """Route from row `row` on. A tuple goes to its key's holder, or to the least burdened candidate of a new key.
+    """Route from row `row` on. A tuple goes to its key's holder, or to the least burdened candidate of a new
+    key.
 
     A key has at most one holder. Returns the row for which the pool has no room, or the number of rows.
     """
@@ -95,10 +96,12 @@ def route_affine(block: Block, among: Candidates, state: Affine, row: int) -> in
 
 @inlined
 def first_unchanged(key: np.uint64, hashed: np.uint64, among: Candidates, rows: Registers) -> np.int64:
-    """The first candidate that seems to hold the key, because the key would not change its sketch. -1 if none does."""
+    """The first candidate that seems to hold the key, because the key would not change its sketch. -1 if
+    none does.
+    """
     best = np.int64(-1)
-    # From the last candidate to the first, so that the first one wins without leaving the loop. The compiler makes a
-    # select of this, not a branch, because no processor can predict which candidate holds a key.
+    # From the last candidate to the first, so that the first one wins without leaving the loop. The compiler
+    # makes a select of this, not a branch, because no processor can predict which candidate holds a key.
     for i in range(among.family.shape[0] - 1, -1, -1):
         other = candidate_kernel(key, among.family[i], among.workers)
         best = best if would_change(rows, np.uint64(other), hashed) else other

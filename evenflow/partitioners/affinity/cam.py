@@ -1,14 +1,16 @@
 """cAM (group affinity, by load): a key stays where it is. A new key goes to its least loaded candidate.
 
 Idea: cam works as `am` does, but a key that no worker has in the window goes to the candidate among
-F_1(k)..F_d(k) with the fewest tuples (the first candidate on a tie). No key is split, and the tuples are spread
-more evenly than by hashing. As with `am`, HyperLogLog may split a key, and each of several sources may have its
-own worker for a key. With costs the least loaded candidate is the one whose tuples cost the least together.
+F_1(k)..F_d(k) with the fewest tuples (the first candidate on a tie). No key is split, and the tuples are
+spread more evenly than by hashing. As with `am`, HyperLogLog may split a key, and each of several sources may
+have its own worker for a key. With costs the least loaded candidate is the one whose tuples cost the least
+together.
 
 Parameters: `d` candidates (2). `cardinality` exact or hll, `precision`. `window`, `window_ms`, `slide_ms`.
 Cost per tuple: O(1) amortised for a key that a worker has, O(d) for a new key. With hll O(d), and no estimate
 is ever computed. State: as `cm`, and n loads. A sliding window has n x slides more.
-Paper: 004, Algorithm 4 (cAM-2, cAM-5). Lines 8-9 of the listing say `estimate` of L, but L is a plain counter.
+Paper: 004, Algorithm 4 (cAM-2, cAM-5). Lines 8-9 of the listing say `estimate` of L, but L is a plain
+counter.
 
 `a` stays where it is, and new keys go to workers with fewer tuples:
 

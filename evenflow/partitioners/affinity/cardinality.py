@@ -2,14 +2,14 @@
 
 A load is the number of a worker's tuples, or with costs the sum of what they cost.
 
-C is exact or estimated. Exact sets (`sketches.window_holders`) cost O(1) amortised, and their memory grows with
-the distinct keys of the window. A HyperLogLog per worker (`window_cardinalities`) takes 2^precision bytes per
-worker, and slides + 2 times as much in a sliding window.
+C is exact or estimated. Exact sets (`sketches.window_holders`) cost O(1) amortised, and their memory grows
+with the distinct keys of the window. A HyperLogLog per worker (`window_cardinalities`) takes 2^precision
+bytes per worker, and slides + 2 times as much in a sliding window.
 
-HyperLogLog cannot say for certain whether a worker has a key. 004 answers yes when adding the key would change
-no register. For a worker that has the key this answer is never wrong. A key that the worker does not have is
-taken for an old key with probability 1 - sum(2^-M)/m. With few keys per worker that is rare, and with 25 keys
-per register it is 97 %. (004 compares rounded estimates, which errs more often.)
+HyperLogLog cannot say for certain whether a worker has a key. 004 answers yes when adding the key would
+change no register. For a worker that has the key this answer is never wrong. A key that the worker does not
+have is taken for an old key with probability 1 - sum(2^-M)/m. With few keys per worker that is rare, and with
+25 keys per register it is 97 %. (004 compares rounded estimates, which errs more often.)
 
 By default the window slides, and old tuples are forgotten exactly. `tumbling` is the window of 004. A rescale
 begins a new window, because keys then have other candidates.
@@ -142,7 +142,9 @@ class CardinalityPartitioner(Partitioner):
         return Holder(worker=worker, load=keys, last=begin)
 
     def _known_holders(self, key: np.uint64, now: int | None) -> tuple[Holder, ...]:
-        """The workers that hold the key in the window. None with sketches, which do not know that for certain."""
+        """The workers that hold the key in the window. None with sketches, which do not know that for
+        certain.
+        """
         holder_slides = {} if self._holders is None else self._holders.held_at(int(key), now)
         return tuple(self._holder(worker, slide) for worker, slide in holder_slides.items())
 

@@ -3,8 +3,8 @@
 Idea: where a worker's effort grows with its keys and not with its tuples, the keys are what to balance. Each
 tuple goes to the candidate among F_1(k)..F_d(k) that has the fewest distinct keys in the window (the first
 candidate on a tie). So a key is on at most d workers. Once all keys have been seen, the numbers stand still,
-and from then on every key goes to the same candidate. The imbalance of tuples may then exceed PKG's by far, and
-it depends on the seed.
+and from then on every key goes to the same candidate. The imbalance of tuples may then exceed PKG's by far,
+and it depends on the seed.
 
 Costs of tuples count in its figures, and change nothing else.
 Parameters: `d` candidates (2). `cardinality` exact or hll, `precision`. `window`, `window_ms`, `slide_ms`.

@@ -1,17 +1,17 @@
 """LM (hybrid load minimisation): the candidate with the least weighted mean of tuples and distinct keys.
 
-Idea: where a worker's effort grows with its tuples and with its keys, both are to be balanced. Each tuple goes
-to the candidate among F_1(k)..F_d(k) with the least H = p L' + (1-p) C' (the first candidate on a tie). L' is a
-worker's load and C' the number of its distinct keys. Both are scaled to 0..1 by the least and the largest value
-over all workers. Where these two are equal, which the paper leaves undefined, the scaled value is 0. p = 1 is
-PKG over the window, and p = 0 is CM. With costs a worker's load is the sum of what its tuples cost. Its keys
-are counted all the same.
+Idea: where a worker's effort grows with its tuples and with its keys, both are to be balanced. Each tuple
+goes to the candidate among F_1(k)..F_d(k) with the least H = p L' + (1-p) C' (the first candidate on a tie).
+L' is a worker's load and C' the number of its distinct keys. Both are scaled to 0..1 by the least and the
+largest value over all workers. Where these two are equal, which the paper leaves undefined, the scaled value
+is 0. p = 1 is PKG over the window, and p = 0 is CM. With costs a worker's load is the sum of what its tuples
+cost. Its keys are counted all the same.
 
 Parameters: `p` weight of the tuples (0.5). `d` candidates (2). `cardinality` exact or hll, `precision`.
 `window`, `window_ms`, `slide_ms`.
-Cost per tuple: O(d). The least and the largest value are tracked. When the last worker leaves the minimum, that
-costs O(n), which is O(1) amortised while loads only grow by one. With costs that differ, it may be O(n) for
-every tuple of the least loaded worker. A slide costs O(n). State: as `cam`.
+Cost per tuple: O(d). The least and the largest value are tracked. When the last worker leaves the minimum,
+that costs O(n), which is O(1) amortised while loads only grow by one. With costs that differ, it may be O(n)
+for every tuple of the least loaded worker. A slide costs O(n). State: as `cam`.
 Paper: 004, equations 7-9 and Algorithm 5 (LM-2, LM-2-H).
 
 Both the tuples and the keys of a worker count, so `a` is split:
@@ -85,7 +85,8 @@ def _raised(burden: Spread, old: Whole | float, new: Whole | float) -> None:
     """One worker's value has grown."""
     spread = burden.spread[()]
     if old == spread["least"]:
-        # `at_least` counts the workers at the minimum. All are looked at again only when the last of them has left it.
+        # `at_least` counts the workers at the minimum. All are looked at again only when the last of them has
+        # left it.
         spread["at_least"] -= 1
         if spread["at_least"] == 0:
             _measure(burden)
@@ -154,7 +155,8 @@ def _route_sketched(
             advance_sketches(sketches, times[row])
             _measure(hybrid.loads)
             unknown = True
-        # `estimates` holds -1 where nobody has asked yet, so every worker is asked before the values are compared.
+        # `estimates` holds -1 where nobody has asked yet, so every worker is asked before the values are
+        # compared.
         if unknown:
             for worker in range(loads.shape[0]):
                 estimate(sketches.whole, worker)

@@ -31,10 +31,12 @@ class WindowCardinalities(NamedTuple):
     """The sketches of all workers in a window: what kernels take as one argument."""
 
     whole: Registers
-    """Registers of the whole window, one row per worker. `hyperloglog.estimate` and `would_change` read them."""
+    """Registers of the whole window, one row per worker. `hyperloglog.estimate` and `would_change` read
+    them.
+    """
     ring: UInt8s
-    """(slides, workers, m): the registers of each slide, or the maxima from the slide up to the pivot. Empty if the
-    window is one slide."""
+    """(slides, workers, m): the registers of each slide, or the maxima from the slide up to the pivot. Empty
+    if the window is one slide."""
     newer: UInt8s
     """(workers, m): maxima of the complete slides from the pivot on. Empty if the window is one slide."""
     clock: Rows
@@ -113,7 +115,8 @@ def _begin_slide(window: WindowCardinalities, slide: Whole) -> None:
     _clear_slide(ring, slide % slides)
     oldest = slide - slides + 1
     if oldest >= clock["pivot"]:
-        # From the newest slide back, each takes over the maxima of the next: each then covers itself up to the pivot.
+        # From the newest slide back, each takes over the maxima of the next: each then covers itself up to
+        # the pivot.
         for older in range(slide - 2, oldest - 1, -1):
             _raise_slide_to_slide(ring, older % slides, (older + 1) % slides)
         _clear(newer)
@@ -151,7 +154,8 @@ def advance(window: WindowCardinalities, time: Whole) -> bool:
                 value, other = values[worker, at], newer[worker, at]
                 values[worker, at] = other if other > value else value
     for worker in range(values.shape[0]):
-        # Registers fell when slides left. -1 says that sums and estimates are computed again when they are asked for.
+        # Registers fell when slides left. -1 says that sums and estimates are computed again when they are
+        # asked for.
         window.whole.sums[worker] = -1
         window.whole.estimates[worker] = -1
     clock["slide"] = now

@@ -3,22 +3,22 @@
 Idea: a SpaceSaving summary finds the head H = {k : est(k) >= theta*N}. A tail key chooses the less loaded of
 F_1, F_2 as in PKG. A head key chooses the least loaded of F_1..F_d. The number d is the least for which, for
 every h, the expected load of the workers that the h hottest keys can reach stays within b_h(1/n + eps). Here
-b_h is the expected number of these workers (`find_optimal_choices`). When d reaches n, head keys take the least
-loaded of all workers, which is W-Choices. Candidates nest, so a key that becomes frequent keeps its first two
-workers.
+b_h is the expected number of these workers (`find_optimal_choices`). When d reaches n, head keys take the
+least loaded of all workers, which is W-Choices. Candidates nest, so a key that becomes frequent keeps its
+first two workers.
 
-Parameters: `theta` frequency from which a key is head (1/(5n)). `eps` tolerated imbalance (1e-4). `counters` of
-the summary (4/theta = 20n: with fewer, the over-estimates of tail keys reach theta). `growth`: d is computed
-again when N has grown by this share (0.01). With 0 that happens at every head tuple, as in the paper, and the
-imbalance differs by less than 2 %. `distinct`: skip an F_i that repeats an earlier worker (False, because the
-paper's analysis is with repetition). `warm_up` tuples before which no key is head (0, as in the paper: every
-key is then head while N < 5n, which costs some replicas). `window` of the loads: cumulative, sliding or
-tumbling. `head`: a key is head by all tuples so far, whatever the window of the loads is (cumulative, as in the
-paper), or by recent tuples (window, see `head`). Whether a key is head is tested after its present tuple was
-counted. Estimates are counts (upper bounds).
+Parameters: `theta` frequency from which a key is head (1/(5n)). `eps` tolerated imbalance (1e-4). `counters`
+of the summary (4/theta = 20n: with fewer, the over-estimates of tail keys reach theta). `growth`: d is
+computed again when N has grown by this share (0.01). With 0 that happens at every head tuple, as in the
+paper, and the imbalance differs by less than 2 %. `distinct`: skip an F_i that repeats an earlier worker
+(False, because the paper's analysis is with repetition). `warm_up` tuples before which no key is head (0, as
+in the paper: every key is then head while N < 5n, which costs some replicas). `window` of the loads:
+cumulative, sliding or tumbling. `head`: a key is head by all tuples so far, whatever the window of the loads
+is (cumulative, as in the paper), or by recent tuples (window, see `head`). Whether a key is head is tested
+after its present tuple was counted. Estimates are counts (upper bounds).
 
-Costs: loads, N and est are sums of costs, so `growth` is a growth of the costs. `warm_up` counts tuples. Shares
-and eps are shares of all costs.
+Costs: loads, N and est are sums of costs, so `growth` is a growth of the costs. `warm_up` counts tuples.
+Shares and eps are shares of all costs.
 
 Cost per tuple: O(1) for the summary without costs, 2 candidates for the tail, d for the head. With costs the
 summary takes O(distinct counts that a tuple passes). When d = n, the least loaded worker is read in O(1) and
@@ -125,8 +125,9 @@ def find_optimal_choices(p_sorted: Float64s, n: int, eps: float = 1e-4) -> int:
     """Least d (2 <= d <= n) that satisfies inequality (3) of 002 for every prefix of the head.
 
     `p_sorted`: the frequencies of the head keys as shares of the stream, descending, shape (head keys,). The
-    search starts at max(2, ceil(p1*n)). The result n stands for "any worker". With b_h = n - n((n-1)/n)^(h*d) and
-    P_h the share of the h hottest keys: P_h + (b_h/n)^d (P_H - P_h) + (b_h/n)^2 (1 - P_H) <= b_h (1/n + eps).
+    search starts at max(2, ceil(p1*n)). The result n stands for "any worker". With b_h = n - n((n-1)/n)^(h*d)
+    and P_h the share of the h hottest keys: P_h + (b_h/n)^d (P_H - P_h) + (b_h/n)^2 (1 - P_H) <= b_h (1/n +
+    eps).
     """
     p = np.ascontiguousarray(p_sorted, np.float64)
     return int(_optimal_choices(p, len(p), n, eps))
@@ -134,7 +135,9 @@ def find_optimal_choices(p_sorted: Float64s, n: int, eps: float = 1e-4) -> int:
 
 @kernel
 def _head_shares(summary: SpaceSavingSummary, threshold: float, shares: Float64s) -> int:
-    """Write est/N of the keys whose estimate reaches the threshold, descending. Returns how many there are."""
+    """Write est/N of the keys whose estimate reaches the threshold, descending. Returns how many there
+    are.
+    """
     order, meta = summary.order, summary.meta[()]
     size = 0
     while size < meta["size"]:
@@ -237,7 +240,8 @@ class DChoices(HeadPartitioner):
             marks=np.zeros(n, np.int64),
             shares=np.zeros(self._capacity),
         )
-        # With `distinct`, more functions than workers: some repeat a worker, and d different ones have to be found.
+        # With `distinct`, more functions than workers: some repeat a worker, and d different ones have to be
+        # found.
         self._among = candidates(self.seed, max(2, 8 * n if self.options.distinct else n), n)
 
     def _assign(self, block: Block) -> None:

@@ -3,14 +3,14 @@
 A SpaceSaving summary counts every tuple. A key is *head* (frequent) while est(k) >= theta*N, where N is the
 number of tuples so far and est(k) is the key's count in the summary, an upper bound. With costs both are sums
 of costs, because what has to be split is what brings much work. `warm_up` stays a number of tuples. All other
-keys are *tail* and take the less loaded of F_1, F_2, as in PKG. Early on, while N < 1/theta, every key is head,
-as in the paper. This costs a few extra copies of keys, which `warm_up` > 0 avoids.
+keys are *tail* and take the less loaded of F_1, F_2, as in PKG. Early on, while N < 1/theta, every key is
+head, as in the paper. This costs a few extra copies of keys, which `warm_up` > 0 avoids.
 
-`head=cumulative` is the paper's: N and est are of all tuples so far. Where the hot keys change, former hot keys
-stay head for long, and new hot keys become head late. `head=window` forgets: every half window, all counts and N
-are halved. So a tuple that is a window old weighs a quarter, and N stands for the tuples of half a window to a
-whole window. A tuple whose time lies far in the future halves everything away. After it nothing is forgotten until
-the times of the stream have caught up.
+`head=cumulative` is the paper's: N and est are of all tuples so far. Where the hot keys change, former hot
+keys stay head for long, and new hot keys become head late. `head=window` forgets: every half window, all
+counts and N are halved. So a tuple that is a window old weighs a quarter, and N stands for the tuples of half
+a window to a whole window. A tuple whose time lies far in the future halves everything away. After it nothing
+is forgotten until the times of the stream have caught up.
 """
 
 from __future__ import annotations
@@ -213,7 +213,9 @@ class HeadPartitioner(Partitioner):
             return self._explain_head(key, now, counted)
         two = workers_of(int(key), candidates(self.seed, 2, self.workers))
         return Explanation(
-            rule=f"not frequent (below {self._theta:.3g} of the stream): the less loaded of its two candidates",
+            rule=(
+                f"not frequent (below {self._theta:.3g} of the stream): the less loaded of its two candidates"
+            ),
             workers=tuple(dict.fromkeys(two)),
             home=two[0],
             holders=holders_of(two, self._loads.loads),
@@ -230,7 +232,8 @@ class HeadPartitioner(Partitioner):
         least = int(np.argmin(loads))
         return Explanation(
             rule="frequent: the least loaded of all workers",
-            # When slides end, loads fall by what they have of these slides, and another worker may be the least loaded.
+            # When slides end, loads fall by what they have of these slides, and another worker may be the
+            # least loaded.
             workers=None if moves(self._loads.clock, now) else (least,),
             holders=holders_of([least], loads),
             share=counted.count / counted.total,

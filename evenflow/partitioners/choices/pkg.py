@@ -1,7 +1,7 @@
 """PKG (partial key grouping, "the power of both choices"): the less loaded of d fixed candidates.
 
-Idea: key k may go to F_1(k)..F_d(k) only. Each tuple takes the candidate with the least load so far (the first
-candidate on a tie). So a key is on at most d workers. While no key has more than d/n of the stream, the
+Idea: key k may go to F_1(k)..F_d(k) only. Each tuple takes the candidate with the least load so far (the
+first candidate on a tie). So a key is on at most d workers. While no key has more than d/n of the stream, the
 imbalance nearly vanishes. With a hotter key it is at least p1/d - 1/n, where p1 is the share of the hottest
 key. With costs a load is the sum of what its tuples cost. Two candidates of a key are equal, F_i(k) = F_j(k),
 with probability 1/n. Such candidates are kept, as the analysis assumes.
@@ -40,9 +40,9 @@ _SIGN = np.int64(63)
 def sent_to_one_of_two(key: np.uint64, cost: np.int64, among: Candidates, loads: Int64s) -> np.int64:
     """Send a tuple of this cost to the less loaded of F_1 and F_2. Returns the worker.
 
-    The choice is arithmetic on the sign of the difference. A conditional expression would become a branch, and
-    a processor cannot predict which of two balanced loads is less. The new load is made from the load that was
-    read already. Measured, a whole tuple of pkg takes 6 ns instead of 15.
+    The choice is arithmetic on the sign of the difference. A conditional expression would become a branch,
+    and a processor cannot predict which of two balanced loads is less. The new load is made from the load
+    that was read already. Measured, a whole tuple of pkg takes 6 ns instead of 15.
     """
     first = candidate_kernel(key, among.family[0], among.workers)
     second = candidate_kernel(key, among.family[1], among.workers)

@@ -1,21 +1,21 @@
 """RR: two choices for most keys, round robin for the frequent ones.
 
-Idea: a key is *head* if a SpaceSaving summary counts at least theta of all tuples for it, and otherwise *tail*.
-The cheapest way to spread the head over all workers is to let its tuples take turns. A tail key chooses the
-less loaded of F_1, F_2 as in PKG. The tail sees loads that include the head's tuples, and balances around them.
-The head does not look at loads, so it does not fill the hollows that the tail leaves. 002 has this scheme as
-the baseline for W-Choices.
+Idea: a key is *head* if a SpaceSaving summary counts at least theta of all tuples for it, and otherwise
+*tail*. The cheapest way to spread the head over all workers is to let its tuples take turns. A tail key
+chooses the less loaded of F_1, F_2 as in PKG. The tail sees loads that include the head's tuples, and
+balances around them. The head does not look at loads, so it does not fill the hollows that the tail leaves.
+002 has this scheme as the baseline for W-Choices.
 
 Parameters: `theta` frequency from which a key is head (1/(5n)). `counters` of the summary (4/theta = 20n).
-`warm_up` tuples before which no key is head (0). `window` of the loads that the tail sees: cumulative, sliding
-or tumbling. `head`: a key is head by all tuples so far, whatever the window of the loads is (cumulative, as in
-the paper), or by recent tuples (window).
+`warm_up` tuples before which no key is head (0). `window` of the loads that the tail sees: cumulative,
+sliding or tumbling. `head`: a key is head by all tuples so far, whatever the window of the loads is
+(cumulative, as in the paper), or by recent tuples (window).
 Source s of S starts its turns at worker s*n/S, as in shuffle, so that several sources do not march in step.
 (The paper says nothing about sources. A single source starts at worker 0.)
-Costs: the loads that the tail sees and the frequencies of keys are sums of costs. `warm_up` counts tuples, and
-a turn is a tuple, whatever it costs. Cost per tuple: O(1) for the summary (with costs O(distinct counts that
-a tuple passes)), 2 candidates for the tail, one comparison for the head. State: 76 to 92 bytes x counters, 2n
-loads, the next worker.
+Costs: the loads that the tail sees and the frequencies of keys are sums of costs. `warm_up` counts tuples,
+and a turn is a tuple, whatever it costs. Cost per tuple: O(1) for the summary (with costs O(distinct counts
+that a tuple passes)), 2 candidates for the tail, one comparison for the head. State: 76 to 92 bytes x
+counters, 2n loads, the next worker.
 Paper: Nasir et al., "When Two Choices are not Enough", ICDE 2016 (002), section III ("Round-Robin").
 
 From the third tuple on, a key with 60 % of the tuples is head and takes turns:

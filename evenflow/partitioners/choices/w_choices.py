@@ -1,10 +1,10 @@
 """W-Choices: two choices for most keys, any worker for the frequent ones.
 
-Idea: a key is *head* if a SpaceSaving summary counts at least theta of all tuples for it, and otherwise *tail*.
-A tail key chooses the less loaded of F_1, F_2 as in PKG. A head key goes to the least loaded of all n workers,
-the lowest number on a tie. So the frequent keys fill the hollows that the others leave. While head keys are a
-fair share of the stream, the loads of one source differ by a tuple or two. The price is that each head key is
-on every worker. d-choices finds how few workers would do.
+Idea: a key is *head* if a SpaceSaving summary counts at least theta of all tuples for it, and otherwise
+*tail*. A tail key chooses the less loaded of F_1, F_2 as in PKG. A head key goes to the least loaded of all n
+workers, the lowest number on a tie. So the frequent keys fill the hollows that the others leave. While head
+keys are a fair share of the stream, the loads of one source differ by a tuple or two. The price is that each
+head key is on every worker. d-choices finds how few workers would do.
 
 Parameters: `theta` frequency from which a key is head (1/(5n)). `counters` of the summary (4/theta = 20n).
 `warm_up` tuples before which no key is head (0). `window` of the loads: cumulative, sliding or tumbling.
@@ -58,7 +58,8 @@ def _route(block: Block, head: Head, tree: Int64s, rule: HeadRule) -> None:
         key = keys[row]
         if is_older(head, times[row]):
             forget(head, times[row])
-        # Loads fall only when slides leave. The tournament follows single loads, so it has to be played anew then.
+        # Loads fall only when slides leave. The tournament follows single loads, so it has to be played anew
+        # then.
         if rule.windowed and advance(window, times[row]):
             rebuild(tree, loads)
         if offered_is_head(head, key, costs[row], rule):

@@ -1,9 +1,9 @@
 """The policy that all forms of Dalton share: a worker is chosen for a tuple of a hot key, and then rewarded.
 
-With probability 1 - eps the best worker of the key's row is chosen. Otherwise the policy explores: it draws any
-worker, or any holder if the key has as many holders as the cap allows. The reward falls with the worker's load
-and with the number of the key's holders. `dalton` says why, and what the paper leaves open. The values are in
-`q_table`.
+With probability 1 - eps the best worker of the key's row is chosen. Otherwise the policy explores: it draws
+any worker, or any holder if the key has as many holders as the cap allows. The reward falls with the worker's
+load and with the number of the key's holders. `dalton` says why, and what the paper leaves open. The values
+are in `q_table`.
 Paper: Zapridou et al., PVLDB 16(3) 2022 (000), equations 3 and 4.
 """
 
@@ -58,7 +58,8 @@ def choose(table: QTable, rng: UInt64s, r: Whole, eps: float, oldest: Whole) -> 
 def reward(load: Whole, total: Whole, holder_count: Whole, workers: Whole, policy: BanditPolicy) -> float:
     """R of 000 (equations 3 and 4) after the tuple was sent. Above -1 and below p1 if p1 + p2 = 1.
 
-    `load` is that of the chosen worker, `total` that of all workers, `holder_count` the number of the key's holders.
+    `load` is that of the chosen worker, `total` that of all workers, `holder_count` the number of the key's
+    holders.
     """
     average = total / workers
     return -(
@@ -102,7 +103,9 @@ class BanditOptions(Lengths):
 
     @property
     def first_cap(self) -> int:
-        """The cap at first: holders from which a key explores among its holders. Out of reach if explore=uniform."""
+        """The cap at first: holders from which a key explores among its holders. Out of reach if
+        explore=uniform.
+        """
         return self.cap if self.explore == "capped" else _UNCAPPED
 
     def policy(self, gamma: float) -> BanditPolicy:

@@ -1,14 +1,15 @@
 """Dalton for micro-batches: the same bandit, which sees a batch as a whole before it decides.
 
-Idea: a first pass counts the keys of the batch exactly, so that the hot keys are known before the first tuple is
-placed. A key is hot if its frequency is f >= |B|/n, which is true of at most n keys. (Theorem 3.4 holds exactly,
-because frequencies and load are of the same batch.) It is hot in this batch and the next. A key of one tuple is
-never hot. Combiners reduce each batch by itself, so X(k) begins empty with every batch. What was learned stays.
+Idea: a first pass counts the keys of the batch exactly, so that the hot keys are known before the first tuple
+is placed. A key is hot if its frequency is f >= |B|/n, which is true of at most n keys. (Theorem 3.4 holds
+exactly, because frequencies and load are of the same batch.) It is hot in this batch and the next. A key of
+one tuple is never hot. Combiners reduce each batch by itself, so X(k) begins empty with every batch. What was
+learned stays.
 
-Parameters: those of `dalton` without the statistics window. `load_scope` says which loads the reward balances: those
-of the sliding window (the paper changes only X), or those of the batch, which a combiner works through at a time.
-Cost per tuple: two O(1) passes. O(n * rows) per batch. State: as `dalton`, at most 2n rows with room for n more, and
-64 to 128 bytes of working memory per distinct key of the largest batch.
+Parameters: those of `dalton` without the statistics window. `load_scope` says which loads the reward
+balances: those of the sliding window (the paper changes only X), or those of the batch, which a combiner
+works through at a time. Cost per tuple: two O(1) passes. O(n * rows) per batch. State: as `dalton`, at most
+2n rows with room for n more, and 64 to 128 bytes of working memory per distinct key of the largest batch.
 Paper: Zapridou et al., PVLDB 16(3) 2022 (000), section 3.4.
 
 `a` is hot in this batch. It stays at home until exploration finds a better worker:
@@ -169,7 +170,9 @@ class DaltonBatch(Partitioner):
         hot = row is not None and int(self._split.table.row["expiry"][row]) > int(self._batch[0])
         least = f"at least 1/{self.workers} of its batch"
         return Explanation(
-            rule=f"decided batch by batch: with {least} by learned values, otherwise its hash names the worker",
+            rule=(
+                f"decided batch by batch: with {least} by learned values, otherwise its hash names the worker"
+            ),
             workers=None,
             home=home,
             values=tuple(self._split.table.q[row].tolist()) if hot else None,
@@ -199,7 +202,9 @@ class DaltonBatch(Partitioner):
         return self._fixed_bytes() + self._counts.nbytes + self._split.nbytes
 
     def _state_bound(self, keys: int) -> int:
-        """As `state_bound`. Before a batch there are at most 2n rows, and room is made for n keys that may be new."""
+        """As `state_bound`. Before a batch there are at most 2n rows, and room is made for n keys that may
+        be new.
+        """
         return self._fixed_bytes() + self._counts.bound(keys) + self._split.bound(3 * self.workers - 1)
 
     def _fixed_bytes(self) -> int:

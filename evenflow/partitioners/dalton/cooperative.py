@@ -1,45 +1,49 @@
 """Cooperative Dalton: several partitioners on one stream learn one policy.
 
-Idea: each instance is a Dalton with statistics windows of DSYNC ms. At the end of such an interval it tells the
-reducer what it has learned and counted (`tell`). It is then in AWAIT until the common table comes (`hear`), and
-otherwise in PREPARE. In AWAIT it decides by the table it has, and keeps its rewards back. The new
-table replaces the old one, and the rewards kept back are learned on top of it. From then on a key's local count is
-compared with the load of all partitioners (GL, in proportion if the interval has changed). So a key that is frequent
-at one partitioner only is not split.
+Idea: each instance is a Dalton with statistics windows of DSYNC ms. At the end of such an interval it tells
+the reducer what it has learned and counted (`tell`). It is then in AWAIT until the common table comes
+(`hear`), and otherwise in PREPARE. In AWAIT it decides by the table it has, and keeps its rewards back. The
+new
+table replaces the old one, and the rewards kept back are learned on top of it. From then on a key's local
+count is compared with the load of all partitioners (GL, in proportion if the interval has changed). So a key
+that is frequent at one partitioner only is not split.
 
     p = create("dalton-cooperative", workers=64, source=1, sources=4)
     workers = p.assign(keys, times)
-    message = p.tell(now)                       # from `p.tells_at` on, also when no tuple comes: the others wait for it
+    message = p.tell(now)                       # from `p.tells_at` on, without tuples too: others wait for it
     p.hear(table, now)                          # whenever a table comes
 
-Rewards are not kept back as a list. Any number of steps Q += gamma (R - Q) is one affine map per value, so the
-rewards take 16 n bytes per row however long the wait is. Rewards of keys that are not in the new table are dropped
-with their rows.
+Rewards are not kept back as a list. Any number of steps Q += gamma (R - Q) is one affine map per value, so
+the rewards take 16 n bytes per row however long the wait is. Rewards of keys that are not in the new table
+are dropped with their rows.
 
-Without any reply (`evenflow simulate` without `--exchange`) an instance stays in AWAIT, and goes on as a single Dalton
-that learns in steps. When an interval ends, the rewards kept back are learned on its own table, counts are compared
-with the load of its own last interval again, and the next message will ask for a longer interval. One message is open
-at a time, and it tells of the last interval before AWAIT. It is told again, the same, at the end of each interval in
-AWAIT, because it may have been lost. Intervals that end in AWAIT are told of by the values alone.
-A row of the common table lasts for this interval and the next. In the course of the next one a new table should come.
+Without any reply (`evenflow simulate` without `--exchange`) an instance stays in AWAIT, and goes on as a
+single Dalton that learns in steps. When an interval ends, the rewards kept back are learned on its own table,
+counts are compared with the load of its own last interval again, and the next message will ask for a longer
+interval. One message is open at a time, and it tells of the last interval before AWAIT. It is told again, the
+same, at the end of each interval in AWAIT, because it may have been lost. Intervals that end in AWAIT are
+told of by the values alone.
+A row of the common table lasts for this interval and the next. In the course of the next one a new table
+should come.
 
-What it brings, and costs: all know which keys are split, so a worker could finish the windows of all other keys by
-itself (docs/reproducing.md, figure 13). Keys are on fewer workers than with as many `dalton` that know only their own
-tuples. The load is less even (half uniform, half Zipf 1.5: imbalance 2.7e-3 of two alone, 8.6e-3 of two that
-cooperate), because a key with less than 1/n of all tuples stays whole. With two alone it is 1/n of one's own. A
-partitioner sees only a share of the tuples, and the mean of the tables has learned no more than each of them. So many
-partitioners learn slower than one (Zipf 1.5: 3.2e-2 with eight, 3.9e-3 with one). With `share_steps` (not in the
-paper) they learn as fast as one (4.0e-3). Sharing the loads alone does not help.
+What it brings, and costs: all know which keys are split, so a worker could finish the windows of all other
+keys by itself (docs/reproducing.md, figure 13). Keys are on fewer workers than with as many `dalton` that
+know only their own tuples. The load is less even (half uniform, half Zipf 1.5: imbalance 2.7e-3 of two alone,
+8.6e-3 of two that cooperate), because a key with less than 1/n of all tuples stays whole. With two alone it
+is 1/n of one's own. A partitioner sees only a share of the tuples, and the mean of the tables has learned no
+more than each of them. So many partitioners learn slower than one (Zipf 1.5: 3.2e-2 with eight, 3.9e-3 with
+one). With `share_steps` (not in the paper) they learn as fast as one (4.0e-3). Sharing the loads alone does
+not help.
 
-Parameters: those of `dalton` with exact counts (every message needs the top n). `dsync_ms` interval at first (one
-slide). A table may change it. Loads and holders, and so rewards, are of this partitioner's own tuples. With
-`share_loads` (the paper does not say) messages also tell the loads of the window. A reward then depends on the load
-that all partitioners together send to the worker: this one's now, and the others' as of the latest table. The others'
-loads are forgotten when an interval ends in AWAIT. X(k) of a key that came with a table may lack F_1(k) until the
-key goes there again. Source 0 of 1, whose tables come at once, equals `dalton` with the same statistics window while
-the load is steady.
-Cost per tuple: as `dalton`. O(keys of the interval) per message. State: that of `dalton` with exact counts, and
-16 n bytes per row for the rewards kept back, and the open message.
+Parameters: those of `dalton` with exact counts (every message needs the top n). `dsync_ms` interval at first
+(one slide). A table may change it. Loads and holders, and so rewards, are of this partitioner's own tuples.
+With `share_loads` (the paper does not say) messages also tell the loads of the window. A reward then depends
+on the load that all partitioners together send to the worker: this one's now, and the others' as of the
+latest table. The others' loads are forgotten when an interval ends in AWAIT. X(k) of a key that came with a
+table may lack F_1(k) until the key goes there again. Source 0 of 1, whose tables come at once, equals
+`dalton` with the same statistics window while the load is steady.
+Cost per tuple: as `dalton`. O(keys of the interval) per message. State: that of `dalton` with exact counts,
+and 16 n bytes per row for the rewards kept back, and the open message.
 Paper: Zapridou et al., PVLDB 16(3) 2022 (000), Algorithm 2 and section 4.1.
 
 Before a table has come back, it routes as `dalton` does:
@@ -152,7 +156,9 @@ class DaltonCooperative(BanditPartitioner):
 
     @property
     def tells_at(self) -> int | None:
-        """The end of the interval. None if the first one has not begun, or if a message is there to be told."""
+        """The end of the interval. None if the first one has not begun, or if a message is there to be
+        told.
+        """
         end = int(self._stats["end"])
         return None if end == NEVER or self._sync["due"] else end
 
@@ -185,7 +191,8 @@ class DaltonCooperative(BanditPartitioner):
             self._sync["late"] = length
         self._adopt(common)
         expected = min(common.total * common.dsync_ms // length, _MOST_LOAD)
-        # Counts of the present interval are compared with GL at once, and those of the next one too (`_boundary`).
+        # Counts of the present interval are compared with GL at once, and those of the next one too
+        # (`_boundary`).
         self._stats["previous"] = self._sync["total"] = expected
         self._stats["length"] = common.dsync_ms
         if end != NEVER:
@@ -203,7 +210,9 @@ class DaltonCooperative(BanditPartitioner):
         return QTableReducer(workers=self.workers, dsync_ms=self.dsync_ms, bounds=bounds, clock=clock)
 
     def _loads_of_others(self, table: Table, common: GlobalTable) -> Int64s:
-        """What the others sent to each worker, as the table has it. Zeros if it cannot be told apart from one's own."""
+        """What the others sent to each worker, as the table has it. Zeros if it cannot be told apart from
+        one's own.
+        """
         separable = self.source not in table.sources or table.round == self._sync["told"]
         if len(common.loads) != self.workers or not separable:
             return np.zeros(self.workers, np.int64)
@@ -275,7 +284,8 @@ class DaltonCooperative(BanditPartitioner):
             values.shape[1] != self.workers
         ):  # the table is from before a rescale: its values are of other workers
             values = np.full((len(table.keys), self.workers), INITIAL)
-        # A kernel cannot grow the table, so there must be room for all keys, and for one more so that it is not full.
+        # A kernel cannot grow the table, so there must be room for all keys, and for one more so that it is
+        # not full.
         while len(self._split.table.key) < len(self._split) + len(table.keys) + 1:
             self._split.grow()
         window = int(self._stats["window"])
@@ -304,9 +314,9 @@ class DaltonCooperative(BanditPartitioner):
     def _most_rows(self, keys: int) -> int:
         """As for `dalton`, with n keys of the last table and room for n keys of the next one.
 
-        A table makes keys cold at once, so intervals count one by one and not in pairs. An interval may be as short as
-        `dsync_bounds` allows, and each of up to ten halvings may cut an interval short. Not counted is a table of more
-        than n keys, which may come from before a rescale to fewer workers.
+        A table makes keys cold at once, so intervals count one by one and not in pairs. An interval may be as
+        short as `dsync_bounds` allows, and each of up to ten halvings may cut an interval short. Not counted
+        is a table of more than n keys, which may come from before a rescale to fewer workers.
         """
         n, (shortest, _) = self.workers, dsync_bounds(self.options.slide_ms)
         intervals = -(-self.options.window_ms // shortest) + 10

@@ -1,13 +1,15 @@
 """Count-Min: a few counters per key in a table of fixed size. Estimates never fall below the frequency.
 
 For width w, depth d and N keys counted, a key of frequency f always has f <= estimate. For any one key,
-estimate > f + N*e/w has a probability of at most exp(-d) (e = 2.718...). So an error of eps*N needs w >= e/eps.
+estimate > f + N*e/w has a probability of at most exp(-d) (e = 2.718...). So an error of eps*N needs w >=
+e/eps.
 
-Each of the d rows has its own hash from a pairwise independent family, which is all that the bound asks for. The hash
-is (a*low + b*high + c mod 2^64) >> (64 - bits), where low and high are the halves of the 64-bit key, and a, b, c are
-random 64-bit words (multilinear hashing). Counting is *conservative*: only the counters that equal the estimate grow.
-So every estimate is at most that of the plain sketch and still at least f, and the bound holds. A key may also raise
-its counters by a cost. Then f is the sum of a key's costs, and N the sum of all costs.
+Each of the d rows has its own hash from a pairwise independent family, which is all that the bound asks for.
+The hash is (a*low + b*high + c mod 2^64) >> (64 - bits), where low and high are the halves of the 64-bit key,
+and a, b, c are random 64-bit words (multilinear hashing). Counting is *conservative*: only the counters that
+equal the estimate grow. So every estimate is at most that of the plain sketch and still at least f, and the
+bound holds. A key may also raise its counters by a cost. Then f is the sum of a key's costs, and N the sum of
+all costs.
 
 Parameters: `width` (rounded up to a power of two), `depth` (4), `seed` of the hashes. Cost per key: d
 multiply-adds and counters. State: 8 * width * depth bytes. Merging adds tables of equal seed and shape.
@@ -159,7 +161,9 @@ class CountMin:
         return sum(array.nbytes for array in self.table)
 
     def count(self, keys: UInt64s, costs: Int64s | None = None) -> None:
-        """Count each key once, in order. costs: by how much each raises its counters, at least 1. None: by 1."""
+        """Count each key once, in order. costs: by how much each raises its counters, at least 1. None: by
+        1.
+        """
         costs = np.ones(len(keys), np.int64) if costs is None else costs
         _count_all(self.table, np.ascontiguousarray(keys), np.ascontiguousarray(costs))
 

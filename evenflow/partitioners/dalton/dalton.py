@@ -6,45 +6,47 @@ and with the number of workers that hold the key:
     R = -(p1 * (L[a] - avg)/max(L[a], avg) + p2 * |X(k)|/n)       Q[k,a] += gamma (R - Q[k,a])
 
 L and X are the loads and holders of the sliding window, after this tuple. The values of a new row are -2
-everywhere, below every reward, so a key stays where it is until exploration finds a better worker. A key becomes
-hot when its count in the present statistics window reaches 1/n of the load of the last statistics window. It is
-then hot in this window and the next.
+everywhere, below every reward, so a key stays where it is until exploration finds a better worker. A key
+becomes hot when its count in the present statistics window reaches 1/n of the load of the last statistics
+window. It is then hot in this window and the next.
 
-Parameters: `explore` uniform or capped. With uniform, as in the paper, any worker is drawn with probability `eps`, and
-a key with many tuples ends up on all workers. With capped, as in the authors' code, a key with `cap` holders explores
-among these. The cap starts at 2 and grows by one, up to 6, when 70 % of the hot keys have reached it.
-`heavy_hitters` exact counts, or a Count-Min sketch with an error of at most 1/(4n) of the load, or hybrid, which takes
-one of the two for each statistics window. (SpaceSaving with 4n counters would never miss a frequent key either. But in it
-a rare key evicts another key, and the sketch only makes four additions.) `gamma`, `eps`, `p1`, `p2`. Window, slide and
-statistics window.
+Parameters: `explore` uniform or capped. With uniform, as in the paper, any worker is drawn with probability
+`eps`, and a key with many tuples ends up on all workers. With capped, as in the authors' code, a key with
+`cap` holders explores among these. The cap starts at 2 and grows by one, up to 6, when 70 % of the hot keys
+have reached it. `heavy_hitters` exact counts, or a Count-Min sketch with an error of at most 1/(4n) of the
+load, or hybrid, which takes one of the two for each statistics window. (SpaceSaving with 4n counters would
+never miss a frequent key either. But in it a rare key evicts another key, and the sketch only makes four
+additions.) `gamma`, `eps`, `p1`, `p2`. Window, slide and statistics window.
 
-With hybrid, a statistics window is counted by the sketch if the last one had at least `sketch_from` distinct keys, and
-exactly otherwise. A map of that many keys no longer fits the cache, and the sketch always does (section 5.3). While the
-sketch counts, a HyperLogLog of 4 KB tells how many keys there are, with a standard error of 1.6 %. The paper says that
-the statistics of the last window decide, and not which ones or where the border lies. The authors' code has 10,000 keys,
-and so has `sketch_from`: both ways cost the same there. The first window, and one behind a window without tuples, are
-counted exactly.
+With hybrid, a statistics window is counted by the sketch if the last one had at least `sketch_from` distinct
+keys, and exactly otherwise. A map of that many keys no longer fits the cache, and the sketch always does
+(section 5.3). While the sketch counts, a HyperLogLog of 4 KB tells how many keys there are, with a standard
+error of 1.6 %. The paper says that the statistics of the last window decide, and not which ones or where the
+border lies. The authors' code has 10,000 keys, and so has `sketch_from`: both ways cost the same there. The
+first window, and one behind a window without tuples, are counted exactly.
 
-Where the paper is silent: the test for a hot key counts the current tuple. No key is hot in the first statistics
-window, or after a window without tuples, because there is no load to compare with. No key becomes hot by its first
-tuple of a window, because one tuple cannot be split. A tie goes to F_1(k), then to the lowest worker. Rows expire when
-a window begins. At most 4n keys are hot at once. (While the load grows from window to window, more keys could reach the
-threshold.) Each source explores with a generator (splitmix64) of its own. A rescale forgets loads, holders and values,
-because they belong to workers. Exact counts of keys stay.
+Where the paper is silent: the test for a hot key counts the current tuple. No key is hot in the first
+statistics window, or after a window without tuples, because there is no load to compare with. No key becomes
+hot by its first tuple of a window, because one tuple cannot be split. A tie goes to F_1(k), then to the
+lowest worker. Rows expire when a window begins. At most 4n keys are hot at once. (While the load grows from
+window to window, more keys could reach the threshold.) Each source explores with a generator (splitmix64) of
+its own. A rescale forgets loads, holders and values, because they belong to workers. Exact counts of keys
+stay.
 
-With costs, loads, the counts of keys and the load of a statistics window are sums of costs. The test for a hot key
-then asks whether the key has more than the cost of its present tuple, which means a second tuple in the window. A
-tuple of a hot key is rewarded once, whatever it costs, and `eps` is a share of tuples.
+With costs, loads, the counts of keys and the load of a statistics window are sums of costs. The test for a
+hot key then asks whether the key has more than the cost of its present tuple, which means a second tuple in
+the window. A tuple of a hot key is rewarded once, whatever it costs, and `eps` is a share of tuples.
 `dalton-cooperative` counts tuples alone: its messages have whole tuples, of which a common hot key needs two.
 
-X(k) is exact for every key that is hot or was hot in the window. Any other key can only have been at F_1(k). It gets
-hot by its second tuple of a statistics window at the earliest. So the exact counts of that window know whether and when
-F_1(k) last had the key. (The sketch does not know it, and takes the present slide.)
+X(k) is exact for every key that is hot or was hot in the window. Any other key can only have been at F_1(k).
+It gets hot by its second tuple of a statistics window at the earliest. So the exact counts of that window
+know whether and when F_1(k) last had the key. (The sketch does not know it, and takes the present slide.)
 
-Cost per tuple: O(1) for a hashed key and O(1) amortised for a hot key: its n values are scanned only when the best
-worker changes. O(n) when a capped key explores. O(n * rows) per slide. State: n * slides loads, the rows of `q_table`,
-and 32 bytes x 2 to 4 per distinct key of a statistics window, or the sketch (44n to 87n counters of 8 bytes, in four
-rows). Hybrid: both, but the counts of keys only for windows that are counted exactly.
+Cost per tuple: O(1) for a hashed key and O(1) amortised for a hot key: its n values are scanned only when the
+best worker changes. O(n) when a capped key explores. O(n * rows) per slide. State: n * slides loads, the rows
+of `q_table`, and 32 bytes x 2 to 4 per distinct key of a statistics window, or the sketch (44n to 87n
+counters of 8 bytes, in four rows). Hybrid: both, but the counts of keys only for windows that are counted
+exactly.
 Paper: Zapridou et al., "Dalton: Learned Partitioning for Distributed Data Streams", PVLDB 16(3) 2022
 (000), Algorithm 1, sections 3.2, 3.3, 5 and 5.3.
 
@@ -93,10 +95,13 @@ from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from
 
 _REACH = 1 << 61
 SKETCH_FROM = 10_000
-"""Distinct keys of a statistics window from which hybrid counts the next one by the sketch: see docs/measurements.md."""
+"""Distinct keys of a statistics window from which hybrid counts the next one by the sketch: see
+docs/measurements.md.
+"""
 STATS = np.dtype([(name, np.int64) for name in ("window", "end", "length", "seen", "previous", "inside")])
-"""`window`: number of the statistics window. `end` and `length` of it, ms. `seen`: the costs of its tuples so far.
-`previous`: the load that a key's count is compared with. `inside`: the costs of the tuples in the sliding window."""
+"""`window`: number of the statistics window. `end` and `length` of it, ms. `seen`: the costs of its tuples so
+far. `previous`: the load that a key's count is compared with. `inside`: the costs of the tuples in the
+sliding window."""
 
 
 class Learned(NamedTuple):
@@ -140,13 +145,17 @@ class DaltonRule(NamedTuple):
 
 
 def within_reach(times: Any) -> Any:
-    """One time or many, in ms, cut to 70 million years around 1970. So the ends of windows stay within int64."""
+    """One time or many, in ms, cut to 70 million years around 1970. So the ends of windows stay within
+    int64.
+    """
     return np.clip(times, -_REACH, _REACH)
 
 
 @kernel
 def begin_window(learned: Learned, time: Whole) -> None:
-    """Move the statistics window to `time`. If windows without tuples lie in between, there is no load to compare with."""
+    """Move the statistics window to `time`. If windows without tuples lie in between, there is no load to
+    compare with.
+    """
     stats = learned.stats[()]
     length = stats["length"]
     if stats["end"] == NEVER:
@@ -200,8 +209,8 @@ def _counted(
 ) -> tuple[np.int64, np.int64, np.int64]:
     """Count a tuple of this key and cost.
 
-    Returns (the key's count in the statistics window, its place, when F_1(k) last had it). The place is that among the
-    exact counts. It is 0 with the sketch, which knows no slide and gives the present one.
+    Returns (the key's count in the statistics window, its place, when F_1(k) last had it). The place is that
+    among the exact counts. It is 0 with the sketch, which knows no slide and gives the present one.
     """
     learned.stats[()]["seen"] += cost
     place, had = np.int64(0), learned.window.clock[()]["slide"]
@@ -221,9 +230,11 @@ def _counted(
 def _row_of(
     learned: Learned, rule: DaltonRule, key: np.uint64, cost: np.int64, count: Whole, home: Home
 ) -> np.int64:
-    """The key's row, or -1. A key whose count has reached the threshold is hot in this statistics window and the next.
+    """The key's row, or -1. A key whose count has reached the threshold is hot in this statistics window and
+    the next.
 
-    `count` includes the present tuple, which costs `cost`. If the two are equal, it is the key's first in the window.
+    `count` includes the present tuple, which costs `cost`. If the two are equal, it is the key's first in the
+    window.
     """
     stats, table = learned.stats[()], learned.table
     r = find(table, key)
@@ -424,7 +435,10 @@ class BanditPartitioner(Partitioner):
         best = int(table.row["best"][row]) if hot else home
         capped = row is not None and len(holders) >= self._split.cap
         explored = "its holders" if capped else "all workers"
-        rule = f"hot: worker {best} by its values, and {self.options.eps:.3g} of its tuples explore among {explored}"
+        rule = (
+            f"hot: worker {best} by its values, and {self.options.eps:.3g} of its tuples explore among"
+            f" {explored}"
+        )
         # When a slide or a statistics window ends, holders leave, and values that were kept back are learned.
         sure = not ends and not moves(self._loads.clock, at)
         next_workers: tuple[int, ...] | None = None
@@ -501,7 +515,8 @@ class BanditPartitioner(Partitioner):
     def _most_rows(self, keys: int) -> int:
         """The most rows there can be while neither kind of window has more than `keys` keys.
 
-        A row's key was in the present statistics window, or in the last one or the sliding window, whichever is longer.
+        A row's key was in the present statistics window, or in the last one or the sliding window, whichever
+        is longer.
         """
         rows = split_keys.most_rows(4 * self.workers, -(-self.options.window_ms // self._statistics_ms))
         return min(rows, 2 * keys) if self._counting == "exact" else rows
@@ -512,15 +527,19 @@ class DaltonOptions(BanditOptions):
 
     heavy_hitters: Counting = Field(
         "exact",
-        description="Counts of keys: exact (memory grows with the keys of a statistics window), a sketch, or hybrid: "
-        "a sketch after a statistics window with many keys.",
+        description=(
+            "Counts of keys: exact (memory grows with the keys of a statistics window), a sketch, or hybrid: "
+            "a sketch after a statistics window with many keys."
+        ),
     )
     sketch_from: int = Field(
         SKETCH_FROM,
         ge=1,
         le=1 << 40,
-        description="Distinct keys of a statistics window from which the next one is counted by the sketch, for "
-        "heavy_hitters=hybrid.",
+        description=(
+            "Distinct keys of a statistics window from which the next one is counted by the sketch, for "
+            "heavy_hitters=hybrid."
+        ),
     )
     stats_ms: int | None = Field(
         None, ge=1, description="Length of the statistics window, ms. None = one slide."
@@ -555,7 +574,9 @@ class Dalton(BanditPartitioner):
                 self._make_room()
 
     def _end_window(self, time: int) -> None:
-        """End the statistics window and begin that of `time`, counted as the keys of the window that ends suggest."""
+        """End the statistics window and begin that of `time`, counted as the keys of the window that ends
+        suggest.
+        """
         window, keys = int(self._stats["window"]), self._distinct_keys()
         move_to(self._learned(), self._rule(manual=True, deferring=False), time)
         hyperloglog.clear(self._distinct)

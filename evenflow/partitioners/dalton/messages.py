@@ -14,7 +14,9 @@ from evenflow.text.strict_json import INT64, StrictObject
 
 _NUMBERS = {"total", "late", "dsync_ms"}
 _MOST = 1 << 40
-"""Tuples of an interval or of a window that one instance can have. So no sum over all instances leaves int64."""
+"""Tuples of an interval or of a window that one instance can have. So no sum over all instances leaves
+int64.
+"""
 _DTYPES = {
     "keys": np.uint64,
     "frequencies": np.int64,
@@ -36,7 +38,9 @@ class SyncMessage:
     total: int
     """Tuples of the interval."""
     late: int
-    """The interval, ms, that was over before the last table came, so that it should double. 0: the table was in time."""
+    """The interval, ms, that was over before the last table came, so that it should double. 0: the table
+    was in time.
+    """
     keys: UInt64s
     """The most frequent keys of the interval, at most one per worker, and all keys that have a row."""
     frequencies: Int64s
@@ -46,7 +50,9 @@ class SyncMessage:
     values: Float64s
     """(row_keys, workers): the value of each worker in each row."""
     loads: Int64s = field(default_factory=not_told)
-    """(workers,): tuples of the window that this partitioner sent to each worker. Empty if they are not told."""
+    """(workers,): tuples of the window that this partitioner sent to each worker. Empty if they are not
+    told.
+    """
 
     def to_bytes(self) -> bytes:
         """The body of a message."""
@@ -71,7 +77,9 @@ class GlobalTable:
     values: Float64s
     """(keys, workers): the value of each worker for each key."""
     loads: Int64s = field(default_factory=not_told)
-    """(workers,): tuples of the window that all partitioners sent to each worker. Empty if one did not tell."""
+    """(workers,): tuples of the window that all partitioners sent to each worker. Empty if one did not
+    tell.
+    """
 
     def to_bytes(self) -> bytes:
         """The body of a table."""
@@ -99,7 +107,8 @@ def _from_bytes(kind: type[Any], data: bytes) -> Any:
         ) from None
     if header.get("message") != kind.__name__:
         raise IncompatibleStateError(f"this is a {header.get('message', 'snapshot')}, not a {kind.__name__}")
-    # The digest was right, so the bytes are as they were written. But another version may have written other fields.
+    # The digest was right, so the bytes are as they were written. But another version may have written other
+    # fields.
     try:
         return _checked(kind(**header["fields"], **arrays))
     except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -107,7 +116,9 @@ def _from_bytes(kind: type[Any], data: bytes) -> Any:
 
 
 def _checked(message: Any) -> Any:
-    """The message itself. ValueError unless its numbers and arrays are as declared, because kernels do not check."""
+    """The message itself. ValueError unless its numbers and arrays are as declared, because kernels do not
+    check.
+    """
     numbers = StrictObject(vars(message))
     for name in _NUMBERS & vars(message).keys():
         numbers.whole(name, 0, INT64[1])

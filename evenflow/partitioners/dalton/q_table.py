@@ -1,18 +1,19 @@
 """The Q-table of a contextual bandit: for each split key, the value of every worker and the holders X(k).
 
-A row has two halves. Its *values* mean something while the key is hot, which is until the statistics window `expiry`
-has passed. Its *holders* are stored as the slide in which each worker last got the key. A worker is a holder while
-that slide lies in the window, so X(k) is exact and empties by itself. When a key has cooled, its row stays while a
-worker other than its home F_1(k) holds the key, because these holders still count if the key gets hot again. After
-that the row is given up. A key without a row has no holder but its home.
+A row has two halves. Its *values* mean something while the key is hot, which is until the statistics window
+`expiry` has passed. Its *holders* are stored as the slide in which each worker last got the key. A worker is
+a holder while that slide lies in the window, so X(k) is exact and empties by itself. When a key has cooled,
+its row stays while a worker other than its home F_1(k) holds the key, because these holders still count if
+the key gets hot again. After that the row is given up. A key without a row has no holder but its home.
 
-A row remembers its best worker (highest value, home on a tie, then the lowest number) and a bound of all other values.
-So reading the best worker is O(1), and the n values are scanned only when the best value falls to the bound.
+A row remembers its best worker (highest value, home on a tie, then the lowest number) and a bound of all
+other values. So reading the best worker is O(1), and the n values are scanned only when the best value falls
+to the bound.
 
-Callers `admit` no new hot key while `most` keys are hot. Theorem 3.4 of 000 allows n frequent keys of the present
-statistics window and n of the last one. `most` is twice that, for windows of growing load. So there are at most
-`most` rows for every two statistics windows that lie in a window (`split_keys.most_rows`), and that takes other hot keys
-in each of them. In practice there are a few more rows than hot keys.
+Callers `admit` no new hot key while `most` keys are hot. Theorem 3.4 of 000 allows n frequent keys of the
+present statistics window and n of the last one. `most` is twice that, for windows of growing load. So there
+are at most `most` rows for every two statistics windows that lie in a window (`split_keys.most_rows`), and
+that takes other hot keys in each of them. In practice there are a few more rows than hot keys.
 
 Kernels only. `split_keys.SplitKeyTable` owns the arrays and enlarges them.
 Cost: O(1) to find a row (linear probing at an eighth full), O(rows * n) per slide and per statistics
@@ -253,7 +254,9 @@ def _move(table: QTable, old: Whole, new: Whole) -> None:
 
 @kernel
 def purge(table: QTable, window: Whole, oldest: Whole) -> None:
-    """Begin a statistics window: cool the rows that have expired, and give up those without a holder besides home."""
+    """Begin a statistics window: cool the rows that have expired, and give up those without a holder
+    besides home.
+    """
     row, last, meta = table.row, table.last, table.meta[()]
     rows = 0
     for r in range(meta["rows"]):
@@ -276,8 +279,8 @@ def purge(table: QTable, window: Whole, oldest: Whole) -> None:
 def admit(table: QTable, key: np.uint64, r: Whole, home: Home, expiry: Whole) -> np.int64:
     """Make the key hot until the end of the statistics window `expiry`. Returns its row.
 
-    `r` is the key's row, or -1 if it has none. In a new row home is a holder if the key's last tuple there lies in
-    the window. There must be room for a row.
+    `r` is the key's row, or -1 if it has none. In a new row home is a holder if the key's last tuple there
+    lies in the window. There must be room for a row.
     """
     row, q, last, meta = table.row, table.q, table.last, table.meta[()]
     if r < 0:
@@ -312,8 +315,8 @@ def admit(table: QTable, key: np.uint64, r: Whole, home: Home, expiry: Whole) ->
 def adopt(table: QTable, hot_keys: CommonRows, oldest: Whole, window: Whole) -> None:
     """Make exactly the told keys hot, with their values, in this statistics window and the next.
 
-    Deferred rewards of these keys are learned on top. Those of other keys are dropped with their rows. There must be
-    room for the keys.
+    Deferred rewards of these keys are learned on top. Those of other keys are dropped with their rows. There
+    must be room for the keys.
     """
     row, q, retention, gain, meta = table.row, table.q, table.kept, table.gain, table.meta[()]
     many = hot_keys.keys.shape[0]

@@ -1,25 +1,26 @@
 """The reducer of cooperating Daltons: many local Q-tables become one.
 
 Idea: of the messages of a round, GL is the sum of their tuples, and the hot keys
-are those with GL/n tuples or more (at most n keys). A hot key's values are the mean over the partitioners that have
-a row for the key, weighted by how many tuples of the key each of them saw:
+are those with GL/n tuples or more (at most n keys). A hot key's values are the mean over the partitioners
+that have a row for the key, weighted by how many tuples of the key each of them saw:
 
     Q(k, i) = sum_j f_j(k) Q_j(k, i) / sum_j f_j(k)
 
-The paper divides by GL and P instead. That squeezes every value towards 0, and so lets untried workers win. With
-weights that sum to 1, the result lies between the partitioners' own values. A partitioner without a row for the key
-does not count. A hot key that no partitioner has learned yet starts at -2 everywhere. In round 0 such a key is left
-out: as in a single Dalton, the first interval only gives the load to compare with.
+The paper divides by GL and P instead. That squeezes every value towards 0, and so lets untried workers win.
+With weights that sum to 1, the result lies between the partitioners' own values. A partitioner without a row
+for the key does not count. A hot key that no partitioner has learned yet starts at -2 everywhere. In round 0
+such a key is left out: as in a single Dalton, the first interval only gives the load to compare with.
 
-The interval of synchronisation (DSYNC) doubles when a partitioner had to wait for longer than an interval. The message
-says which interval that was, and twice that interval is the least that comes next. So one lateness that several
-partitioners tell, or one tells again, doubles the interval once. DSYNC halves when nobody was late and the reducer was
-idle for longer than it worked. Both stay within bounds. Halving and doubling keep the ends of intervals aligned. Time
-comes from `clock`, in any unit, so that tests are deterministic.
+The interval of synchronisation (DSYNC) doubles when a partitioner had to wait for longer than an interval.
+The message says which interval that was, and twice that interval is the least that comes next. So one
+lateness that several partitioners tell, or one tells again, doubles the interval once. DSYNC halves when
+nobody was late and the reducer was idle for longer than it worked. Both stay within bounds. Halving and
+doubling keep the ends of intervals aligned. Time comes from `clock`, in any unit, so that tests are
+deterministic.
 
-Which messages make a round is the business of `rounds`. The sums run in the order of partitioners, so the table does not
-depend on the order of messages. A key just below the top n of every partitioner but one may be under-counted. A key
-with GL/n tuples is among the top n of at least one partitioner.
+Which messages make a round is the business of `rounds`. The sums run in the order of partitioners, so the
+table does not depend on the order of messages. A key just below the top n of every partitioner but one may be
+under-counted. A key with GL/n tuples is among the top n of at least one partitioner.
 
 Cost: O(P n^2) per round. State: three numbers.
 Paper: Zapridou et al., PVLDB 16(3) 2022 (000), section 4.1.
@@ -46,7 +47,8 @@ def dsync_bounds(slide_ms: int) -> tuple[int, int]:
 class QTableReducer(Merger):
     """Makes one table of the messages of a round. Pure but for `clock`.
 
-    `dsync_ms`: interval at first. `bounds`: least and greatest interval, ms. ConfigError for numbers out of range.
+    `dsync_ms`: interval at first. `bounds`: least and greatest interval, ms. ConfigError for numbers out of
+    range.
     """
 
     def __init__(
@@ -85,7 +87,9 @@ class QTableReducer(Merger):
         self.workers = workers
 
     def _adapt(self, late: int, began: float) -> None:
-        """Set the interval. late: the longest interval that a partitioner was late under, or 0. began: this round's work."""
+        """Set the interval. late: the longest interval that a partitioner was late under, or 0. began:
+        this round's work.
+        """
         now = self._clock()
         if late:
             self.dsync_ms = min(self.bounds[1], max(self.dsync_ms, 2 * late))
@@ -104,7 +108,9 @@ def _hot_keys(messages: list[SyncMessage], total: int, workers: int) -> UInt64s:
 
 
 def _sum_of_loads(messages: list[SyncMessage], workers: int) -> Int64s:
-    """The sum of the loads in the messages, shape (workers,). Empty if a message has no loads of these workers."""
+    """The sum of the loads in the messages, shape (workers,). Empty if a message has no loads of these
+    workers.
+    """
     if any(len(message.loads) != workers for message in messages):
         return not_told()
     return np.sum([message.loads for message in messages], axis=0)

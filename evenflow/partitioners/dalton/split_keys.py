@@ -1,8 +1,8 @@
 """The keys that are split or may be: a Q-table with its growth, its snapshot and its readings.
 
-Kernels work on `SplitKeyTable.table` by the rules of `q_table`. A kernel cannot enlarge the table. When it is `full`,
-Python calls `grow` between two kernel calls. `state` has the rows by ascending key, so it does not depend on the
-order in which keys got hot.
+Kernels work on `SplitKeyTable.table` by the rules of `q_table`. A kernel cannot enlarge the table. When it is
+`full`, Python calls `grow` between two kernel calls. `state` has the rows by ascending key, so it does not
+depend on the order in which keys got hot.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def most_rows(most: int, windows: int) -> int:
 
     `most`: keys that may be hot at once. `windows`: ceil(window / statistics window).
 
-    A row's key was hot in the present statistics window or in one of the `windows` before it. So the key was made or
-    kept hot in one of these windows or in the window before them, which are windows + 2. All keys that two windows in a
-    row make hot are hot at the end of the second one, so they are no more than `most`.
+    A row's key was hot in the present statistics window or in one of the `windows` before it. So the key was
+    made or kept hot in one of these windows or in the window before them, which are windows + 2. All keys
+    that two windows in a row make hot are hot at the end of the second one, so they are no more than `most`.
     """
     return most * -(-(windows + 2) // 2)
 
@@ -85,8 +85,9 @@ class SplitKeyTable:
     def bound(self, rows: int) -> int:
         """The most that `nbytes` can be while there are never more than `rows` rows.
 
-        There is room for 16 rows at first, and it doubles when it is used up. So it is the least power of two above
-        `rows`. A row takes 16 n + 80 bytes (32 n + 80 if deferring) with its eight slots. `meta` comes on top.
+        There is room for 16 rows at first, and it doubles when it is used up. So it is the least power of two
+        above `rows`. A row takes 16 n + 80 bytes (32 n + 80 if deferring) with its eight slots. `meta` comes
+        on top.
         """
         meta_bytes = self.table.meta.nbytes
         row_bytes = (self.nbytes - meta_bytes) // len(self.table.key)

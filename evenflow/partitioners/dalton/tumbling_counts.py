@@ -1,12 +1,12 @@
 """Exact counts of the keys of a tumbling window, with the last slide in which each was noted.
 
-Idea: the counts are in a hash table with linear probing, whose slots bear the number of the window that filled them. A
-slot of an earlier window counts as empty, so a new window begins at no cost. Nothing is deleted within a window, so
-probing stays right.
+Idea: the counts are in a hash table with linear probing, whose slots bear the number of the window that
+filled them. A slot of an earlier window counts as empty, so a new window begins at no cost. Nothing is
+deleted within a window, so probing stays right.
 
-A kernel cannot enlarge the table. It asks `is_full` before each tuple, and returns if there is no room. Python then calls
-`grow` and the kernel again. Cost: O(1). State: 32 bytes per slot, and 2 to 4 slots per distinct key of the fullest window
-so far.
+A kernel cannot enlarge the table. It asks `is_full` before each tuple, and returns if there is no room.
+Python then calls `grow` and the kernel again. Cost: O(1). State: 32 bytes per slot, and 2 to 4 slots per
+distinct key of the fullest window so far.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ class TumblingCounts:
     def bound(self, keys: int) -> int:
         """The most that `nbytes` can be while no window has more than `keys` keys.
 
-        The table doubles when half of it is in use and a tuple comes. So it has at most 4 x 2^floor(log2 keys)
-        slots, and at least 64. A slot takes 32 bytes. `fill` comes on top.
+        The table doubles when half of it is in use and a tuple comes. So it has at most 4 x 2^floor(log2
+        keys) slots, and at least 64. A slot takes 32 bytes. `fill` comes on top.
         """
         return _slots(keys) * CELL.itemsize + self.table.fill.nbytes
 

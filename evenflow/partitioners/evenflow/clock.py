@@ -1,4 +1,5 @@
-"""The clock of `evenflow`: what happens when a slide begins, and which tuples are believed to begin one (rules 5, 6).
+"""The clock of `evenflow`: what happens when a slide begins, and which tuples are believed to begin one
+(rules 5, 6).
 
 Everything here happens once per slide, or for a tuple that is doubted.
 """
@@ -30,18 +31,22 @@ from evenflow.partitioners.evenflow.weights import fade_costs, work_out
 from evenflow.sketches.window_loads import end_of, passed
 
 _SIGMAS, _FEW = 2, 8
-"""If tuples were dealt out by chance, the largest of n loads would be about sqrt(2 ln n) standard deviations above the mean.
-So many more of them, and tuples, are no reason to move a key."""
+"""If tuples were dealt out by chance, the largest of n loads would be about sqrt(2 ln n) standard deviations
+above the mean. So many more of them, and tuples, are no reason to move a key."""
 _MOST_RELIEF = 1e15
 _RUN_PRICE = 0.25
 """Share of the price of the average key, at which a run of two tuples moves."""
 _SHORTEST_RUN, _MOST_RUNS, _RUNS_OF_WORKER = 2, 4, 8
-"""A stream comes in runs if these have so many tuples on average, if a key has at most so many of them in a window, and if a
-worker has at least as many tuples as so many runs."""
+"""A stream comes in runs if these have so many tuples on average, if a key has at most so many of them in a
+window, and if a worker has at least as many tuples as so many runs."""
 _RUN_LEFT = 0.5
-"""Where homes are hashed, a run that begins moves if the worker is above the mean by more than this share of a run."""
+"""Where homes are hashed, a run that begins moves if the worker is above the mean by more than this share
+of a run.
+"""
 _AGES = 16
-"""The summary forgets half at least so many times per window, if it knows enough to see a key of the least share."""
+"""The summary forgets half at least so many times per window, if it knows enough to see a key of the least
+share.
+"""
 
 
 @kernel
@@ -63,7 +68,8 @@ def _shift(water: Water, time: Whole) -> None:
     slides_passed = slides if clock["slide"] == NEVER else passed(slides, clock["slide"], now)
     if slides_passed == slides:
         progress["since"] = time
-    # The window is full, or empty. So what cells bring can be counted again, and the value from before a rescale goes.
+    # The window is full, or empty. So what cells bring can be counted again, and the value from before a
+    # rescale goes.
     if slides_passed == slides or time - progress["since"] >= slides * clock["length"]:
         progress["known"] = 0
     fade(water.summary, slides, slides_passed)
@@ -90,11 +96,13 @@ def _shift(water: Water, time: Whole) -> None:
 
 @kernel
 def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
-    """Move everything to the slide of `time`. `silence`: nothing of the old window is left, a new one begins."""
+    """Move everything to the slide of `time`. `silence`: nothing of the old window is left, a new one
+    begins.
+    """
     window, progress, meta = water.window, water.progress[()], water.summary.meta[()]
     slides, clock = np.int64(window.ring.shape[0]), window.clock[()]
-    # The clock goes on to doubted tuples that `time` confirms. Otherwise the cells of their keys could be placed anew
-    # within a window.
+    # The clock goes on to doubted tuples that `time` confirms. Otherwise the cells of their keys could be
+    # placed anew within a window.
     time = _reached(water, time)
     if time - progress["since"] >= slides * clock["length"] and not silence:
         progress["full"] = progress["tuples"]
@@ -105,7 +113,8 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
     move_to(water.places, now)
     drop_unused(water.holders, now - slides + 1)
     ages = max(np.int64(1), slides // _AGES)
-    # With less than a quarter of its memory, the summary would forget what it needs to see a key of the least share.
+    # With less than a quarter of its memory, the summary would forget what it needs to see a key of the least
+    # share.
     if passed(slides, progress["aged"], now) >= ages and 4 * meta["seen"] >= meta["memory"]:
         forget(water, rule)
     if silence:
@@ -131,7 +140,8 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
 
 @kernel
 def _relief(water: Water, rule: Rule) -> np.int64:
-    """Rule 7: the overload above which whole keys move away from a worker. None moves before a window was full.
+    """Rule 7: the overload above which whole keys move away from a worker. None moves before a window was
+    full.
 
     That is more than chance explains, plus the price of a holder for a key as rare as the average one.
     """
@@ -149,9 +159,10 @@ def _relief(water: Water, rule: Rule) -> np.int64:
 def _limit_of_runs(water: Water, rule: Rule, brings: float) -> np.int64:
     """Rule 8: the overload above which a run that begins moves away from a worker.
 
-    None moves before a window was full, nor if the stream does not come in runs. The longer runs are, the more one replica
-    levels. The more runs of the same key a window has, the more often the key may move. Where homes are hashed, see
-    `_limit_of_shared_runs`. brings: cost of the tuples that a cell brings in a window.
+    None moves before a window was full, nor if the stream does not come in runs. The longer runs are, the
+    more one replica levels. The more runs of the same key a window has, the more often the key may move.
+    Where homes are hashed, see `_limit_of_shared_runs`. brings: cost of the tuples that a cell brings in a
+    window.
     """
     if not rule.remembers:
         return _limit_of_shared_runs(water, rule, brings)
@@ -171,7 +182,9 @@ def _limit_of_runs(water: Water, rule: Rule, brings: float) -> np.int64:
 
 @kernel
 def _limit_of_shared_runs(water: Water, rule: Rule, brings: float) -> np.int64:
-    """Rule 8 of several sources whose homes are hashed: only long runs move, and a run is as large as what it levels."""
+    """Rule 8 of several sources whose homes are hashed: only long runs move, and a run is as large as what
+    it levels.
+    """
     if rule.sources == 1 or not in_long_runs(water):
         return np.int64(NO_RELIEF)
     run = length_of_runs(water) * water.scale[()]["mean"]
@@ -183,15 +196,19 @@ def _limit_of_shared_runs(water: Water, rule: Rule, brings: float) -> np.int64:
 
 @kernel
 def _price_of_average(water: Water, rule: Rule, mean: float) -> float:
-    """The price of a holder for a key as rare as the average one of the window. mean: mean load of a worker."""
+    """The price of a holder for a key as rare as the average one of the window. mean: mean load of a
+    worker.
+    """
     return rule.price * REFERENCE * math.sqrt(max(1.0, keys_of(water.places))) * mean
 
 
 @kernel
 def brings_later(again: Int64s, brings: float) -> np.int64:
-    """Cost of what a cell brings its worker after the slide in which it is placed. `brings`: of what it brings in a window.
+    """Cost of what a cell brings its worker after the slide in which it is placed. `brings`: of what it
+    brings in a window.
 
-    A run of tuples is over before another cell could be placed by it. Credit for it would only keep others away.
+    A run of tuples is over before another cell could be placed by it. Credit for it would only keep others
+    away.
     """
     at_once = again[0] / max(1.0, float(again[0] - again[1]))
     return np.int64(max(0.0, brings - at_once))
@@ -259,7 +276,8 @@ def _confirm(water: Water, rule: Rule, reached: Whole) -> None:
 def doubted_home(water: Water, cell: Whole) -> np.int64:
     """The home of the newest doubted tuple of this cell, or -1.
 
-    If the tuple turns out to be right, it counts in a window with those that come now, so its key must not have moved.
+    If the tuple turns out to be right, it counts in a window with those that come now, so its key must not
+    have moved.
     """
     home = np.int64(-1)
     for at in range(water.progress[()]["doubted"]):

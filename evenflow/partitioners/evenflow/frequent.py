@@ -5,18 +5,20 @@ takes over the least counter of its set, and keeps its count as possible error. 
 been counted, every count is halved. So the summary speaks of the last `memory` to `2 * memory` tuples.
 
 Laws: count - error <= the key's (halved) occurrences <= count. So by count - error no key is thought frequent
-that is not. While nothing is forgotten, the counts of a set sum to its occurrences. Hence the least count of a
-set with m occurrences is at most m/8. A set fits two cache lines, so a tuple costs one visit at any capacity.
+that is not. While nothing is forgotten, the counts of a set sum to its occurrences. Hence the least count of
+a set with m occurrences is at most m/8. A set fits two cache lines, so a tuple costs one visit at any
+capacity.
 
-A counter also knows how many tuples its key had in about the last window: of these, each slide takes off a share, one
-in as many as there are slides. So a key that lasts has its share of the window's tuples here, and a burst has no more
-tuples than it brought. The law: while the clock stands, this is at most the key's occurrences since it got its counter.
+A counter also knows how many tuples its key had in about the last window: of these, each slide takes off a
+share, one in as many as there are slides. So a key that lasts has its share of the window's tuples here, and
+a burst has no more tuples than it brought. The law: while the clock stands, this is at most the key's
+occurrences since it got its counter.
 
-Where tuples cost differently, a tuple is counted with its weight: its cost over the mean cost, in `FINE` parts. `lasting`
-then adds up costs. Below, "tuples" and "occurrences" are such weights.
+Where tuples cost differently, a tuple is counted with its weight: its cost over the mean cost, in `FINE`
+parts. `lasting` then adds up costs. Below, "tuples" and "occurrences" are such weights.
 
-Cost per tuple: 16 comparisons, eight at once. Halving adds capacity/memory of a step, and a slide adds a visit to each
-counter. State: 24 bytes per counter.
+Cost per tuple: 16 comparisons, eight at once. Halving adds capacity/memory of a step, and a slide adds a
+visit to each counter. State: 24 bytes per counter.
 Rule: Metwally et al., ICDT 2005. Sets replace the global order, as in a set-associative cache.
 """
 
@@ -52,12 +54,14 @@ class Frequent(NamedTuple):
     meta: Rows
     """One of META."""
     lasting: Int64s
-    """Tuples of the counter's key in about the last window, in PARTS. So a key with less than a tuple a slide does not fade
-    faster than others."""
+    """Tuples of the counter's key in about the last window, in PARTS. So a key with less than a tuple a slide
+    does not fade faster than others."""
 
 
 def frequent(capacity: int, memory: int) -> Frequent:
-    """An empty summary of at least `capacity` counters: a power of two, at least one set. memory: in counts."""
+    """An empty summary of at least `capacity` counters: a power of two, at least one set. memory: in
+    counts.
+    """
     counters = max(WAYS, 1 << (capacity - 1).bit_length())
     return Frequent(
         key=np.zeros(counters, np.uint64),
@@ -89,9 +93,9 @@ def offer(
 ) -> tuple[np.uint64, np.int64]:
     """Count one occurrence of this weight and cost. Returns (the key's counter, taken over).
 
-    The second is -1 if the counter was just taken over from another key, else 0. Call `halve` afterwards if it is
-    `due`. A processor cannot predict whether a key has a counter, so nothing branches on it: both answers are
-    looked up, and masks choose between them (measured: 6 ns per key instead of 11).
+    The second is -1 if the counter was just taken over from another key, else 0. Call `halve` afterwards if
+    it is `due`. A processor cannot predict whether a key has a counter, so nothing branches on it: both
+    answers are looked up, and masks choose between them (measured: 6 ns per key instead of 11).
     """
     key, counts, errors, lasting = s.key, s.counts, s.errors, s.lasting
     first = set_of(key, spot)

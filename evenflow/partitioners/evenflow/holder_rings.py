@@ -1,11 +1,11 @@
 """Holders of split keys besides the home of each key: a ring per owner, cut from one bounded pool.
 
 An owner is a number 0..owners-1 (a counter of a summary). Its ring keeps its holders in order of adoption. An
-*edge* is a pair (owner, worker). All rings share a pool of edges, so state is bounded whatever the stream does. A
-hash table tells in O(1) whether an owner has a worker already.
+*edge* is a pair (owner, worker). All rings share a pool of edges, so state is bounded whatever the stream
+does. A hash table tells in O(1) whether an owner has a worker already.
 
-Cost: O(1) to adopt, to ask, and to drop one edge. O(ring) to drop a ring. State: 48 to 56 bytes per edge, and 20
-per owner.
+Cost: O(1) to adopt, to ask, and to drop one edge. O(ring) to drop a ring. State: 48 to 56 bytes per edge, and
+20 per owner.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _SPREAD = 0x9E3779B1  # 2^32 / the golden ratio, made a prime: spreads small num
 EDGE = np.dtype(
     {"names": ["worker", "next", "owner", "chain", "free"], "formats": [np.int32] * 5, "itemsize": 32}
 )
-"""`next`: the next edge of the ring. `chain`: the next edge of the hash chain. `free`: one entry of the stack of free
-edges. 32 bytes, so that an address is made by a shift."""
+"""`next`: the next edge of the ring. `chain`: the next edge of the hash chain. `free`: one entry of the stack
+of free edges. 32 bytes, so that an address is made by a shift."""
 RING = np.dtype([(name, np.int32) for name in ("first", "last", "turn", "size", "current")])
-"""`first` and `last`: the oldest and the newest edge. `turn`: the edge before the edge whose turn it is. `size`: number
-of edges. `current`: the edge in use + 1, or 0 for none. The caller sets `current`."""
+"""`first` and `last`: the oldest and the newest edge. `turn`: the edge before the edge whose turn it is.
+`size`: number of edges. `current`: the edge in use + 1, or 0 for none. The caller sets `current`."""
 POOL = np.dtype([("edges", np.int64), ("split", np.int64)])
 """How many edges are in use, and how many owners have edges."""
 
@@ -80,7 +80,8 @@ def adopt(rings: Rings, owner: Whole, worker: Whole, now: Whole) -> bool:
     edge, ring, pool = rings.edge, rings.ring, rings.meta[()]
     if pool["edges"] == edge.shape[0]:
         return False
-    # The numbers of free edges are a stack, kept in the column `free`. While n edges are in use, its top is at row n.
+    # The numbers of free edges are a stack, kept in the column `free`. While n edges are in use, its top is
+    # at row n.
     at = np.int64(edge[pool["edges"]]["free"])
     pool["edges"] += 1
     place = _place(rings.table, owner, worker)

@@ -19,10 +19,12 @@ from evenflow.sketches.least_loaded import raised, rebuild, winner
 _LOOKS = 8
 """How many holders a tuple looks at from the oldest on, and then again as many in turn."""
 _FEWEST, _FEWEST_OF_MANY = 8, 4
-"""Certain occurrences from which a key's share is believed. One source needs 8. One of S sources needs 8 / sqrt(S), but
-4 at least."""
+"""Certain occurrences from which a key's share is believed. One source needs 8. One of S sources needs 8 /
+sqrt(S), but 4 at least."""
 _INSTANTS = 8
-"""Less than an eighth of a slide counts as an eighth, because a burst at one time says nothing about the rate."""
+"""Less than an eighth of a slide counts as an eighth, because a burst at one time says nothing about the
+rate.
+"""
 _FILLED = 128
 """While no window has been full, so many tuples per watched key count as a full window."""
 _GRAINS = 2
@@ -31,8 +33,8 @@ CERTAIN = 1 << 32
 """A worker that accepts so many of 2^32 keys accepts all."""
 _TRIES = 32
 _LONG_RUN, _SEEN, _PASSING_RUNS = 4, 4, 2
-"""A stream comes in long runs if runs have so many tuples on average. That is believed from so many runs on. A key with at
-most so many runs in the window is one that passes."""
+"""A stream comes in long runs if runs have so many tuples on average. That is believed from so many runs on.
+A key with at most so many runs in the window is one that passes."""
 _SIGN = np.int64(63)
 
 
@@ -66,10 +68,11 @@ class Owner(NamedTuple):
 
 @kernel
 def hashed_home(rule: Rule, key: np.uint64) -> np.int64:
-    """F_1(key) if workers are equally fast. Else the first of F_1(key), F_1(key + c), ... that accepts the key.
+    """F_1(key) if workers are equally fast. Else the first of F_1(key), F_1(key + c), ... that accepts the
+    key.
 
-    A worker accepts a share of the keys, as its speed is to that of the fastest one. So homes are as many as speeds say, and
-    when a speed changes, only keys at that worker's border move.
+    A worker accepts a share of the keys, as its speed is to that of the fastest one. So homes are as many as
+    speeds say, and when a speed changes, only keys at that worker's border move.
     """
     workers = np.uint64(rule.accept.shape[0])
     first = candidate_kernel(key, rule.family[0], workers)
@@ -86,9 +89,9 @@ def hashed_home(rule: Rule, key: np.uint64) -> np.int64:
 def lowest_of(tree: Int64s, loads: Int64s) -> np.int64:
     """The least loaded worker, from a tree that is brought up to date only when it is asked.
 
-    Between two `rebuild`s loads only grow, so the tree never remembers too high a load. So a winner whose remembered
-    load is right has the least load of all. Each tuple makes at most one entry of the tree wrong, so there is at most
-    one replay per tuple on average.
+    Between two `rebuild`s loads only grow, so the tree never remembers too high a load. So a winner whose
+    remembered load is right has the least load of all. Each tuple makes at most one entry of the tree wrong,
+    so there is at most one replay per tuple on average.
     """
     leaves = tree.shape[0] // 2
     worker = winner(tree)
@@ -103,9 +106,10 @@ def lowest_of(tree: Int64s, loads: Int64s) -> np.int64:
 def holder(holders: Rings, owner: Owner, level: Level) -> np.int64:
     """Rule 3: the holder that gets a tuple of a split key.
 
-    The holder in use is taken until it has reached the target. Then the first holder that is below the target by the
-    margin is taken, the home first. If there is none, the least loaded of the holders looked at is taken. The oldest
-    edges are looked at first, so that younger ones fall out of use and are dropped. Then come the edges whose turn it is.
+    The holder in use is taken until it has reached the target. Then the first holder that is below the target
+    by the margin is taken, the home first. If there is none, the least loaded of the holders looked at is
+    taken. The oldest edges are looked at first, so that younger ones fall out of use and are dropped. Then
+    come the edges whose turn it is.
     """
     edge, used, loads = holders.edge, holders.used, level.loads
     ring = holders.ring[owner.at]
@@ -137,8 +141,8 @@ def holder(holders: Rings, owner: Owner, level: Level) -> np.int64:
                     if load <= limit:
                         break
                 before = at
-            # None of the oldest has room. The edges in turn follow, from where the last look ended, so that every edge
-            # is looked at in time.
+            # None of the oldest has room. The edges in turn follow, from where the last look ended, so that
+            # every edge is looked at in time.
             if looks == 0 and not turned and ring["size"] > _LOOKS:
                 turned = True
                 looks = np.int64(_LOOKS)
@@ -159,8 +163,9 @@ def holder(holders: Rings, owner: Owner, level: Level) -> np.int64:
 def below_mean(sources: int) -> int:
     """Tuples below the mean at which a holder is full. None with one source, one with several.
 
-    Tuples are whole, so a holder that is filled up to the mean ends up to a tuple above it. The sources fill the same
-    holders first, so on these the sum over the sources would be above the mean by nearly a tuple of each.
+    Tuples are whole, so a holder that is filled up to the mean ends up to a tuple above it. The sources fill
+    the same holders first, so on these the sum over the sources would be above the mean by nearly a tuple of
+    each.
     """
     return 1 if sources > 1 else 0
 
@@ -173,7 +178,9 @@ def fewest_of(sources: int) -> int:
 
 @inlined
 def too_rare(water: Water, rule: Rule, certain: Whole) -> np.int64:
-    """All bits if the key may not be split (rule 2), because it has too little of the recent stream. Else none."""
+    """All bits if the key may not be split (rule 2), because it has too little of the recent stream. Else
+    none.
+    """
     # The sign bit of `x | y` is set if x or y is negative. Shifted, it gives all bits or none.
     short = certain * rule.watched - water.summary.meta[()]["seen"] | certain - water.scale[()]["fewest"]
     return np.int64(short >> _SIGN)
@@ -183,8 +190,8 @@ def too_rare(water: Water, rule: Rule, certain: Whole) -> np.int64:
 def may_pay(water: Water, rule: Rule, over: float, certain: Whole, mean: float) -> bool:
     """Whether the overload `over` may be above the price (rule 4). A cheap test before `price_of`.
 
-    The test needs no root and leaves out `_when_full`, so it may say yes where the price is higher. By rule 2 only a
-    key pays that has at least 1/watched of the recent stream and enough certain occurrences.
+    The test needs no root and leaves out `_when_full`, so it may say yes where the price is higher. By rule 2
+    only a key pays that has at least 1/watched of the recent stream and enough certain occurrences.
     """
     seen = water.summary.meta[()]["seen"]
     weight = certain & ~too_rare(water, rule, certain)  # one branch that is rarely taken, not three
@@ -196,8 +203,9 @@ def may_pay(water: Water, rule: Rule, over: float, certain: Whole, mean: float) 
 def price_of(water: Water, rule: Rule, owner: Owner, certain: Whole, mean: float, tuples: Whole) -> float:
     """Rule 4: the overload above which another holder of this key pays.
 
-    certain: certain occurrences of the key in the recent stream. mean: mean load of a worker in the last window that was
-    full, or so far. It counts as what it will be when the window is full. tuples: those of the window so far.
+    certain: certain occurrences of the key in the recent stream. mean: mean load of a worker in the last
+    window that was full, or so far. It counts as what it will be when the window is full. tuples: those of
+    the window so far.
     """
     dear = (rule.price * REFERENCE) ** 2
     filled = _when_full(water, rule, tuples)
@@ -212,11 +220,12 @@ def price_of(water: Water, rule: Rule, owner: Owner, certain: Whole, mean: float
 
 @inlined
 def _passing(water: Water, rule: Rule, owner: Owner, certain: Whole, tuples: float) -> float:
-    """How much of a passing key this is: near 0 for a key that has been as hot for a window or two, 1 for a burst.
+    """How much of a passing key this is: near 0 for a key that has been as hot for a window or two, 1 for a
+    burst.
 
-    A holder of a key that lasts is of use for as long as the key is hot. A holder of a burst is of use for a moment, and
-    then a replica in the window for nothing. Several sources remember so much of the stream that a run would seem to last.
-    There a key with a run or two in the window is one that passes.
+    A holder of a key that lasts is of use for as long as the key is hot. A holder of a burst is of use for a
+    moment, and then a replica in the window for nothing. Several sources remember so much of the stream that
+    a run would seem to last. There a key with a run or two in the window is one that passes.
     tuples: those of the window, or of the window when it is full.
     """
     if rule.sources > 1 and not rule.remembers and in_long_runs(water):
@@ -231,18 +240,21 @@ def _passing(water: Water, rule: Rule, owner: Owner, certain: Whole, tuples: flo
 
 @inlined
 def _grain(water: Water, rule: Rule, owner: Owner, mean: float, tuples: Whole) -> float:
-    """The overload that is no reason to split a passing key: what whole keys leave, however well they are placed.
+    """The overload that is no reason to split a passing key: what whole keys leave, however well they are
+    placed.
 
-    That is the key's own tuples, up to _GRAINS average keys of the window (where homes are hashed, it is that much). A key
-    that has more is no common key, so it is less again, the more the key has. It is at most half of a worker's load, and
-    less where an average key has more than a worker's load, because whole keys cannot be level then.
+    That is the key's own tuples, up to _GRAINS average keys of the window (where homes are hashed, it is that
+    much). A key that has more is no common key, so it is less again, the more the key has. It is at most half
+    of a worker's load, and less where an average key has more than a worker's load, because whole keys cannot
+    be level then.
     """
     average = rule.unit * tuples / max(1.0, keys_of(water.places))
     own = max(1.0, rule.unit * water.summary.lasting[owner.at] / PARTS)
     most = min(1.0, math.sqrt(mean / average)) * mean / 2
     common = _GRAINS * average
     if not rule.remembers:
-        # A home that is hashed is above the mean for what others left there, not only for the key's own tuples.
+        # A home that is hashed is above the mean for what others left there, not only for the key's own
+        # tuples.
         return min(common, common**2 / own, most)
     return min(own, common**2 / own, most)
 
@@ -278,8 +290,8 @@ def length_of_runs(water: Water) -> float:
 def move_home(water: Water, rule: Rule, lowest: Lowest, cell: Whole, home: Whole) -> np.int64:
     """Rule 7: give the cell to the worker with the least load of whole keys. Returns that worker.
 
-    What the cell will bring is credited to that worker, and taken off the worker that it leaves. So no more cells move than
-    have to, although the tuples that came so far stay in the window.
+    What the cell will bring is credited to that worker, and taken off the worker that it leaves. So no more
+    cells move than have to, although the tuples that came so far stay in the window.
     """
     to = lowest_of(lowest.tail, water.tail)
     if to == home:
@@ -299,9 +311,9 @@ def move_home(water: Water, rule: Rule, lowest: Lowest, cell: Whole, home: Whole
 def move_run(water: Water, rule: Rule, lowest: Lowest, owner: Owner, cell: Whole, level: Level) -> np.int64:
     """Rule 8: give the cell of a run that begins to another worker. Returns that worker.
 
-    Where homes are remembered it is the worker with the least load. The run is over before another cell moves, so the load
-    itself says where to. Credit for what the cell brings later stays. Where homes are hashed, the cell says where the run
-    goes on until another run begins.
+    Where homes are remembered it is the worker with the least load. The run is over before another cell
+    moves, so the load itself says where to. Credit for what the cell brings later stays. Where homes are
+    hashed, the cell says where the run goes on until another run begins.
     """
     to = lowest_of(lowest.loads, water.window.loads) if rule.remembers else _shared(rule, owner, level)
     _give(water, cell, to)
@@ -337,12 +349,14 @@ def _give(water: Water, cell: Whole, to: Whole) -> None:
 
 @kernel
 def _when_full(water: Water, rule: Rule, tuples: Whole) -> float:
-    """The factor, at least 1, by which the tuples of the window will grow until it is full, at the present rate."""
+    """The factor, at least 1, by which the tuples of the window will grow until it is full, at the present
+    rate.
+    """
     slides, clock, progress = water.window.ring.shape[0], water.window.clock[()], water.progress[()]
     if clock["slide"] == NEVER or progress["full"] > 0:  # cumulative loads, or it is known
         return 1.0
-    # The first tuple alone would promise an endless window. So the factor is bounded by the time that has passed, by
-    # `_INSTANTS` and by `_FILLED`.
+    # The first tuple alone would promise an endless window. So the factor is bounded by the time that has
+    # passed, by `_INSTANTS` and by `_FILLED`.
     span = progress["latest"] - progress["since"] + 1
     filled = _FILLED * rule.watched * water.scale[()]["mean"] / tuples
     return max(1.0, min(slides * _INSTANTS, slides * clock["length"] / span, filled))
@@ -370,7 +384,9 @@ def buy(water: Water, rule: Rule, lowest: Lowest, owner: Owner, level: Level) ->
 
 @kernel
 def _newcomer(rule: Rule, holders: Rings, owner: Owner, level: Level, lightest: Whole) -> np.int64:
-    """The worker to adopt: the first shared candidate below the mean that is no holder, else the least loaded."""
+    """The worker to adopt: the first shared candidate below the mean that is no holder, else the least
+    loaded.
+    """
     loads = level.loads
     workers = np.uint64(loads.shape[0])
     for i in range(1, rule.family.shape[0]):

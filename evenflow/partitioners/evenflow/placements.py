@@ -1,17 +1,18 @@
 """Which worker each cell of keys was given, for as long as one of its keys is in the window.
 
-Keys are hashed into cells. A cell holds its worker and the last tick in which it was touched. (A tick is a slide,
-or a few slides when a window has more than a thousand.) When no key of a cell has come for a whole window, the cell
-is *free*. Then no worker holds any of its keys, so it may be given to any worker without splitting a key. The law:
-between two uses of a cell with different workers lies a whole window.
+Keys are hashed into cells. A cell holds its worker and the last tick in which it was touched. (A tick is a
+slide, or a few slides when a window has more than a thousand.) When no key of a cell has come for a whole
+window, the cell is *free*. Then no worker holds any of its keys, so it may be given to any worker without
+splitting a key. The law: between two uses of a cell with different workers lies a whole window.
 
-With many more cells than keys, the cells are a memory per key. With fewer cells they degrade to hashing, never to
-splitting. So when more than half of the cells are in use (`crowded`), Python makes four times as many (`grown`). Every
-key keeps its worker, and cells that no key of the window needs are free a window later. The number of cells can grow
-again when these cells have been swept.
+With many more cells than keys, the cells are a memory per key. With fewer cells they degrade to hashing,
+never to splitting. So when more than half of the cells are in use (`crowded`), Python makes four times as
+many (`grown`). Every key keeps its worker, and cells that no key of the window needs are free a window later.
+The number of cells can grow again when these cells have been swept.
 
-Cost per tuple: one visit. Each tick sweeps a share of the cells and frees the expired ones. A sweep of all cells takes a
-window, but at least 16 and at most 1024 ticks, so that stamps of 12 bits never come round. State: 4 bytes per cell.
+Cost per tuple: one visit. Each tick sweeps a share of the cells and frees the expired ones. A sweep of all
+cells takes a window, but at least 16 and at most 1024 ticks, so that stamps of 12 bits never come round.
+State: 4 bytes per cell.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ _LEAST_FREE = 0.05
 META = np.dtype(
     [(name, np.int64) for name in ("stamp", "live", "swept", "tick", "life", "span", "sweep", "most", "grew")]
 )
-"""`stamp`: that of now, less 1. `live`: cells that are not free. `swept`: next cell to sweep. `tick`: that of now. `life`:
-ticks that a cell lives. `span`: slides per tick. `sweep`: ticks in which every cell is swept. `most`: cells at most.
-`grew`: tick of the last growth."""
+"""`stamp`: that of now, less 1. `live`: cells that are not free. `swept`: next cell to sweep. `tick`: that of
+now. `life`: ticks that a cell lives. `span`: slides per tick. `sweep`: ticks in which every cell is swept.
+`most`: cells at most. `grew`: tick of the last growth."""
 
 
 class Placements(NamedTuple):
@@ -60,8 +61,8 @@ def _ticks(slides: int) -> tuple[int, int, int]:
 def placements(cells: int, slides: int, *, most: int = 0) -> Placements:
     """Placements with all cells free. `cells` and `most` are powers of two.
 
-    `cells`: how many there are at first. `most`: how many there may be, if that is more. `slides`: slides per window. With
-    0 a cell lives for ever, and the number of cells never grows.
+    `cells`: how many there are at first. `most`: how many there may be, if that is more. `slides`: slides per
+    window. With 0 a cell lives for ever, and the number of cells never grows.
     """
     span, life, sweep = _ticks(slides)
     limit = max(cells, most) if slides else cells
@@ -74,8 +75,8 @@ def placements(cells: int, slides: int, *, most: int = 0) -> Placements:
 def bound(keys: int, cells: int, slides: int, most: int) -> int:
     """The most that `cell` can take, in bytes, while no window has more than `keys` keys.
 
-    A cell is in use while a key of it is in the window, and until sweeping has freed it. While less than half of the
-    cells are in use, their number does not grow. When it grows, it grows fourfold.
+    A cell is in use while a key of it is in the window, and until sweeping has freed it. While less than half
+    of the cells are in use, their number does not grow. When it grows, it grows fourfold.
     """
     _, life, sweep = _ticks(slides)
     windows = 2 + -(-sweep // life)
@@ -97,8 +98,8 @@ def crowded(places: Placements) -> bool:
 def grown(places: Placements) -> Placements:
     """The same placements in four times as many cells, or in as many as there may be.
 
-    The keys of an old cell are now spread over several cells, which all have its worker. A cell's number is the low
-    bits of a hash, so the old cells are repeated as a whole.
+    The keys of an old cell are now spread over several cells, which all have its worker. A cell's number is
+    the low bits of a hash, so the old cells are repeated as a whole.
     """
     cell, meta = places.cell, places.meta.copy()
     factor = min(_FOURFOLD, int(meta["most"]) // len(cell))
@@ -127,7 +128,8 @@ def move_to(places: Placements, slide: Whole) -> None:
     meta["tick"] = tick
     if passed == 0:
         return
-    # A leap of more than a life counts as one life: every older cell is free then. So stamps do not come round.
+    # A leap of more than a life counts as one life: every older cell is free then. So stamps do not come
+    # round.
     meta["stamp"] = (meta["stamp"] + min(passed, meta["life"])) % _STAMPS
     cells = cell.shape[0]
     at = np.int64(meta["swept"])
@@ -165,7 +167,8 @@ def worker_of(places: Placements, at: Whole) -> np.int64:
 def home_of(places: Placements, at: int, slide: int | None = None) -> int | None:
     """The cell's worker, as `worker_of` reads it, but without freeing it. None if the cell is free.
 
-    slide: if the clock has moved on to that slide by then. It may be too late a slide: then a cell may count as free.
+    slide: if the clock has moved on to that slide by then. It may be too late a slide: then a cell may count
+    as free.
     """
     meta, cell = places.meta, int(places.cell[at])
     if cell == 0:
@@ -194,7 +197,9 @@ def is_of_now(places: Placements, at: Whole) -> bool:
 
 @inlined
 def keys_of(places: Placements) -> float:
-    """About how many keys the window has: so many keys leave as many of the cells free as there are (linear counting)."""
+    """About how many keys the window has: so many keys leave as many of the cells free as there are
+    (linear counting).
+    """
     cells = places.cell.shape[0]
     free = max(cells - places.meta[()]["live"], cells * _LEAST_FREE)
     return cells * math.log(cells / free)
@@ -203,7 +208,8 @@ def keys_of(places: Placements) -> float:
 def release(share: float, mark: np.uint64, places: Placements) -> None:
     """Free this share of the live cells of each worker, so that they are placed anew.
 
-    A hash of the cell and `mark` says which cells are freed. So nothing is random, and another mark frees other cells.
+    A hash of the cell and `mark` says which cells are freed. So nothing is random, and another mark frees
+    other cells.
     """
     cell = places.cell
     _drop_expired(places)

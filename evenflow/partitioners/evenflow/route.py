@@ -1,8 +1,8 @@
 """The way of a tuple through `evenflow`: window, summary, home, holders, and now and then a new holder.
 
-`water_filling` tells the rule, and docs/evenflow-partitioner.md numbers its parts. A processor cannot predict whether
-a tuple's key has a counter, is hot or is split. So the code branches on these as seldom as possible: each wrong guess
-costs as much as a third of a tuple.
+`water_filling` tells the rule, and docs/evenflow-partitioner.md numbers its parts. A processor cannot predict
+whether a tuple's key has a counter, is hot or is split. So the code branches on these as seldom as possible:
+each wrong guess costs as much as a third of a tuple.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ from evenflow.sketches.least_loaded import rebuild
 from evenflow.sketches.window_loads import due, passed
 
 _MARGIN = 3
-"""Tuples that chance explains. The next holder must be below the target by this much. An overload up to this much buys
-nothing. With S sources the first counts 1 / sqrt(S) times, as chance does. The second counts 1 / S times, because a worker
-that is overloaded is so at every source. Where tuples cost differently, a tuple here is the grain (`state.SCALE`)."""
+"""Tuples that chance explains. The next holder must be below the target by this much. An overload up to this
+much buys nothing. With S sources the first counts 1 / sqrt(S) times, as chance does. The second counts 1 / S
+times, because a worker that is overloaded is so at every source. Where tuples cost differently, a tuple
+here is the grain (`state.SCALE`)."""
 _MANY = np.int64(1 << 40)
 """More holders than any ring has."""
 
@@ -61,8 +62,8 @@ _MANY = np.int64(1 << 40)
 def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole, in_row: Whole) -> np.int64:
     """Rule 1: the worker of the key's cell. A free cell goes to the worker with the least load of whole keys.
 
-    It keeps its home if a doubted tuple is of this cell. Where homes are hashed, a cell matters only while a run goes on
-    (`in_row`: 1 if the tuple before is of the same key), because the run may have moved (rule 8).
+    It keeps its home if a doubted tuple is of this cell. Where homes are hashed, a cell matters only while a
+    run goes on (`in_row`: 1 if the tuple before is of the same key), because the run may have moved (rule 8).
     """
     if rule.remembers:
         home = worker_of(water.places, cell)
@@ -70,7 +71,8 @@ def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole,
             home = doubted_home(water, cell)
             if home < 0:
                 home = lowest_of(lowest.tail, water.tail)
-            # The worker is credited at once with what the cell will bring, so that the next free cell goes elsewhere.
+            # The worker is credited at once with what the cell will bring, so that the next free cell goes
+            # elsewhere.
             brings = water.progress[()]["cell"] * rule.step[home]
             water.credit[home] += brings
             water.tail[home] += brings
@@ -102,7 +104,9 @@ def _ends_silence(water: Water, time: Whole) -> bool:
 
 @inlined
 def _believe(water: Water, time: Whole) -> None:
-    """Note the time of a tuple that is not doubted. Such a tuple denies a silence, so it takes back one doubt."""
+    """Note the time of a tuple that is not doubted. Such a tuple denies a silence, so it takes back one
+    doubt.
+    """
     progress = water.progress[()]
     progress["latest"] = max(progress["latest"], time)
     if progress["doubted"] > 0:
@@ -111,7 +115,9 @@ def _believe(water: Water, time: Whole) -> None:
 
 @kernel
 def _begin_slide(water: Water, rule: Rule, time: Whole, fresh: Whole, silence: bool) -> bool:
-    """Rule 5: end the slide, after tuples of the cost `fresh`, and begin that of `time`. Returns whether cells are short."""
+    """Rule 5: end the slide, after tuples of the cost `fresh`, and begin that of `time`. Returns whether
+    cells are short.
+    """
     _write_down(water, fresh)
     next_slide(water, rule, time, silence)
     return bool(rule.remembers and crowded(water.places))
@@ -121,8 +127,8 @@ def _begin_slide(water: Water, rule: Rule, time: Whole, fresh: Whole, silence: b
 def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) -> int:
     """Route from row `first` on. Returns the row before which the caller has to do something, or the end.
 
-    If tuples are not weighed yet and that row costs other than 1, they are to be weighed. Else more cells are needed
-    (`placements.grown`).
+    If tuples are not weighed yet and that row costs other than 1, they are to be weighed. Else more cells are
+    needed (`placements.grown`).
     """
     window, holders, tail, progress = water.window, water.holders, water.tail, water.progress[()]
     loads, sent, clock, meta = window.loads, window.ring, window.clock[()], water.summary.meta[()]
@@ -136,7 +142,8 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
     now = clock["slide"]
     oldest = now - slides + 1 if rule.windowed and now != NEVER else np.int64(NEVER)
     doubted = False
-    # `tuples` of the window are written down. `fresh` ones are counted locally until a slide or the block ends.
+    # `tuples` of the window are written down. `fresh` ones are counted locally until a slide or the block
+    # ends.
     tuples, fresh = progress["tuples"], np.int64(0)
     rebuild(lowest.loads, loads)
     rebuild(lowest.tail, tail)
@@ -174,8 +181,8 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         # One hash serves two tables: its low bits find the summary's set, its high bits the cell.
         spot = mix64(key ^ rule.salt)
         at, taken = offer(water.summary, spot, key, weight, cost)
-        # "Split and taken over" as one branch that is rarely taken: `taken` has all bits set or none, so the bound is 0
-        # or `_MANY`. The holders were those of the counter's former key.
+        # "Split and taken over" as one branch that is rarely taken: `taken` has all bits set or none, so the
+        # bound is 0 or `_MANY`. The holders were those of the counter's former key.
         if holders.ring[at]["size"] > (_MANY & ~taken):
             drop_all(holders, at)
         if half_is_due(water.summary):
@@ -193,7 +200,8 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
         # Occurrences in the recent stream that are the key's own, not inherited with its counter.
         certain = np.int64(sure(water.summary, at))
         if holders.ring[at]["size"] > 0:
-            # Half the threshold at which the key was split, so that a key near the threshold does not flicker.
+            # Half the threshold at which the key was split, so that a key near the threshold does not
+            # flicker.
             if 2 * rule.watched * certain < meta["seen"]:
                 drop_all(holders, at)
             else:
@@ -215,8 +223,8 @@ def route(block: Block, first: int, water: Water, rule: Rule, lowest: Lowest) ->
             over - water.relieved[worker] > water.relief[0] and whole and too_rare(water, rule, certain) != 0
         ):
             worker = move_home(water, rule, lowest, cell, worker)
-        # The window keeps apart the tuples that level the load wherever it is needed: those of split keys that last. Only
-        # the others count for where new homes go.
+        # The window keeps apart the tuples that level the load wherever it is needed: those of split keys
+        # that last. Only the others count for where new homes go.
         split = holders.ring[at]["size"] > 0 and lasts(water.summary, at, certain, tuples + fresh)
         column = split_column(worker) if split else whole_column(worker, n)
         load = rule.step[worker] * cost

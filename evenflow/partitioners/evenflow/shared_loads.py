@@ -1,7 +1,8 @@
-"""What the sources of one stream tell each other: how many tuples of the window they sent each worker, or what these cost.
+"""What the sources of one stream tell each other: how many tuples of the window they sent each worker, or
+what these cost.
 
-A message is the loads of one source, and a table is the sum over the messages of a round. Both are int64, little-endian,
-one number for each worker. So the length says for how many workers they are.
+A message is the loads of one source, and a table is the sum over the messages of a round. Both are int64,
+little-endian, one number for each worker. So the length says for how many workers they are.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from evenflow.partitioners.exchange import Merger, Message
 ROUNDS = np.dtype([(name, np.int64) for name in ("round", "told", "due", "unanswered")])
 """Where a source stands in the rounds.
 
-round: of the next message. told: the last round in which loads were told, or `NOT_TOLD`. due: event time of the next
-message, ms, or NEVER before the first one. unanswered: messages since the last table.
+round: of the next message. told: the last round in which loads were told, or `NOT_TOLD`. due: event time of
+the next message, ms, or NEVER before the first one. unanswered: messages since the last table.
 """
 NOT_TOLD = -1
 PATIENCE = 3
@@ -26,9 +27,13 @@ PATIENCE = 3
 BIAS_PARTS = 1024
 """Parts of a unit of load that a bias is counted in. So it is a whole number, the same on every machine."""
 _MOST_BIAS = 3
-"""Tuples that a source's bias can be. It is a matter of what chance and whole tuples leave, which is about one."""
+"""Tuples that a source's bias can be. It is a matter of what chance and whole tuples leave, which is about
+one.
+"""
 _LEARNING = 0.05
-"""Share of an overload that one table adds to the bias. It averages over some 20 slides, most of which is chance."""
+"""Share of an overload that one table adds to the bias. It averages over some 20 slides, most of which is
+chance.
+"""
 _MOST = 1 << 52
 """Load of one worker that a source can have sent."""
 _MOST_IN_ALL = 1 << 60
@@ -52,14 +57,16 @@ def from_bytes(body: bytes) -> Int64s:
 
 
 def learned(bias: Int64s, overload: Float64s, unit: int) -> Int64s:
-    """The bias after one more table: how much emptier than level a source keeps each worker, (n,), in parts of a unit.
+    """The bias after one more table: how much emptier than level a source keeps each worker, (n,), in parts
+    of a unit.
 
-    The worker of a source's hottest keys, or one with many whole keys, ends each slide a little above the mean, at every
-    source. Each source takes that for chance, which it cannot level further. In the sum it is not chance. Only
-    overloads count, because the fullest worker is what hurts. The mean stays 0, so that there is room for all tuples.
+    The worker of a source's hottest keys, or one with many whole keys, ends each slide a little above the
+    mean, at every source. Each source takes that for chance, which it cannot level further. In the sum it is
+    not chance. Only overloads count, because the fullest worker is what hurts. The mean stays 0, so that
+    there is room for all tuples.
 
-    overload: the common imbalance by worker, per source, in units of load. unit: load of a tuple (of the grain, where tuples
-    cost differently).
+    overload: the common imbalance by worker, per source, in units of load. unit: load of a tuple (of the
+    grain, where tuples cost differently).
     """
     most = _MOST_BIAS * unit
     # A great overload is a change of the stream, which splitting levels. It teaches no more than a small one.

@@ -14,38 +14,41 @@ from evenflow.partitioners.evenflow.placements import Placements
 from evenflow.sketches.window_loads import WindowLoads
 
 DOUBTS = 64
-"""A time beyond a silence of a whole window is doubted until so many more tuples confirm it than deny it. So one wrong
-clock is not taken for a silence."""
+"""A time beyond a silence of a whole window is doubted until so many more tuples confirm it than deny it. So
+one wrong clock is not taken for a silence."""
 PROGRESS = np.dtype(
     [(name, np.int64) for name in ("since", "latest", "cell", "tuples", "known", "full", "doubted", "aged")]
 )
-"""`since`: time from which the window fills, ms. `latest`: greatest time that is believed, ms. `cell`: cost of the
-tuples that a cell brings in a window after the slide in which it is placed. `tuples`: cost of the tuples in the window.
-`known`: what a cell brought before a rescale, believed until the window has filled anew. `full`: cost of the tuples in the
-last window that was full. `doubted`: rows of doubts in use. `aged`: slide in which the summary forgot last."""
+"""`since`: time from which the window fills, ms. `latest`: greatest time that is believed, ms. `cell`: cost
+of the tuples that a cell brings in a window after the slide in which it is placed. `tuples`: cost of the
+tuples in the window. `known`: what a cell brought before a rescale, believed until the window has filled
+anew. `full`: cost of the tuples in the last window that was full. `doubted`: rows of doubts in use.
+`aged`: slide in which the summary forgot last."""
 DOUBT = np.dtype([(name, np.int64) for name in ("high", "home", "column", "time")])
-"""Of a doubted tuple: the high half of its key's hash, whose low bits are the cell (there may be more cells when the doubt
-ends), the key's home, the column of the window's row in which the tuple counts, and its time in ms."""
+"""Of a doubted tuple: the high half of its key's hash, whose low bits are the cell (there may be more cells
+when the doubt ends), the key's home, the column of the window's row in which the tuple counts, and its
+time in ms."""
 
 
 SCALE = np.dtype([(name, np.int64) for name in ("weighed", "mean", "grain", "unit", "fewest", "next")])
-"""What tuples cost. `weighed`: 1 once a tuple has cost other than 1. Until then every tuple is 1 in every unit. `mean`: the
-mean cost, about. `grain`: the mean over units of cost, of the tuple that a unit belongs to: as much as one tuple makes loads
-differ by chance. `unit`: the cost of a tuple that the summary counts as one. `fewest`: counts of the summary from which a
-key's share is believed. `next`: tuples of `moments` at which all this is worked out again, if no slide begins before."""
+"""What tuples cost. `weighed`: 1 once a tuple has cost other than 1. Until then every tuple is 1 in every
+unit. `mean`: the mean cost, about. `grain`: the mean over units of cost, of the tuple that a unit belongs to:
+as much as one tuple makes loads differ by chance. `unit`: the cost of a tuple that the summary counts as one.
+`fewest`: counts of the summary from which a key's share is believed. `next`: tuples of `moments` at which
+all this is worked out again, if no slide begins before."""
 MOMENTS = 3
 """Of the tuples of about a window: how many, the sum of their costs, the sum of the squares of these."""
 NO_RELIEF = 1 << 62
 """No worker is so far above the mean: no whole key moves."""
 RUNS = np.dtype([(name, np.int64) for name in ("previous", "limit")])
-"""Of tuples of one key in a row. `previous`: the high half of the last tuple's hash, -1 before the first one. `limit`: the
-overload above which a run that begins moves its cell away from the worker, in this slide."""
+"""Of tuples of one key in a row. `previous`: the high half of the last tuple's hash, -1 before the first one.
+`limit`: the overload above which a run that begins moves its cell away from the worker, in this slide."""
 REFERENCE = 0.1
 """sqrt(0.01): the option `price` is that of a key with 1 % of the stream."""
 
 
-# The columns of the window's ring. A row, which is a slide, has the load of split keys by worker, then the load of whole
-# keys by worker, then the cost of its tuples.
+# The columns of the window's ring. A row, which is a slide, has the load of split keys by worker, then the
+# load of whole keys by worker, then the cost of its tuples.
 
 
 def columns(workers: int) -> int:
@@ -61,7 +64,9 @@ def split_column(worker: Whole) -> np.int64:
 
 @inlined
 def whole_column(worker: Whole, workers: Whole) -> np.int64:
-    """The column with the worker's load of all other keys: nothing else levels it while it is in the window."""
+    """The column with the worker's load of all other keys: nothing else levels it while it is in the
+    window.
+    """
     return np.int64(workers + worker)
 
 
@@ -94,7 +99,9 @@ class Rule(NamedTuple):
     step: Int64s
     """(n,): load that a unit of cost is to each worker. A fast worker has a small step."""
     accept: UInt64s
-    """(n,): of 2^32 keys, how many each worker accepts that are hashed to it. The others try further workers."""
+    """(n,): of 2^32 keys, how many each worker accepts that are hashed to it. The others try further
+    workers.
+    """
     family: UInt64s
     """Salts of the candidates: that of a hashed home, then those that are tried first as holders."""
     salt: np.uint64
@@ -131,22 +138,24 @@ class Water(NamedTuple):
     credit: Int64s
     """(n,): load that the cells given to a worker have yet to bring. Below 0 where more of them have left."""
     relieved: Int64s
-    """(n,): load that cells which left the worker would have brought, as far as what they brought is in the window."""
+    """(n,): load that cells which left the worker would have brought, as far as what they brought is in
+    the window.
+    """
     relief: Int64s
     """(1,): the overload above which whole keys move away from a worker in this slide."""
     progress: Rows
     """One of PROGRESS."""
     again: Int64s
-    """(2,): cost of tuples of whole keys in about the last window, and of those whose cell had a tuple in the same slide
-    before."""
+    """(2,): cost of tuples of whole keys in about the last window, and of those whose cell had a tuple in the
+    same slide before."""
     runs: Rows
     """One of RUNS."""
     in_row: Int64s
     """(1,): cost of tuples of whole keys in about the last window whose key is that of the tuple before."""
     in_runs: Int64s
-    """(3,): cost of all tuples in about the last window but those of split keys that last. Cost of those of them that go
-    on a run whose key the slide had not had before. 1 while such a run goes on. A key with most of the stream comes back
-    within the slide, so it is not a run."""
+    """(3,): cost of all tuples in about the last window but those of split keys that last. Cost of those of
+    them that go on a run whose key the slide had not had before. 1 while such a run goes on. A key with most
+    of the stream comes back within the slide, so it is not a run."""
     doubts: Rows
     """(DOUBTS,) of DOUBT."""
     doubted_costs: Int64s
@@ -158,7 +167,9 @@ class Water(NamedTuple):
 
 
 class Lowest(NamedTuple):
-    """Tournaments over the loads, and over the loads of whole keys. They follow from these, so no snapshot has them."""
+    """Tournaments over the loads, and over the loads of whole keys. They follow from these, so no snapshot
+    has them.
+    """
 
     loads: Int64s
     """Tournament over the workers' loads in the window."""

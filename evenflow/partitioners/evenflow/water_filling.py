@@ -1,55 +1,56 @@
 """evenflow (priced water-filling): split few keys, the hottest, and let them level everybody's load.
 
-Idea: almost every key stays whole, on one worker, its *home*. Keys are hashed into cells. A cell without a key
-in the window is given to the worker with the least unsplit load, and stays there for as long as one of its keys
-is in the window. Only a *watched* key (certainly at least 1/(watch*n) of the recent stream) may have more
-holders. Its tuples go to the holder in use until that holder has reached the mean load, less one tuple if there
-are several sources. The next holder in use is the first one that is 3 tuples or more below that: the home is asked
-first, then the others in order of adoption. Another holder is bought when all holders that were looked at are
-above the mean by more than 3 tuples (which chance explains) plus
+Idea: almost every key stays whole, on one worker, its *home*. Keys are hashed into cells. A cell without a
+key in the window is given to the worker with the least unsplit load, and stays there for as long as one of
+its keys is in the window. Only a *watched* key (certainly at least 1/(watch*n) of the recent stream) may have
+more holders. Its tuples go to the holder in use until that holder has reached the mean load, less one tuple
+if there are several sources. The next holder in use is the first one that is 3 tuples or more below that: the
+home is asked first, then the others in order of adoption. Another holder is bought when all holders that were
+looked at are above the mean by more than 3 tuples (which chance explains) plus
 
     price * mean * sqrt(0.01 / share of the key)
 
-if the least loaded of all workers is below the mean. That worker then becomes a holder. So replicas are bought
-where they carry most, and the hottest keys absorb everybody's imbalance. A passing key costs more: up to the load
-that whole keys leave anyway, which is about two average keys of the window. So a burst is not taken for a lasting
-hot key. A holder that was not used for a window is released when the next slide begins, even if its key has no
-tuples then. A key that cools below half the threshold loses all its holders but the home. The recent stream is the
-last 8 to 16 tuples per watched key (2,048 to 4,096 if that is more), or one to two sixteenths of a window if that
-is less. Each of S sources sees only a share of a key's tuples, and homes are hashed, so `watch` counts more there
-(`watch_factor`).
+if the least loaded of all workers is below the mean. That worker then becomes a holder. So replicas are
+bought where they carry most, and the hottest keys absorb everybody's imbalance. A passing key costs more: up
+to the load that whole keys leave anyway, which is about two average keys of the window. So a burst is not
+taken for a lasting hot key. A holder that was not used for a window is released when the next slide begins,
+even if its key has no tuples then. A key that cools below half the threshold loses all its holders but the
+home. The recent stream is the last 8 to 16 tuples per watched key (2,048 to 4,096 if that is more), or one to
+two sixteenths of a window if that is less. Each of S sources sees only a share of a key's tuples, and homes
+are hashed, so `watch` counts more there (`watch_factor`).
 
-A worker may be far above the mean although its keys are all too rare to be split, when the skew has changed. Then
-keys move away from it, one with each of its tuples, until it is relieved (one source, remembered homes).
-Where tuples of a key come in runs, a key whose home is above the mean moves when a run of it begins, at a price that falls
-with the length of the runs. With several sources a long run that begins there goes whole to the first candidate below
-the mean, in an order that all sources share.
+A worker may be far above the mean although its keys are all too rare to be split, when the skew has changed.
+Then keys move away from it, one with each of its tuples, until it is relieved (one source, remembered homes).
+Where tuples of a key come in runs, a key whose home is above the mean moves when a run of it begins, at a
+price that falls with the length of the runs. With several sources a long run that begins there goes whole to
+the first candidate below the mean, in an order that all sources share.
 
-A wrong clock is not mistaken for a silence: a time that lies beyond a silence of more than a window is believed
-when 64 more tuples confirm it than deny it. Until then such a tuple counts in the current slide.
+A wrong clock is not mistaken for a silence: a time that lies beyond a silence of more than a window is
+believed when 64 more tuples confirm it than deny it. Until then such a tuple counts in the current slide.
 
-Sources may tell each other: at the end of each slide every source tells its tuples of the window by worker, and
-hears the sum. It then levels its share of the common imbalance. It also learns which workers are above the mean
-again and again, and sends them less. A sum that is lost, late or of few sources costs balance only. After three
-slides without one a source levels alone again.
+Sources may tell each other: at the end of each slide every source tells its tuples of the window by worker,
+and hears the sum. It then levels its share of the common imbalance. It also learns which workers are above
+the mean again and again, and sends them less. A sum that is lost, late or of few sources costs balance only.
+After three slides without one a source levels alone again.
 
-Parameters: `price` of a replica: the knob between imbalance and replication. With a very large price no key is ever
-split. `level` is an imbalance that is level enough. `watch` how rare a split key may be. `cells` that remember
-homes at first, and `most_cells` when a window has more keys. `tail`: whether homes are remembered or hashed (F_1).
-Several sources must agree on the home of a rare key, so `auto` remembers with one source only. `weights` relative
-speed of the workers. `window` sliding (default), tumbling or cumulative. While the first window fills, the price
-counts as if the window were full already, so that the noise of small loads buys nothing. When workers are added,
-the share of the homes that they are to carry is given up and placed anew. The keys of these homes are split once,
-within the window of the rescale. Without that the new workers would stay idle.
+Parameters: `price` of a replica: the knob between imbalance and replication. With a very large price no key
+is ever split. `level` is an imbalance that is level enough. `watch` how rare a split key may be. `cells` that
+remember homes at first, and `most_cells` when a window has more keys. `tail`: whether homes are remembered or
+hashed (F_1). Several sources must agree on the home of a rare key, so `auto` remembers with one source only.
+`weights` relative speed of the workers. `window` sliding (default), tumbling or cumulative. While the first
+window fills, the price counts as if the window were full already, so that the noise of small loads buys
+nothing. When workers are added, the share of the homes that they are to carry is given up and placed anew.
+The keys of these homes are split once, within the window of the rescale. Without that the new workers would
+stay idle.
 
-Tuples may cost differently. Loads then are sums of costs, and a key's share of the stream is its share of the costs. So a
-hot key of cheap tuples stays whole, and a key of few dear tuples may be split. Where chance is spoken of, a tuple is one
-that a unit of cost belongs to, on average. A tuple is never divided: a worker that gets one of a thousandth of the window's
-cost is above the mean by that. Sums stay exact up to 2^43 units of cost in a window and 1,024 workers, also with unequal
-speeds. So with cumulative loads choose a small unit.
+Tuples may cost differently. Loads then are sums of costs, and a key's share of the stream is its share of the
+costs. So a hot key of cheap tuples stays whole, and a key of few dear tuples may be split. Where chance is
+spoken of, a tuple is one that a unit of cost belongs to, on average. A tuple is never divided: a worker that
+gets one of a thousandth of the window's cost is above the mean by that. Sums stay exact up to 2^43 units of
+cost in a window and 1,024 workers, also with unequal speeds. So with cumulative loads choose a small unit.
 
-Cost per tuple: one counter, one cell, at most 16 holders looked at. Finding the least loaded worker, when it is
-needed, is O(log n) amortised. A slide costs O(n). State: 4 bytes x cells, 270 to 470 x watch x n, 3n loads
+Cost per tuple: one counter, one cell, at most 16 holders looked at. Finding the least loaded worker, when it
+is needed, is O(log n) amortised. A slide costs O(n). State: 4 bytes x cells, 270 to 470 x watch x n, 3n loads
 (windowed: x slides more). At most 2 watch*n replicas are held at a time. With S sources `watch` counts more
 here too. Argument and figures: docs/evenflow-partitioner.md. Paper: none, the rule is our own.
 
@@ -131,15 +132,17 @@ _REACH = 1 << 61
 """Times are cut to this, ms, so that the end of a slide stays within int64."""
 _MOST_LOAD = 1 << 62
 _FINE = 1024
-"""Units of load that a unit of cost is to a worker of mean speed, when speeds differ. Loads are whole numbers."""
+"""Units of load that a unit of cost is to a worker of mean speed, when speeds differ. Loads are whole
+numbers.
+"""
 
 
 def watch_factor(sources: int) -> float:
     """How many times `watch` counts. 1 with one source.
 
-    Sources hash the homes of whole keys, so whole keys are less level, and rarer keys have to be split. Up to 8 sources
-    `watch` counts 8 times. Then it counts less, because each source has holders of its own, until each source sees so
-    few tuples of a key that sqrt(sources) is more.
+    Sources hash the homes of whole keys, so whole keys are less level, and rarer keys have to be split. Up to
+    8 sources `watch` counts 8 times. Then it counts less, because each source has holders of its own, until
+    each source sees so few tuples of a key that sqrt(sources) is more.
     """
     return 1.0 if sources == 1 else max(math.sqrt(sources), min(_MOST_WATCHED, _MOST_WATCHED**2 / sources))
 
@@ -151,15 +154,19 @@ class EvenflowOptions(SlidingWindow):
         5e-4,
         ge=0,
         le=1e12,
-        description="Overload, as share of the mean load, that another holder of a key with 1 % of the "
-        "stream must save. Rarer keys must save more. Higher: fewer replicas, more imbalance.",
+        description=(
+            "Overload, as share of the mean load, that another holder of a key with 1 % of the "
+            "stream must save. Rarer keys must save more. Higher: fewer replicas, more imbalance."
+        ),
     )
     level: float = Field(
         0.0,
         ge=0,
         le=1,
-        description="Imbalance that is level enough: no holder is bought while the worker is above the mean by less than "
-        "this share of the window's tuples. 0: as level as `price` makes it.",
+        description=(
+            "Imbalance that is level enough: no holder is bought while the worker is above the mean by less"
+            " than this share of the window's tuples. 0: as level as `price` makes it."
+        ),
     )
     watch: int = Field(
         8, ge=1, le=10_000, description="Only keys with at least 1/(watch*n) of the stream may be split."
@@ -171,8 +178,10 @@ class EvenflowOptions(SlidingWindow):
         1 << 22,
         ge=1,
         le=1 << 28,
-        description="Cells at most, a power of two. Their number grows fourfold when half of them are in use, "
-        "at 4 bytes each. If this is not above `cells`, their number stays. Windowed load only.",
+        description=(
+            "Cells at most, a power of two. Their number grows fourfold when half of them are in use, "
+            "at 4 bytes each. If this is not above `cells`, their number stays. Windowed load only."
+        ),
     )
     tail: Literal["auto", "remember", "hash"] = Field(
         "auto", description="Home of a key: remembered, or F_1. auto = remembered when there is one source."
@@ -185,7 +194,9 @@ class EvenflowOptions(SlidingWindow):
     def fitted(
         cls, user_options: Mapping[str, Any], *, window_ms: int, slide_ms: int, windowed: bool
     ) -> dict[str, Any]:
-        """As for `Window`. Without a window the slide is added too, because sources tell each other once a slide."""
+        """As for `Window`. Without a window the slide is added too, because sources tell each other once a
+        slide.
+        """
         options = super().fitted(user_options, window_ms=window_ms, slide_ms=slide_ms, windowed=windowed)
         return options if options.keys() & {"window_ms", "slide_ms"} else {**options, "slide_ms": slide_ms}
 
@@ -216,7 +227,8 @@ class Evenflow(Partitioner):
 
     def _start(self) -> None:
         options = self.options
-        # A salt far from those of the candidates (1, 2, ...) and of the generators (from 2^32 on, see `draws`).
+        # A salt far from those of the candidates (1, 2, ...) and of the generators (from 2^32 on, see
+        # `draws`).
         self._salt = salts(self.seed, 1, first=1 << 40)[0]
         self._remembers = options.tail == "remember" or (options.tail == "auto" and self.sources == 1)
         self._places = (
@@ -239,10 +251,10 @@ class Evenflow(Partitioner):
     def _rescale(self) -> None:
         """Keep what is known of keys, and all homes but those that added workers need.
 
-        A home moves if its worker goes. If workers are added, each worker frees the share of its live cells that
-        the added workers are to carry. The keys of these cells are split once, between the old and the new home,
-        within the window of the rescale. Without that price, keys that are never silent would leave new workers
-        idle for ever. Holders are bought anew.
+        A home moves if its worker goes. If workers are added, each worker frees the share of its live cells
+        that the added workers are to carry. The keys of these cells are split once, between the old and the
+        new home, within the window of the rescale. Without that price, keys that are never silent would leave
+        new workers idle for ever. Holders are bought anew.
         """
         old_summary, clock, before = self._summary, self._window.clock, len(self._tail)
         self._break_run()
@@ -263,12 +275,14 @@ class Evenflow(Partitioner):
             without_workers_from(self.workers, self._places)
             weights = self._weights
             if self.workers > before:
-                # Another mark for each number of workers, so that repeated growth does not free the same cells.
+                # Another mark for each number of workers, so that repeated growth does not free the same
+                # cells.
                 mark = salts(self.seed, 1, first=(1 << 41) + self.workers)[0]
                 release(weights[before:].sum() / weights.sum(), mark, self._places)
         self._window = self._no_loads()
         self._window.clock[()] = clock
-        # The window begins again with the clock where it is. `full` is kept: it still says what a window holds.
+        # The window begins again with the clock where it is. `full` is kept: it still says what a window
+        # holds.
         for name in ("cell", "tuples", "known", "doubted"):
             self._progress[name] = 0
         self._progress["since"] = self._progress["latest"]
@@ -319,7 +333,9 @@ class Evenflow(Partitioner):
         return np.concatenate([old[:workers], np.full(max(0, workers - len(old)), mean)])
 
     def _set_speeds(self, speeds: Float64s) -> None:
-        """Loads are what the tuples of the window are to workers of these speeds, as if they had always been so fast."""
+        """Loads are what the tuples of the window are to workers of these speeds, as if they had always
+        been so fast.
+        """
         self._break_run()
         n, old, unit = self.workers, self._step, self._unit
         self._speeds = speeds
@@ -343,7 +359,9 @@ class Evenflow(Partitioner):
             self._runs["limit"] = self._runs["limit"] // unit * self._unit
 
     def _break_run(self) -> None:
-        """Where homes are hashed, the next tuple goes to its home as that is now, not where a run was going on."""
+        """Where homes are hashed, the next tuple goes to its home as that is now, not where a run was
+        going on.
+        """
         if not self._remembers:
             self._runs["previous"] = -1
 
@@ -404,12 +422,13 @@ class Evenflow(Partitioner):
         )
 
     def window_tuples(self, now: int | None = None) -> Int64s:
-        """What this source sent each worker within the window, shape (workers,). The other sources hear their sum.
+        """What this source sent each worker within the window, shape (workers,). The other sources hear their
+        sum.
 
         That is the cost of the tuples, and their number if nothing is said of costs.
 
-        `now`: event time, ms, if it is later than that of the last tuple. Tuples that have left the window by then
-        do not count.
+        `now`: event time, ms, if it is later than that of the last tuple. Tuples that have left the window by
+        then do not count.
         """
         sent, clock = self._window.ring, self._window.clock
         # The loads include what was heard of others.
@@ -432,8 +451,9 @@ class Evenflow(Partitioner):
     def tell(self, now: int) -> Message | None:
         """The tuples of the window by worker, once a slide.
 
-        A message that no table has answered is told again as it was, so that this source knows which of its tuples a
-        table includes. After `PATIENCE` such messages this source levels alone again, and tells what is true then.
+        A message that no table has answered is told again as it was, so that this source knows which of its
+        tuples a table includes. After `PATIENCE` such messages this source levels alone again, and tells what
+        is true then.
         """
         now, rounds = min(max(now, -_REACH), _REACH), self._rounds
         if rounds["due"] != NEVER and now < rounds["due"]:
@@ -451,9 +471,9 @@ class Evenflow(Partitioner):
     def hear(self, table: Table, now: int) -> bool:
         """Take on a share of the imbalance of all sources.
 
-        Until the next table this source levels as if 1/sources of the common imbalance were its own. The sources are
-        those of the table and this one. When every source does so, together they make up for all of it and do not
-        overshoot. A source whose keys cannot be split leaves its share to the next round.
+        Until the next table this source levels as if 1/sources of the common imbalance were its own. The
+        sources are those of the table and this one. When every source does so, together they make up for all
+        of it and do not overshoot. A source whose keys cannot be split leaves its share to the next round.
         """
         table.check(self.sources)
         loads = from_bytes(table.body)
@@ -462,8 +482,9 @@ class Evenflow(Partitioner):
         rounds = self._rounds
         if table.round < rounds["round"]:
             return False
-        # As of the message, like the loads of the others: what all take on comes to nothing then, however late the table
-        # is. A source that was restored may have told after its snapshot, and what is true now comes near.
+        # As of the message, like the loads of the others: what all take on comes to nothing then, however
+        # late the table is. A source that was restored may have told after its snapshot, and what is true now
+        # comes near.
         own = self._told if rounds["told"] == table.round else np.maximum(self.window_tuples(now), 0)
         rounds["round"], rounds["unanswered"] = table.round + 1, 0
         if len(loads) != self.workers:  # the table is from before a rescale
@@ -480,15 +501,18 @@ class Evenflow(Partitioner):
         return LoadsMerger(self.workers)
 
     def _level(self, own: Int64s, others: Int64s, place: tuple[int, int]) -> None:
-        """Share the imbalance of all. own, others: tuples by worker. place: (rank, number) of the sources that share."""
+        """Share the imbalance of all. own, others: tuples by worker. place: (rank, number) of the sources
+        that share.
+        """
         rank, members = place
         common = self._off_level(own + others)
-        # One source alone has no sum to correct. After a silence of a window what it learned has left the window.
+        # One source alone has no sum to correct. After a silence of a window what it learned has left the
+        # window.
         learns = members > 1 and bool(own.any() or others.any())
         grain = self._unit * int(self._scale["grain"])
         self._bias = learned(self._bias, common / members, grain) if learns else np.zeros_like(own)
-        # Loads are whole. Sources round at different points, so that the shares come to the whole. The turns give each
-        # source another point for each worker.
+        # Loads are whole. Sources round at different points, so that the shares come to the whole. The turns
+        # give each source another point for each worker.
         turn = (np.arange(self.workers) + rank) % members
         share = common / members + self._bias / BIAS_PARTS - self._off_level(own)
         heard = np.floor(share + (turn + 0.5) / members).astype(np.int64)

@@ -1,8 +1,10 @@
-"""What tuples cost, as `evenflow` reckons with it: the mean, the grain, and the weight of a tuple in the summary.
+"""What tuples cost, as `evenflow` reckons with it: the mean, the grain, and the weight of a tuple in the
+summary.
 
-Loads are sums of costs. What the rule says of "tuples" where it speaks of chance is meant of a tuple that a unit of cost
-belongs to (the grain): so much do loads differ because a tuple is whole. How frequent a key is, is said by its share of the
-costs. The summary counts a tuple as its cost over that of such a tuple, so it remembers as many tuples that matter as ever.
+Loads are sums of costs. What the rule says of "tuples" where it speaks of chance is meant of a tuple that a
+unit of cost belongs to (the grain): so much do loads differ because a tuple is whole. How frequent a key is,
+is said by its share of the costs. The summary counts a tuple as its cost over that of such a tuple, so it
+remembers as many tuples that matter as ever.
 """
 
 from __future__ import annotations
@@ -17,11 +19,15 @@ from evenflow.partitioners.evenflow.state import SCALE, Water
 _STEADY = 8
 """While the unit of counts is off by less than one part in so many, it stays."""
 _COARSEST = 16
-"""The unit of counts is at most so many times the mean cost. So cheap tuples are no fractions that counts cannot have."""
+"""The unit of counts is at most so many times the mean cost. So cheap tuples are no fractions that counts
+cannot have.
+"""
 
 
 def new_scale(fewest: int) -> Rows:
-    """The scale before any tuple has cost other than 1. fewest: tuples from which a key's share is believed."""
+    """The scale before any tuple has cost other than 1. fewest: tuples from which a key's share is
+    believed.
+    """
     return record(SCALE, mean=1, grain=1, unit=1, fewest=fewest)
 
 

@@ -1,9 +1,9 @@
 """CG (consistent grouping): bounded-load hashing onto many small virtual workers, owned by the real ones.
 
 Idea: there are alpha*n virtual workers of equal size. A tuple of key k probes F_1(k), F_2(k), ... (modulo the
-number of virtual workers) and takes the first virtual worker that has room. A virtual worker has room while its
-load stays within (1 + eps) x average, rounded up (PoRC). So a rare key stays where its first probe leads, a
-frequent key fills as many virtual workers as its share needs, and all virtual workers carry about the same.
+number of virtual workers) and takes the first virtual worker that has room. A virtual worker has room while
+its load stays within (1 + eps) x average, rounded up (PoRC). So a rare key stays where its first probe leads,
+a frequent key fills as many virtual workers as its share needs, and all virtual workers carry about the same.
 
 With costs a load is the sum of what its tuples cost. A virtual worker has room for a tuple of any cost while
 its load before the tuple is below the bound. So it may exceed the bound by less than one tuple costs, and a
@@ -11,27 +11,27 @@ place is found even for a tuple that costs more than the bound. `check` counts t
 
 Each virtual worker is owned by a real worker, in numbers that follow the capacities. Every `check` tuples at
 most one virtual worker moves. It moves from the worker with the most load per capacity to the worker with the
-least, on two conditions: the load of the first is above (1 + eps) x its share by more than rounding explains (a
-cost of 1 for each virtual worker), and the greater of the two loads per capacity falls by the move. A worker's
-load is here that of the virtual workers which it owns now. So a move takes effect at once, and no move is
-repeated because of loads of the past.
+least, on two conditions: the load of the first is above (1 + eps) x its share by more than rounding explains
+(a cost of 1 for each virtual worker), and the greater of the two loads per capacity falls by the move. A
+worker's load is here that of the virtual workers which it owns now. So a move takes effect at once, and no
+move is repeated because of loads of the past.
 
 Parameters: `eps` slack of a virtual worker (0.01). `alpha` virtual workers for each worker (10). With 50,
-measured, keys are copied a seventh more often at the same bound. More virtual workers follow unequal capacities
-more closely. `capacities` relative capacity of worker 0, 1, .... A list shorter than n is repeated. None: all
-are equal. (The paper learns capacities from queues, which a partitioner does not see. Measured capacities can
-be given here.) `check` tuples between two looks (none: ten for each virtual worker). `window` of the loads:
-cumulative, sliding or tumbling.
-Where the paper is silent: after alpha*n probes the next virtual workers in line are tried, so a place is always
-found. A rescale deals out the virtual workers of removed workers, and hands surplus ones to new workers. It
-moves as few as the capacities demand, so that few keys move. It starts afresh when fewer than alpha/2 virtual
-workers for each worker would be left.
+measured, keys are copied a seventh more often at the same bound. More virtual workers follow unequal
+capacities more closely. `capacities` relative capacity of worker 0, 1, .... A list shorter than n is
+repeated. None: all are equal. (The paper learns capacities from queues, which a partitioner does not see.
+Measured capacities can be given here.) `check` tuples between two looks (none: ten for each virtual worker).
+`window` of the loads: cumulative, sliding or tumbling.
+Where the paper is silent: after alpha*n probes the next virtual workers in line are tried, so a place is
+always found. A rescale deals out the virtual workers of removed workers, and hands surplus ones to new
+workers. It moves as few as the capacities demand, so that few keys move. It starts afresh when fewer than
+alpha/2 virtual workers for each worker would be left.
 
-Cost per tuple: one probe for a rare key. A key with share p probes up to p*alpha*n full virtual workers. These
-stay full until the bound rises, which happens whenever the load has grown by alpha*n/(1 + eps). So a small
-cache remembers where the last search of a key ended. (It is of less use where a tuple costs so much that it
-raises the bound.) It saves time and never changes a result. State: 20 bytes for each virtual worker, and 24 to
-48 for the cache. With a window slides x 8 more.
+Cost per tuple: one probe for a rare key. A key with share p probes up to p*alpha*n full virtual workers.
+These stay full until the bound rises, which happens whenever the load has grown by alpha*n/(1 + eps). So a
+small cache remembers where the last search of a key ended. (It is of less use where a tuple costs so much
+that it raises the bound.) It saves time and never changes a result. State: 20 bytes for each virtual worker,
+and 24 to 48 for the cache. With a window slides x 8 more.
 Paper: Nasir et al., "Load Balancing for Skewed Streams on Heterogeneous Clusters", arXiv 1705.09073.
 
 Tuples pass over a virtual worker that is full, so `a` moves on:
@@ -59,8 +59,8 @@ from evenflow.partitioners.window import Window
 from evenflow.sketches.window_loads import WindowLoads, advance, moves, note
 
 META = np.dtype([(name, np.int64) for name in ("total", "room", "step", "since")])
-"""Costs of the tuples that count, the load that a virtual worker may have, how often that has changed, tuples since the
-last check."""
+"""Costs of the tuples that count, the load that a virtual worker may have, how often that has changed, tuples
+since the last check."""
 _MAX_VIRTUAL = 1 << 24
 
 
@@ -109,13 +109,16 @@ class VirtualRule(NamedTuple):
 def _first_with_room(
     key: np.uint64, seed: np.uint64, start: Whole, loads: Int64s, room: Whole
 ) -> tuple[np.int64, np.int64]:
-    """The first virtual worker from probe `start` on whose load is below `room`, and the number of its probe."""
+    """The first virtual worker from probe `start` on whose load is below `room`, and the number of its
+    probe.
+    """
     size = np.uint64(loads.shape[0])
     probe = np.uint64(start)
     at = candidate_kernel(key, salt_kernel(seed, probe), size)
     while loads[at] >= room:
         probe += np.uint64(1)
-        # After `size` hashed probes the virtual workers are tried in line. One of them has room, as the mean is below.
+        # After `size` hashed probes the virtual workers are tried in line. One of them has room, as the mean
+        # is below.
         if probe <= size:
             at = candidate_kernel(key, salt_kernel(seed, probe), size)
         else:
@@ -135,7 +138,9 @@ def _sums(virtual: VirtualWorkers) -> None:
 
 @kernel
 def _rebalance(virtual: VirtualWorkers, eps: float) -> None:
-    """Move one virtual worker from the most to the least loaded worker, if the most loaded one is overloaded."""
+    """Move one virtual worker from the most to the least loaded worker, if the most loaded one is
+    overloaded.
+    """
     owner, loads, owned, sums, shares = (
         virtual.owner,
         virtual.window.loads,
@@ -166,8 +171,8 @@ def _rebalance(virtual: VirtualWorkers, eps: float) -> None:
 def _deal(owner: Int32s, shares: Float64s) -> None:
     """Deal the virtual workers without owner (-1) and the surplus of owners to workers that own too few.
 
-    Each worker then owns virtual workers in proportion to its share (largest remainders first). The workers are
-    dealt to in turns, so that neighbouring virtual workers belong to different workers.
+    Each worker then owns virtual workers in proportion to its share (largest remainders first). The workers
+    are dealt to in turns, so that neighbouring virtual workers belong to different workers.
     """
     exact = shares * len(owner)
     due = np.floor(exact).astype(np.int64)
@@ -194,8 +199,8 @@ def _route(block: Block, virtual: VirtualWorkers, cache: Cache, rule: VirtualRul
         key = keys[row]
         if rule.windowed and advance(window, times[row]):
             meta["total"] = loads.sum()
-            # Loads have fallen, so full virtual workers may have room again. Room 0 makes a new step begin below, and a
-            # cached probe is valid for one step only.
+            # Loads have fallen, so full virtual workers may have room again. Room 0 makes a new step begin
+            # below, and a cached probe is valid for one step only.
             meta["room"] = 0
         meta["total"] += costs[row]
         room = np.int64(math.ceil(meta["total"] * slack))
@@ -206,7 +211,8 @@ def _route(block: Block, virtual: VirtualWorkers, cache: Cache, rule: VirtualRul
         known = cache.key[slot] == key and cache.step[slot] == meta["step"]
         start = cache.probe[slot] if known else 1
         at, probe = _first_with_room(key, rule.seed, start, loads, room)
-        # A search of two probes costs less than the cache. A walk in line has no probe number, so it is not cached.
+        # A search of two probes costs less than the cache. A walk in line has no probe number, so it is not
+        # cached.
         if probe > 2 and probe <= loads.shape[0]:
             cache.key[slot], cache.step[slot], cache.probe[slot] = key, meta["step"], probe
         loads[at] += costs[row]

@@ -1,19 +1,19 @@
 """Which keys are popular now, by coins: only one tuple in 2^r is looked at, and popularity wears off.
 
-Each key that was looked at has a bitmap of l bits. A look at a tuple sets one bit of its key's bitmap: bit j with
-probability 2^-(j+1), and the last bit with the probability that remains. A key becomes *hot* with its second bit, and
-stays hot until it has none. After each look the popularity of all keys declines: each bitmap moves down by one bit,
-independently with probability p. A key whose bitmap is empty is forgotten.
+Each key that was looked at has a bitmap of l bits. A look at a tuple sets one bit of its key's bitmap: bit j
+with probability 2^-(j+1), and the last bit with the probability that remains. A key becomes *hot* with its
+second bit, and stays hot until it has none. After each look the popularity of all keys declines: each bitmap
+moves down by one bit, independently with probability p. A key whose bitmap is empty is forgotten.
 
-Laws: a key that no longer comes is forgotten after at most l declines of its own, which take l/p looks in the mean. A
-key with a share well below p of the stream declines more often than it is looked at, so it is seldom hot. At most 2/p
-keys are known in the mean, whatever the stream.
+Laws: a key that no longer comes is forgotten after at most l declines of its own, which take l/p looks in the
+mean. A key with a share well below p of the stream declines more often than it is looked at, so it is seldom
+hot. At most 2/p keys are known in the mean, whatever the stream.
 
-Structure: sets of eight places. There are at least 16/p places, so a set is hardly ever full. A key that finds its set
-full is not entered. The distances between the places that decline are drawn from a geometric law. So a decline visits
-a share p of the places, not all.
-Cost: a lookup is one visit of a set. A look costs 16 to 32 draws. State: 13 bytes per place, 2,048 places at p = 0.01.
-Rule: Chen, Zhang and Jin, PStream (IEEE TC 2021, ICNP 2017).
+Structure: sets of eight places. There are at least 16/p places, so a set is hardly ever full. A key that
+finds its set full is not entered. The distances between the places that decline are drawn from a geometric
+law. So a decline visits a share p of the places, not all.
+Cost: a lookup is one visit of a set. A look costs 16 to 32 draws. State: 13 bytes per place, 2,048 places at
+p = 0.01. Rule: Chen, Zhang and Jin, PStream (IEEE TC 2021, ICNP 2017).
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def decline(synopsis: CoinSynopsis, rng: UInt64s, log_stay: float) -> None:
 @inlined
 def _gap(rng: UInt64s, log_stay: float) -> np.int64:
     """How many places stay as they are before the next place that declines."""
-    # The inverse of the geometric law. A draw is in [0, 1), so the logarithm is finite. 1e9 fits int64 and passes every
-    # table, also when p is tiny.
+    # The inverse of the geometric law. A draw is in [0, 1), so the logarithm is finite. 1e9 fits int64 and
+    # passes every table, also when p is tiny.
     return np.int64(min(math.log(1.0 - draw_unit(rng)) / log_stay, 1e9))
 
 

@@ -5,10 +5,10 @@ largest score
 
     alpha [i in X(k)] - (1 - alpha)(L_i - avg)/avg
 
-X(k) are the workers that hold the key in the window, L_i the tuples of worker i in the window, and avg the mean
-of L_i before this tuple. So with alpha = 1/2 a key leaves a worker whose load exceeds that of the least loaded
-worker by more than the average load. On a tie F_1(k) wins if it is among the best, else the lowest number.
-While all loads are 0, the load term is 0. With costs, loads and counts of keys are sums of costs.
+X(k) are the workers that hold the key in the window, L_i the tuples of worker i in the window, and avg the
+mean of L_i before this tuple. So with alpha = 1/2 a key leaves a worker whose load exceeds that of the least
+loaded worker by more than the average load. On a tie F_1(k) wins if it is among the best, else the lowest
+number. While all loads are 0, the load term is 0. With costs, loads and counts of keys are sums of costs.
 
 A key is hot once its tuples in the present slide exceed `theta` x the tuples of the slide before, and are two
 at least. It stays hot until the end of the next slide. The score need not be computed for every worker: the
@@ -19,10 +19,10 @@ worker. `theta` share from which a key is hot (1/(100n), 1/n is Dalton's). `wind
 Cost per tuple: O(1) amortised for counts and holders, at most O(log n) to keep the least loaded worker, and
 O(|X(k)|) for a hot key unless alpha = 0. State: exact holders and exact counts of keys. It grows with the
 distinct keys, and with the holders of hot keys.
-Paper: 000 compares with this scheme. The rule is that of its published code with four differences. Holders are
-forgotten when they leave the window. A slide ends before the first tuple of the next one is counted. One tuple
-makes no key hot (where several sources share a slide, it would make every key hot). Ties are broken as said
-above.
+Paper: 000 compares with this scheme. The rule is that of its published code with four differences. Holders
+are forgotten when they leave the window. A slide ends before the first tuple of the next one is counted. One
+tuple makes no key hot (where several sources share a slide, it would make every key hot). Ties are broken as
+said above.
 
 `a` is hot in the second slide, and its last tuple goes to an idle worker:
 
@@ -95,7 +95,8 @@ def _best(key: np.uint64, home: np.int64, greedy: Greedy, alpha: float, average:
     """The worker with the largest score."""
     loads, pool = greedy.window.loads, greedy.pool
     price = (1.0 - alpha) / average if average > 0 else 0.0
-    # A worker that does not hold the key scores by load alone, so the least loaded of all stands for all of these.
+    # A worker that does not hold the key scores by load alone, so the least loaded of all stands for all of
+    # these.
     best = winner(greedy.tree)
     best_score = -price * (loads[best] - average)
     home_score = -price * (loads[home] - average)
@@ -230,7 +231,10 @@ class Dagreedy(Partitioner):
         least = int(np.argmin(loads))
         greedy = dict.fromkeys((home, least, *(holder.worker for holder in holders)))
         return Explanation(
-            rule="hot: the best score of affinity and load, among its holders, its home and the least loaded worker",
+            rule=(
+                "hot: the best score of affinity and load, among its holders, its home and the least loaded"
+                " worker"
+            ),
             # When slides end, loads fall, and another worker may be the least loaded.
             workers=None if moves(self._loads.clock, now) else tuple(greedy),
             home=home,
@@ -266,8 +270,8 @@ class Dagreedy(Partitioner):
     def _state_bound(self, keys: int) -> int:
         """As `state_bound`, for the worst stream: every key of the window is held by all workers.
 
-        After a slide of one tuple every key can be hot, and n tuples of a hot key can bring it to all workers. Two
-        slides in a row may lie in two windows, so they have up to twice the keys of one window.
+        After a slide of one tuple every key can be hot, and n tuples of a hot key can bring it to all
+        workers. Two slides in a row may lie in two windows, so they have up to twice the keys of one window.
         """
         return self._fixed_bytes() + self._holders.bound(keys, self.workers) + self._counts.bound(2 * keys)
 

@@ -1,24 +1,25 @@
 """DKG (dynamic key grouping): each key has a row of consecutive workers that grows and shrinks with load.
 
 Idea: a key starts with 2 workers, F_1(k) and the next one. Every tuple goes to the least loaded of its key's
-workers (the first of them on a tie). Only a frequent key, one of the most frequent tenth of the monitored keys,
-may change its workers. Shares of the load are in percent, and ideal = 100/n. The key gains the next consecutive
-worker when even its least loaded worker has a share above ideal + sqrt(ideal) and the next worker has less load.
-The key loses its last worker when at least two of its workers have a share below ideal - sqrt(ideal). A key
-changes at most once in each check interval, and not before it has been monitored for that long. Nothing changes
-during the warm-up.
+workers (the first of them on a tie). Only a frequent key, one of the most frequent tenth of the monitored
+keys, may change its workers. Shares of the load are in percent, and ideal = 100/n. The key gains the next
+consecutive worker when even its least loaded worker has a share above ideal + sqrt(ideal) and the next worker
+has less load. The key loses its last worker when at least two of its workers have a share below ideal -
+sqrt(ideal). A key changes at most once in each check interval, and not before it has been monitored for that
+long. Nothing changes during the warm-up.
 
 Parameters: `frequent` share of the monitored keys that may change (0.1). `check_ms` check interval (60 s).
-`warm_up_ms` from the first tuple on (60 s). `counters` monitored keys (20n). `window` of the loads: cumulative,
-sliding or tumbling.
+`warm_up_ms` from the first tuple on (60 s). `counters` monitored keys (20n). `window` of the loads:
+cumulative, sliding or tumbling.
 Differences from the published code: shares are real numbers. Whole percents are blind for n > 100 (where
-ideal - sqrt(ideal) < 0, so that no key ever loses a worker again). A SpaceSaving summary replaces counters that
-are promoted through generations, so memory is bounded. A key never has fewer than the 2 workers of the start. A
-key that drops out of the summary starts again with 2 workers.
+ideal - sqrt(ideal) < 0, so that no key ever loses a worker again). A SpaceSaving summary replaces counters
+that are promoted through generations, so memory is bounded. A key never has fewer than the 2 workers of the
+start. A key that drops out of the summary starts again with 2 workers.
 
 Cost per tuple: O(1) for the summary and O(workers of the key). State: 96 to 112 bytes x counters, 2n loads.
-Paper: Dalabasmaz and Can, "Dynamic Key Grouping", 2020, as far as its rule is public. This is not the DKG of Rivetti,
-Querzoni, Anceaume, Busnel and Sericola (DEBS 2015), which keeps keys whole: that one is `dkg-rivetti`.
+Paper: Dalabasmaz and Can, "Dynamic Key Grouping", 2020, as far as its rule is public. This is not the DKG of
+Rivetti, Querzoni, Anceaume, Busnel and Sericola (DEBS 2015), which keeps keys whole: that one is
+`dkg-rivetti`.
 
 `a` may be on two workers, and gains a third worker in the end:
 
@@ -56,7 +57,9 @@ class Neighbours(NamedTuple):
     window: WindowLoads
     """The loads of the workers."""
     owner: UInt64s
-    """(counters,): the key that `width` and `changed` belong to. Another key may have taken over the counter since."""
+    """(counters,): the key that `width` and `changed` belong to. Another key may have taken over the
+    counter since.
+    """
     width: Int32s
     """(counters,): how many workers the key has. 0: the counter has had no key yet."""
     changed: Int64s
@@ -105,7 +108,9 @@ def _change(first: Whole, width: int, loads: Int64s, total: int, least: int) -> 
 
 @inlined
 def _lightest(first: Whole, width: int, loads: Int64s) -> np.int64:
-    """The least loaded of the `width` workers first, first + 1, ... (modulo n). The earliest of them on a tie."""
+    """The least loaded of the `width` workers first, first + 1, ... (modulo n). The earliest of them on a
+    tie.
+    """
     n = loads.shape[0]
     best = at = np.int64(first)
     for _ in range(width - 1):

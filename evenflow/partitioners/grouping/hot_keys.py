@@ -1,11 +1,11 @@
 """Hot keys by exact counts in tumbling windows: hot now, and for one window more.
 
 A key becomes hot as soon as it has more tuples in the present window, the current tuple included, than
-`share` x the tuples of the window before, and more than one. (One tuple cannot be split, and in windows of few
-tuples it would make every key hot.) A hot key stays hot until the end of the next window. No key becomes hot
-in the first window. After a pause (windows without tuples) no key is hot, and the last window that had tuples
-counts as the window before. At most 1/share keys become hot per window, times the growth of the window over
-the window before.
+`share` x the tuples of the window before, and more than one. (One tuple cannot be split, and in windows of
+few tuples it would make every key hot.) A hot key stays hot until the end of the next window. No key becomes
+hot in the first window. After a pause (windows without tuples) no key is hot, and the last window that had
+tuples counts as the window before. At most 1/share keys become hot per window, times the growth of the window
+over the window before.
 
 With costs, what the tuples of a key and of a window cost takes the place of their number. A key that has had
 one tuple in the window is not hot all the same, whatever the tuple costs.
@@ -33,11 +33,12 @@ CLOCK = np.dtype(
         for name in ("window", "length", "end", "ordinal", "seen", "before", "used", "hot", "fresh")
     ]
 )
-"""The present window: its number, its length in ms, its end in ms, its ordinal, the costs of its tuples so far. Those of
-the window before. Entries in use, keys that are hot now, keys that are hot in the next window too."""
+"""The present window: its number, its length in ms, its end in ms, its ordinal, the costs of its tuples so
+far. Those of the window before. Entries in use, keys that are hot now, keys that are hot in the next
+window too."""
 ENTRY = np.dtype([(name, np.int64) for name in ("key", "count", "counted", "until")])
-"""The key's bits, its count, ordinal of the window of that count (0: no entry), ordinal of the last window in which it is
-hot."""
+"""The key's bits, its count, ordinal of the window of that count (0: no entry), ordinal of the last window in
+which it is hot."""
 _LEAST_CAPACITY = 64
 
 
@@ -51,7 +52,9 @@ class HotTable(NamedTuple):
 
 
 def _capacity(entries: int) -> int:
-    """The capacity of a table that is made for so many entries: an eighth to a quarter of it is then in use."""
+    """The capacity of a table that is made for so many entries: an eighth to a quarter of it is then in
+    use.
+    """
     return max(_LEAST_CAPACITY, 4 << (entries - 1).bit_length())
 
 
@@ -71,7 +74,8 @@ def roll(table: HotTable, time: Whole) -> None:
     if now == clock["window"] and now != NEVER:  # the last window that int64 can hold: its end is cut short
         return
     follows = now == clock["window"] + 1 and clock["window"] != NEVER
-    # `until` is the ordinal after the one in which a key became hot. After a pause a step of 2 passes all of these.
+    # `until` is the ordinal after the one in which a key became hot. After a pause a step of 2 passes all of
+    # these.
     clock["ordinal"] += 1 if follows else 2
     clock["hot"] = clock["fresh"] if follows else 0
     clock["fresh"] = 0
@@ -147,7 +151,8 @@ class HotKeys:
         return _capacity(keys) * self.table.entries.itemsize + self.table.clock.nbytes
 
     def after_next(self, key: int, share: float, now: int | None) -> tuple[bool, float | None]:
-        """Whether the key is hot once its next tuple, at `now`, has been counted, and its share of the present window.
+        """Whether the key is hot once its next tuple, at `now`, has been counted, and its share of the
+        present window.
 
         Nothing is counted: this is done on a table of this key alone. None: no window ends before the tuple.
         """

@@ -1,66 +1,72 @@
-"""OSG (online shuffle grouping): each tuple goes to the worker with the least work, where work is learned per key.
+"""OSG (online shuffle grouping): each tuple goes to the worker with the least work, where work is learned per
+key.
 
-Idea: what a tuple costs is known only when its worker is done with it. Each worker counts its tuples in a sketch of
-rows x columns cells. A tuple of key k adds 1 to F and its cost to W in one cell of each row, which h_1(k), h_2(k), ...
-name. Every `check` tuples the worker compares the mean cost W/F of each cell with that of the last look. If the
-differences sum up to at most `mu` of the means of that look, the sketch is stable. The scheduler then takes it over in
-place of the worker's former one, and the worker begins an empty one. From the sketch of a worker the scheduler
-estimates what a tuple costs there: W/F of the key's cell with the least F (the first of them on a tie). It sums the
-estimates of the tuples that it sends to each worker, and the next tuple goes to the worker with the least sum (the
-first of them on a tie).
+Idea: what a tuple costs is known only when its worker is done with it. Each worker counts its tuples in a
+sketch of rows x columns cells. A tuple of key k adds 1 to F and its cost to W in one cell of each row, which
+h_1(k), h_2(k), ... name. Every `check` tuples the worker compares the mean cost W/F of each cell with that of
+the last look. If the differences sum up to at most `mu` of the means of that look, the sketch is stable. The
+scheduler then takes it over in place of the worker's former one, and the worker begins an empty one. From the
+sketch of a worker the scheduler estimates what a tuple costs there: W/F of the key's cell with the least F
+(the first of them on a tie). It sums the estimates of the tuples that it sends to each worker, and the next
+tuple goes to the worker with the least sum (the first of them on a tie).
 
 Estimates are corrected by what workers measured. The scheduler is in one of four states:
 
-* *round robin*, until it has a sketch of every worker. Tuples go to the workers in turn, and nothing is estimated;
-* *send all*: the next n tuples go to the workers in turn. With each the scheduler asks the worker what its tuples have
-  cost up to that one, and remembers its own sum at that moment;
-* *wait all*: the least sum decides, until all workers have answered. Then each sum is corrected by the difference of
-  the two numbers;
+* *round robin*, until it has a sketch of every worker. Tuples go to the workers in turn, and nothing is
+  estimated;
+* *send all*: the next n tuples go to the workers in turn. With each the scheduler asks the worker what its
+  tuples have cost up to that one, and remembers its own sum at that moment;
+* *wait all*: the least sum decides, until all workers have answered. Then each sum is corrected by the
+  difference of the two numbers;
 * *run*: the least sum decides. After `check` x n tuples all workers are asked again.
 
 A sketch that is taken over leads to *send all* from each state but the first. Answers to an earlier round of
 questions are then void.
 
-Costs: without costs each tuple costs 1, so every estimate is 1. The rule comes to round robin, and to the least
-loaded of all workers once it knows that. With costs a tuple's own cost never decides where it goes. It counts when
-the tuple has been measured.
+Costs: without costs each tuple costs 1, so every estimate is 1. The rule comes to round robin, and to the
+least loaded of all workers once it knows that. With costs a tuple's own cost never decides where it goes. It
+counts when the tuple has been measured.
 
-Parameters: `check` tuples of a worker between two looks at its sketch (1,024). `mu` of the test for stability (0.05,
-as in the authors' code). `columns` (55) and `rows` (4) of a sketch: its eps is e/columns, here 0.05, and its delta is
-2^-rows, here below 0.1. `delay`: so many tuples are sent after a tuple before it has been measured (n, which is one
-tuple waiting at each worker). Sketches and answers are of tuples that were measured.
-*Round robin* lasts until the last worker's sketch is stable. That takes 2n x `check` tuples at least. Rare keys in cells of
-their own make it longer. Measured: with 512 workers it was not over after 4,000,000 tuples by Zipf's law, and with a
-`check` of 256 it was. With 1,024 columns instead of 55 sketches are stable less often, and 128 workers are then less level.
-If a sketch is taken over more often than every n + `delay` tuples, the workers never answer in time, and no sum is
-corrected.
+Parameters: `check` tuples of a worker between two looks at its sketch (1,024). `mu` of the test for stability
+(0.05, as in the authors' code). `columns` (55) and `rows` (4) of a sketch: its eps is e/columns, here 0.05,
+and its delta is 2^-rows, here below 0.1. `delay`: so many tuples are sent after a tuple before it has been
+measured (n, which is one tuple waiting at each worker). Sketches and answers are of tuples that were
+measured.
+*Round robin* lasts until the last worker's sketch is stable. That takes 2n x `check` tuples at least. Rare
+keys in cells of their own make it longer. Measured: with 512 workers it was not over after 4,000,000 tuples
+by Zipf's law, and with a `check` of 256 it was. With 1,024 columns instead of 55 sketches are stable less
+often, and 128 workers are then less level. If a sketch is taken over more often than every n + `delay`
+tuples, the workers never answer in time, and no sum is corrected.
 
-What is modelled: one process is the scheduler and all of its workers. It keeps a tuple and its cost until the worker has
-measured it, and does the worker's part then. Costs stand for execution times, and the number of tuples stands for
-the clock. A worker measures its tuples in the order in which all of them were sent, however long its queue is. Each
-of several sources learns from its own tuples alone.
-Differences from the authors' code: a key whose cell of least F is empty is estimated at the mean cost of the sketch.
-(There its tuple is free, so one worker gets such tuples one after the other until the next correction.) An answer that
-comes during *send all* counts. (There it is dropped, and that round corrects nothing.) *Send all* takes the workers from
-where the turn stands, so that rounds that are broken off do not load the first workers most. The test for stability
-covers all cells, and there the first columns of each row. An estimate is not rounded to whole units. The answer is
-the sum of what the worker's tuples have cost, and there the time that has passed, with the worker's idle time in it.
-Not published is what a rescale does: the sketches of the workers that stay are kept, tuples that were not measured yet
-are forgotten, and a new worker takes the scheduler back to *round robin*.
+What is modelled: one process is the scheduler and all of its workers. It keeps a tuple and its cost until the
+worker has measured it, and does the worker's part then. Costs stand for execution times, and the number of
+tuples stands for the clock. A worker measures its tuples in the order in which all of them were sent, however
+long its queue is. Each of several sources learns from its own tuples alone.
+Differences from the authors' code: a key whose cell of least F is empty is estimated at the mean cost of the
+sketch. (There its tuple is free, so one worker gets such tuples one after the other until the next
+correction.) An answer that comes during *send all* counts. (There it is dropped, and that round corrects
+nothing.) *Send all* takes the workers from where the turn stands, so that rounds that are broken off do not
+load the first workers most. The test for stability covers all cells, and there the first columns of each row.
+An estimate is not rounded to whole units. The answer is the sum of what the worker's tuples have cost, and
+there the time that has passed, with the worker's idle time in it. Not published is what a rescale does: the
+sketches of the workers that stay are kept, tuples that were not measured yet are forgotten, and a new worker
+takes the scheduler back to *round robin*.
 
-Cost per tuple: O(rows) for the estimate and for the worker's sketch, O(n) for the least sum, and the look at a sketch
-every `check` tuples. State: 40 bytes for each cell of each worker (8,800 for each worker by default), 56 for each worker,
-and 32 for each tuple that is not measured yet.
-Paper: Rivetti, Anceaume, Busnel, Querzoni and Sericola, "Online Scheduling for Shuffle Grouping in Distributed Stream
-Processing Systems", Middleware 2016, as far as its abstract and the authors' code for Storm show the rule. "Proactive
-Online Scheduling for Shuffle Grouping" (POSG, 2015) is their report of the same idea.
+Cost per tuple: O(rows) for the estimate and for the worker's sketch, O(n) for the least sum, and the look at
+a sketch every `check` tuples. State: 40 bytes for each cell of each worker (8,800 for each worker by
+default), 56 for each worker, and 32 for each tuple that is not measured yet.
+Paper: Rivetti, Anceaume, Busnel, Querzoni and Sericola, "Online Scheduling for Shuffle Grouping in
+Distributed Stream Processing Systems", Middleware 2016, as far as its abstract and the authors' code for
+Storm show the rule. "Proactive Online Scheduling for Shuffle Grouping" (POSG, 2015) is their report of the
+same idea.
 
 The workers take turns at first:
 
     >>> create("osg", workers=4).assign(keys, times).tolist()
     [0, 1, 2, 3, 0, 1]
 
-Turns give worker 0 all the cheap tuples here. When both workers have answered, it gets the tuples that it lacks:
+Turns give worker 0 all the cheap tuples here. When both workers have answered, it gets the tuples that it
+lacks:
 
     >>> p = create("osg", workers=2, check=3, mu=1.0, delay=0)
     >>> costs = np.array([9, 9, 1, 9, 1, 9])
@@ -90,9 +96,10 @@ ROUND_ROBIN, SEND_ALL, WAIT_ALL, RUN = range(4)
 META = np.dtype(
     [(name, np.int64) for name in ("state", "turn", "round", "asked", "answered", "ran", "known", "at")]
 )
-"""`state`: of the scheduler. `turn`: the worker whose turn it is. `round`: how often all workers were asked. `asked`,
-`answered`: workers that were asked and that answered in this round. `ran`: tuples since the state became RUN. `known`:
-workers whose sketch was taken over. `at`: the entry of the tuples under way that is written next."""
+"""`state`: of the scheduler. `turn`: the worker whose turn it is. `round`: how often all workers were asked.
+`asked`, `answered`: workers that were asked and that answered in this round. `ran`: tuples since the state
+became RUN. `known`: workers whose sketch was taken over. `at`: the entry of the tuples under way that is
+written next."""
 WORKER = np.dtype(
     [
         ("spent", np.int64),
@@ -103,15 +110,19 @@ WORKER = np.dtype(
         ("correction", np.float64),
     ]
 )
-"""`spent`: costs of the worker's measured tuples. `seen`: how many of them its present sketch has. `known`: 1 if a sketch
-was taken over. `usual`: the mean cost of the tuples of that sketch. `said`: the scheduler's sum when it last asked.
-`correction`: the answer, as what the sum must grow by."""
+"""`spent`: costs of the worker's measured tuples. `seen`: how many of them its present sketch has. `known`: 1
+if a sketch was taken over. `usual`: the mean cost of the tuples of that sketch. `said`: the scheduler's sum
+when it last asked. `correction`: the answer, as what the sum must grow by."""
 SENT = np.dtype([("key", np.uint64), ("cost", np.int64), ("to", np.int64), ("round", np.int64)])
-"""A tuple under way. `to`: its worker + 1, and 0 for no tuple. `round`: that of the question that goes with it, or 0."""
+"""A tuple under way. `to`: its worker + 1, and 0 for no tuple. `round`: that of the question that goes
+with it, or 0.
+"""
 
 
 class Sketches(NamedTuple):
-    """The sketches of all workers, each array of shape (n, rows, columns): what kernels take as one argument."""
+    """The sketches of all workers, each array of shape (n, rows, columns): what kernels take as one
+    argument.
+    """
 
     salts: UInt64s
     """(rows,): the hash of each row."""
@@ -226,7 +237,9 @@ def _correct(schedule: OsgState) -> None:
 
 @inlined
 def _measure(schedule: OsgState, at: Whole, rule: OsgRule) -> None:
-    """The tuple of this entry is done: its worker counts it, answers if it was asked, and may look at its sketch."""
+    """The tuple of this entry is done: its worker counts it, answers if it was asked, and may look at its
+    sketch.
+    """
     sketches, meta, done = schedule.sketches, schedule.meta[()], schedule.sent[at]
     worker, columns = done["to"] - 1, np.uint64(sketches.counts.shape[2])
     state = schedule.workers[worker]
@@ -302,7 +315,9 @@ class OSGOptions(Options):
 
 
 class OnlineShuffleGrouping(Partitioner):
-    """Each tuple goes to the worker with the least work. What a key's tuples cost is learned from the workers."""
+    """Each tuple goes to the worker with the least work. What a key's tuples cost is learned from the
+    workers.
+    """
 
     options_type = OSGOptions
     papers = (ONLINE_SHUFFLE,)

@@ -1,24 +1,24 @@
 """PStream: hot keys are shuffled, rare keys are hashed. Coins tell which keys are hot now.
 
-Idea: each tuple flips a coin until the coin shows its other side. Only tuples with at least r flips (one tuple in 2^r)
-are looked at. A look makes the tuple's key more popular, and then all keys a little less popular (`coin_synopsis`). So
-hot keys are found in little memory, and are forgotten when they no longer come. Tuples of hot keys take turns over all
-workers. All other tuples go to F_1(key).
+Idea: each tuple flips a coin until the coin shows its other side. Only tuples with at least r flips (one
+tuple in 2^r) are looked at. A look makes the tuple's key more popular, and then all keys a little less
+popular (`coin_synopsis`). So hot keys are found in little memory, and are forgotten when they no longer come.
+Tuples of hot keys take turns over all workers. All other tuples go to F_1(key).
 
-Parameters: `r` (6). `l` bits of popularity (16). `p` probability with which a key's popularity declines at each look
-(0.01): a key is hot now and then from a share of about p/2 of the stream on, and steadily above p. A tuple is looked at
-before it is routed. More than r + l - 1 flips count as r + l - 1. Source s of S starts its turns at worker s*n/S, as in
-shuffle.
-Where the paper is not public, the rule is that of the authors' repository. The repository lacks the threshold of the
-journal version, which adapts itself. Its code differs from its own description: for c flips it sets bit c, not c - r. It
-never lets a key cease to be hot (when a key is forgotten, the code announces the key of the present tuple). And it keeps
-hot keys in a counting Bloom filter of 16 counters, so that soon most keys count as hot. Here the description is
-followed, and hot keys are kept as they are.
+Parameters: `r` (6). `l` bits of popularity (16). `p` probability with which a key's popularity declines at
+each look (0.01): a key is hot now and then from a share of about p/2 of the stream on, and steadily above p.
+A tuple is looked at before it is routed. More than r + l - 1 flips count as r + l - 1. Source s of S starts
+its turns at worker s*n/S, as in shuffle.
+Where the paper is not public, the rule is that of the authors' repository. The repository lacks the threshold
+of the journal version, which adapts itself. Its code differs from its own description: for c flips it sets
+bit c, not c - r. It never lets a key cease to be hot (when a key is forgotten, the code announces the key of
+the present tuple). And it keeps hot keys in a counting Bloom filter of 16 counters, so that soon most keys
+count as hot. Here the description is followed, and hot keys are kept as they are.
 A rescale keeps what is known of keys. There are no loads and no windows.
-Cost per tuple: one draw and one visit of the synopsis. A look, at one tuple in 2^r, costs about 20 draws. State: 13 bytes
-x 16/p to 32/p, the generator, the next worker.
-Paper: Chen, Zhang and Jin, "PStream: A Popularity-Aware Differentiated Distributed Stream Processing System", IEEE
-Transactions on Computers 70(10), 2021. First at ICNP 2017.
+Cost per tuple: one draw and one visit of the synopsis. A look, at one tuple in 2^r, costs about 20 draws.
+State: 13 bytes x 16/p to 32/p, the generator, the next worker.
+Paper: Chen, Zhang and Jin, "PStream: A Popularity-Aware Differentiated Distributed Stream Processing System",
+IEEE Transactions on Computers 70(10), 2021. First at ICNP 2017.
 
 Here every tuple is looked at. `a` is hot from its third tuple on, and takes turns:
 

@@ -1,9 +1,10 @@
 """Three ways to place frequent keys by utility: scan, redist and readj (Gedik).
 
-The cost of a placement is gap * n / (balance * placed) + price * moved * n / all. `gap` is the difference of the greatest
-and the least load, `placed` the sum of the loads, `moved` the frequency of keys that are not where they were, and `all` that
-of all keys that are or were frequent. So both parts are shares: of the average load that is tolerated, and of the load of
-one worker. Less is better. Loads are those of the placed keys alone.
+The cost of a placement is gap * n / (balance * placed) + price * moved * n / all. `gap` is the difference of
+the greatest and the least load, `placed` the sum of the loads, `moved` the frequency of keys that are not
+where they were, and `all` that of all keys that are or were frequent. So both parts are shares: of the
+average load that is tolerated, and of the load of one worker. Less is better. Loads are those of the placed
+keys alone.
 
 Frequencies and loads are whole numbers, and each part is one division. So every machine decides alike.
 """
@@ -32,7 +33,9 @@ class PlacementPrices(NamedTuple):
 
 
 class Placing(NamedTuple):
-    """The keys that are placed: what kernels take as one argument. A key is its number, the most frequent first."""
+    """The keys that are placed: what kernels take as one argument. A key is its number, the most frequent
+    first.
+    """
 
     weight: Int64s
     """(keys,): frequency of each key."""
@@ -109,7 +112,9 @@ def scan(p: Placing, prices: PlacementPrices) -> None:
 
 @kernel
 def redist(p: Placing, prices: PlacementPrices) -> None:
-    """Place the key and the worker that cost least per tuple of the key, again and again. The first key on a tie."""
+    """Place the key and the worker that cost least per tuple of the key, again and again. The first key on
+    a tie.
+    """
     placed = 0
     for _ in range(p.weight.shape[0]):
         chosen, target, lowest = -1, -1, np.inf
@@ -130,7 +135,9 @@ def _away(p: Placing, key: int, worker: int) -> np.int64:
 
 @kernel
 def _extremes(loads: Int64s, ranked: Int64s) -> None:
-    """The workers with the three greatest loads, then those with the three least, the first on a tie. -1 for none."""
+    """The workers with the three greatest loads, then those with the three least, the first on a tie. -1
+    for none.
+    """
     ranked[:] = _NONE
     for worker in range(loads.shape[0]):
         load = loads[worker]
@@ -164,11 +171,12 @@ def _gap_after(loads: Int64s, ranked: Int64s, giver: int, taker: int, weight: in
 
 @kernel
 def readj(p: Placing, prices: PlacementPrices, most: int, ranked: Int64s) -> None:
-    """Leave all keys where they were, and readjust: move a key, or exchange two, as long as that makes the gap less.
+    """Leave all keys where they were, and readjust: move a key, or exchange two, as long as that makes the
+    gap less.
 
-    The readjustment with the greatest gain, in cost per tuple that changes its worker by it, comes first, and it must have a
-    gain. A key is readjusted `most` times at most. On a tie the more frequent key comes first, a move before an exchange,
-    and the lower number before the higher one. ranked: shape (6,), scratch space.
+    The readjustment with the greatest gain, in cost per tuple that changes its worker by it, comes first, and
+    it must have a gain. A key is readjusted `most` times at most. On a tie the more frequent key comes first,
+    a move before an exchange, and the lower number before the higher one. ranked: shape (6,), scratch space.
     """
     weight, place, loads, times, meta = p.weight, p.place, p.loads, p.times, p.meta[()]
     many, n = weight.shape[0], loads.shape[0]

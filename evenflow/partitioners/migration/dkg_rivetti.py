@@ -1,27 +1,30 @@
-"""DKG of Rivetti et al. (distribution-aware key grouping): learn the frequent keys first, then place all keys once.
+"""DKG of Rivetti et al. (distribution-aware key grouping): learn the frequent keys first, then place all keys
+once.
 
-Idea: the first `learning` tuples are counted in two ways. A SpaceSaving summary finds the heavy hitters, and every tuple
-also counts in the one of mu*n cells that its key's hash names. After the last of these tuples, a key is a heavy hitter if
-its guaranteed frequency (count - error) is at least theta*m, rounded up. Its frequency is taken out of its cell. Then
-heavy hitters and cells are placed by greedy scheduling: the largest first, each on the worker with the least load so
-far. From then on a heavy hitter goes to its worker, and any other key to the worker of its cell. The mapping stays as it
-is, so it does not follow keys that become hot later.
+Idea: the first `learning` tuples are counted in two ways. A SpaceSaving summary finds the heavy hitters, and
+every tuple also counts in the one of mu*n cells that its key's hash names. After the last of these tuples, a
+key is a heavy hitter if its guaranteed frequency (count - error) is at least theta*m, rounded up. Its
+frequency is taken out of its cell. Then heavy hitters and cells are placed by greedy scheduling: the largest
+first, each on the worker with the least load so far. From then on a heavy hitter goes to its worker, and any
+other key to the worker of its cell. The mapping stays as it is, so it does not follow keys that become hot
+later.
 
-Parameters: `learning` tuples m that are counted (10,000). `theta` frequency from which a key is a heavy hitter (1/(5n)).
-`precision` theta/epsilon, where the summary has 1/epsilon counters (2, as in the authors' code). `cells` for each
-worker, mu (10). Measured at Zipf 0.8 with 16 workers, 2 cells are too coarse: the imbalance is 0.018 instead of 0.004.
-Differences from the published code: the authors drop the tuples of the learning phase. Here they go to F_1, so a key may
-have two workers: that of its hash, and its own after learning. That is the one time at which keys move. The hash of the
-cells is F_1 over mu*n places instead of a random linear function.
+Parameters: `learning` tuples m that are counted (10,000). `theta` frequency from which a key is a heavy
+hitter (1/(5n)). `precision` theta/epsilon, where the summary has 1/epsilon counters (2, as in the authors'
+code). `cells` for each worker, mu (10). Measured at Zipf 0.8 with 16 workers, 2 cells are too coarse: the
+imbalance is 0.018 instead of 0.004. Differences from the published code: the authors drop the tuples of the
+learning phase. Here they go to F_1, so a key may have two workers: that of its hash, and its own after
+learning. That is the one time at which keys move. The hash of the cells is F_1 over mu*n places instead of a
+random linear function.
 Decisions: ties are settled by number, cells before heavy hitters and these in the order of their hashes.
-A cell in which no tuple was counted has no weight, and all such cells are placed last, on the least loaded worker.
-A rescale begins to learn again, because the cells of another number of workers are others. Each of several sources
-learns by itself.
+A cell in which no tuple was counted has no weight, and all such cells are placed last, on the least loaded
+worker. A rescale begins to learn again, because the cells of another number of workers are others. Each of
+several sources learns by itself.
 
-Cost per tuple: O(1). Placing costs O((1/theta + mu*n) log n) once. State: 80 to 96 bytes x counters (precision/theta), and
-12 bytes x mu*n.
-Paper: Rivetti et al., "Efficient Key Grouping for Near-Optimal Load Balancing in Stream Processing Systems", DEBS 2015.
-The rule is that of the authors' code for Apache Storm. The text of the paper was not at hand.
+Cost per tuple: O(1). Placing costs O((1/theta + mu*n) log n) once. State: 80 to 96 bytes x counters
+(precision/theta), and 12 bytes x mu*n.
+Paper: Rivetti et al., "Efficient Key Grouping for Near-Optimal Load Balancing in Stream Processing Systems",
+DEBS 2015. The rule is that of the authors' code for Apache Storm. The text of the paper was not at hand.
 
 After four tuples `a` is a heavy hitter, and gets a worker of its own:
 

@@ -1,10 +1,12 @@
-"""Least-load fit decreasing: keys leave workers that have too much, and find places within a bound of load (Mixed).
+"""Least-load fit decreasing: keys leave workers that have too much, and find places within a bound of load
+(Mixed).
 
-Two steps. First, each worker above the bound gives keys away, in the order in which keys are given here, until it is within
-the bound. Then these keys are placed, the heaviest first: on the least loaded worker, if it stays within the bound. If
-not, workers are tried in the order of their loads. A worker takes the key if it can give away lighter keys, again in the
-order given, so that it stays within the bound. Those have to find another place then. Each of them is lighter than the key
-for which it left, so every key is placed once at most after the last time that it left, and one pass ends.
+Two steps. First, each worker above the bound gives keys away, in the order in which keys are given here,
+until it is within the bound. Then these keys are placed, the heaviest first: on the least loaded worker, if
+it stays within the bound. If not, workers are tried in the order of their loads. A worker takes the key if it
+can give away lighter keys, again in the order given, so that it stays within the bound. Those have to find
+another place then. Each of them is lighter than the key for which it left, so every key is placed once at
+most after the last time that it left, and one pass ends.
 """
 
 from __future__ import annotations
@@ -19,11 +21,15 @@ from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 
 _END = -1
 _TRIED = 1 << 41
-"""Shown as the load of a worker that was tried in vain. No load is as large, and it fits into a tournament."""
+"""Shown as the load of a worker that was tried in vain. No load is as large, and it fits into a
+tournament.
+"""
 
 
 class Lists(NamedTuple):
-    """Who has which keys: what kernels take as one argument. A key is its number, in the order in which keys leave."""
+    """Who has which keys: what kernels take as one argument. A key is its number, in the order in which
+    keys leave.
+    """
 
     weight: Int64s
     """(keys,): load of each key."""
@@ -89,7 +95,9 @@ def _enter(who: Lists, key: int, worker: int) -> None:
 
 @kernel
 def _give_away(who: Lists, worker: int, most: int, lighter: int, anchor: int) -> None:
-    """The worker gives away keys lighter than `lighter`, but for `anchor`, until its load is at most `most`."""
+    """The worker gives away keys lighter than `lighter`, but for `anchor`, until its load is at most
+    `most`.
+    """
     weight, loads, first, following = who.weight, who.loads, who.first, who.following
     before, key = np.int64(_END), first[worker]
     while key != _END and loads[worker] > most:
@@ -144,8 +152,9 @@ def _exchanged(who: Lists, key: int, bound: int) -> bool:
 def rebalance(who: Lists, bound: int, heaviest: Int64s) -> None:
     """Bring the workers within the bound, as far as that is possible.
 
-    heaviest: all keys, the heaviest first. Of the keys that alone are above the bound, the heaviest of each worker stays
-    where it is, because moving it would help nobody. A key that finds no place goes to the least loaded worker.
+    heaviest: all keys, the heaviest first. Of the keys that alone are above the bound, the heaviest of each
+    worker stays where it is, because moving it would help nobody. A key that finds no place goes to the least
+    loaded worker.
     """
     weight, first = who.weight, who.first
     # Backwards, so that each list ends up in ascending order of keys, as `_enter` needs it.

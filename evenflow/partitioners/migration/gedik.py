@@ -1,32 +1,37 @@
-"""Gedik: frequent keys have places of their own, chosen by balance against migration, and all others are on a ring.
+"""Gedik: frequent keys have places of their own, chosen by balance against migration, and all others are on a
+ring.
 
-Idea: a key that has a large enough share of a stretch of event time is frequent, and is mapped explicitly from the end of
-the stretch on. All other keys go to the worker that consistent hashing names. The places of frequent keys are chosen by a
-utility, of which less is better: the gap between the greatest and the least load of frequent keys, as a multiple of the gap
-that is tolerated, and the frequency of the keys that move, as a multiple of one worker's share of them all. Also those keys
-count as moved that are no longer frequent, and are on another worker by the ring. So a key is on one worker at any moment,
-and moves at the end of a stretch alone. In evenflow its tuples of a window are then on both workers, and the reducer merges
-them. So the key counts as one that may be split.
+Idea: a key that has a large enough share of a stretch of event time is frequent, and is mapped explicitly
+from the end of the stretch on. All other keys go to the worker that consistent hashing names. The places of
+frequent keys are chosen by a utility, of which less is better: the gap between the greatest and the least
+load of frequent keys, as a multiple of the gap that is tolerated, and the frequency of the keys that move, as
+a multiple of one worker's share of them all. Also those keys count as moved that are no longer frequent, and
+are on another worker by the ring. So a key is on one worker at any moment, and moves at the end of a stretch
+alone. In evenflow its tuples of a window are then on both workers, and the reducer merges them. So the key
+counts as one that may be split.
 
-`construction` says how places are chosen. scan: the most frequent key first, each on the best worker. redist: the key and
-the worker that cost least per tuple of the key, again and again. readj: all keys stay where they were, and then keys are
-moved or exchanged, as long as that makes the gap less, those with the greatest gain first (see `constructions`).
+`construction` says how places are chosen. scan: the most frequent key first, each on the best worker. redist:
+the key and the worker that cost least per tuple of the key, again and again. readj: all keys stay where they
+were, and then keys are moved or exchanged, as long as that makes the gap less, those with the greatest gain
+first (see `constructions`).
 
-Parameters: `construction` (scan). `share` of a stretch from which a key is frequent (1/(50n)). `balance` the tolerated gap,
-a share of the average load (0.2). `migration` weight of the keys that move (1). `readjustments` of a key at most, with
-readj (5). `replicas` points of each worker on the ring (100; fewer if there would be more than 2^24). `plan_ms` stretch
-(10 s).
-Differences from the paper: it balances memory, processing and communication, each with its cost per tuple, by the cube root
-of the product of three gaps. evenflow counts tuples alone, so all three are one, and a key's state is its tuples.
-Frequencies are the guaranteed counts of a SpaceSaving summary of each stretch.
-Decisions: readj must have a gain in utility for each step, so that a high price keeps keys where they are. Ties are settled
-by frequency, then by the hash of the key, and by the number of the worker. A rescale keeps the places of frequent keys whose
-worker is still there, and the counts of the stretch. Each of several sources plans by itself.
+Parameters: `construction` (scan). `share` of a stretch from which a key is frequent (1/(50n)). `balance` the
+tolerated gap, a share of the average load (0.2). `migration` weight of the keys that move (1).
+`readjustments` of a key at most, with readj (5). `replicas` points of each worker on the ring (100; fewer if
+there would be more than 2^24). `plan_ms` stretch (10 s).
+Differences from the paper: it balances memory, processing and communication, each with its cost per tuple, by
+the cube root of the product of three gaps. evenflow counts tuples alone, so all three are one, and a key's
+state is its tuples. Frequencies are the guaranteed counts of a SpaceSaving summary of each stretch.
+Decisions: readj must have a gain in utility for each step, so that a high price keeps keys where they are.
+Ties are settled by frequency, then by the hash of the key, and by the number of the worker. A rescale keeps
+the places of frequent keys whose worker is still there, and the counts of the stretch. Each of several
+sources plans by itself.
 
-Cost per tuple: O(1). A plan with K frequent keys (share times K is at most 1) costs O(K n) with scan, O(K^2 n) with redist,
-and O(K^2 + K n) for each step of readj. State: 84 to 100 bytes x counters (2/share), 44 to 68 x 1/share, 16 to 20 x points.
-Paper: Gedik, "Partitioning functions for stateful data parallelism in stream processing", VLDB Journal 23(4), 2014. The
-constructions are those of a published implementation by others. The text of the paper was not at hand.
+Cost per tuple: O(1). A plan with K frequent keys (share times K is at most 1) costs O(K n) with scan, O(K^2
+n) with redist, and O(K^2 + K n) for each step of readj. State: 84 to 100 bytes x counters (2/share), 44 to 68
+x 1/share, 16 to 20 x points. Paper: Gedik, "Partitioning functions for stateful data parallelism in stream
+processing", VLDB Journal 23(4), 2014. The constructions are those of a published implementation by others.
+The text of the paper was not at hand.
 
 `a` and `b` share a worker on the ring. They are frequent from 2 to 4 ms, and then `a` has a place of its own:
 
@@ -58,7 +63,9 @@ _MOST = 1 << 24
 
 
 class Function(NamedTuple):
-    """The partitioning function, and what counts tuples for the next one: what kernels take as one argument."""
+    """The partitioning function, and what counts tuples for the next one: what kernels take as one
+    argument.
+    """
 
     table: RoutingTable
     """The frequent keys and their workers."""
@@ -72,7 +79,9 @@ class Function(NamedTuple):
 
 @kernel
 def _route(block: Block, start: int, function: Function) -> int:
-    """Route tuples from row `start` on. The row of the first tuple that ends the stretch, or the number of rows."""
+    """Route tuples from row `start` on. The row of the first tuple that ends the stretch, or the number of
+    rows.
+    """
     keys, times, out = block.keys, block.times, block.out
     row = start
     while row < keys.shape[0] and not due(function.clock, times[row]):

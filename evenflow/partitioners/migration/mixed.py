@@ -1,36 +1,40 @@
 """Mixed: keys are hashed, and a bounded routing table moves those that keep the loads within a bound.
 
-Idea: a key goes to the worker that the routing table names, and else to F_1. At the end of each slide the table is planned
-anew from what the slide has shown: c(k) tuples of key k, L(d) tuples of worker d, and the bound (1 + theta) times the
-average. Three steps. (1) Some entries are cleaned: their keys go back to F_1. (2) Each worker above the bound gives keys
-away until it is within it. (3) Least-load fit decreasing: the heaviest of these keys first, each to the least loaded worker
-if it stays within the bound. If not, a worker with little load takes it that can give lighter keys away in exchange (see
-`fit`). A key is on one worker at any moment. It moves only at the end of a slide, and then its state moves with it, of
-S(k) tuples. In evenflow nothing is moved: both workers hold a part of the key until the window has passed, and the reducer
-merges them. So a move costs one replica, and the key counts as one that may be split.
+Idea: a key goes to the worker that the routing table names, and else to F_1. At the end of each slide the
+table is planned anew from what the slide has shown: c(k) tuples of key k, L(d) tuples of worker d, and the
+bound (1 + theta) times the average. Three steps. (1) Some entries are cleaned: their keys go back to F_1. (2)
+Each worker above the bound gives keys away until it is within it. (3) Least-load fit decreasing: the heaviest
+of these keys first, each to the least loaded worker if it stays within the bound. If not, a worker with
+little load takes it that can give lighter keys away in exchange (see `fit`). A key is on one worker at any
+moment. It moves only at the end of a slide, and then its state moves with it, of S(k) tuples. In evenflow
+nothing is moved: both workers hold a part of the key until the window has passed, and the reducer merges
+them. So a move costs one replica, and the key counts as one that may be split.
 
-`plan` says how much is cleaned, and in which order keys leave. min-table: all entries, and the keys with most load leave
-first, so that few entries are needed. min-mig: none, and the keys with the greatest migration priority c(k)^beta / S(k)
-leave first, so that little state moves. mixed: as min-mig, but if the table gets too large, then as many entries as there
-are too many are cleaned, those with the least state first, and the steps are done again.
+`plan` says how much is cleaned, and in which order keys leave. min-table: all entries, and the keys with most
+load leave first, so that few entries are needed. min-mig: none, and the keys with the greatest migration
+priority c(k)^beta / S(k) leave first, so that little state moves. mixed: as min-mig, but if the table gets
+too large, then as many entries as there are too many are cleaned, those with the least state first, and the
+steps are done again.
 
-Parameters: `theta` by which a load may exceed the average (0.08). `plan` mixed, min-table or min-mig (mixed). `beta` of the
-migration priority (1.5). `table` entries at most (100n). `counters` keys whose tuples are counted in a slide (100n).
-`window_ms`, `slide_ms`: a slide is the interval between two plans, and a window is for how long tuples are state.
-Differences from the paper: c(k) is the guaranteed count of a SpaceSaving summary of the slide, so memory is bounded, and
-rare keys stay at F_1. S(k) is not kept for each of the w slides of the window: it loses 1/w with each slide, and gains
-c(k). That is the same for a key that comes steadily. With `beta` in halves, no result depends on a machine's power function.
-Decisions: if cleaning is repeated, it at least doubles. If cleaning all is not enough, entries with the fewest tuples are
-dropped, and likewise with min-mig, whose table could grow without end. Of keys that alone are above the bound the heaviest
-of each worker stays, and one that has no place goes to the least loaded worker. (The code that was read gives up then.)
-Entries of keys that were not counted stay until they are cleaned. A rescale keeps the entries whose worker is still there,
-and starts the slide again. Each of several sources plans by itself.
+Parameters: `theta` by which a load may exceed the average (0.08). `plan` mixed, min-table or min-mig (mixed).
+`beta` of the migration priority (1.5). `table` entries at most (100n). `counters` keys whose tuples are
+counted in a slide (100n). `window_ms`, `slide_ms`: a slide is the interval between two plans, and a window is
+for how long tuples are state. Differences from the paper: c(k) is the guaranteed count of a SpaceSaving
+summary of the slide, so memory is bounded, and rare keys stay at F_1. S(k) is not kept for each of the w
+slides of the window: it loses 1/w with each slide, and gains c(k). That is the same for a key that comes
+steadily. With `beta` in halves, no result depends on a machine's power function. Decisions: if cleaning is
+repeated, it at least doubles. If cleaning all is not enough, entries with the fewest tuples are dropped, and
+likewise with min-mig, whose table could grow without end. Of keys that alone are above the bound the heaviest
+of each worker stays, and one that has no place goes to the least loaded worker. (The code that was read gives
+up then.) Entries of keys that were not counted stay until they are cleaned. A rescale keeps the entries whose
+worker is still there, and starts the slide again. Each of several sources plans by itself.
 
-Cost per tuple: O(1). A plan costs O(K log K) for K keys that are counted or in the table, and in the worst case
-O(K (K + n log n)). State: 92 to 132 bytes x counters, 36 to 60 bytes x table, 8n.
-Paper: Fang et al., "Parallel Stream Processing Against Workload Skewness and Variance", HPDC 2017. The text of the paper was
-not at hand. The three steps and `beta` are those of a published implementation by others, which takes a key's load for its
-state. The priority by state, min-table and min-mig are written after an outline of the paper, and `theta` is our choice.
+Cost per tuple: O(1). A plan costs O(K log K) for K keys that are counted or in the table, and in the worst
+case O(K (K + n log n)). State: 92 to 132 bytes x counters, 36 to 60 bytes x table, 8n.
+Paper: Fang et al., "Parallel Stream Processing Against Workload Skewness and Variance", HPDC 2017. The text
+of the paper was not at hand. The three steps and `beta` are those of a published implementation by others,
+which takes a key's load for its state. The priority by state, min-table and min-mig are written after an
+outline of the paper, and `theta` is our choice.
 
 `a` and `b` share a worker in the first slide. Behind it, `a` is on the other one:
 
@@ -79,7 +83,9 @@ class Routing(NamedTuple):
 
 @kernel
 def _route(block: Block, start: int, routing: Routing) -> int:
-    """Route tuples from row `start` on. The row of the first tuple that ends the slide, or the number of rows."""
+    """Route tuples from row `start` on. The row of the first tuple that ends the slide, or the number of
+    rows.
+    """
     keys, times, out = block.keys, block.times, block.out
     table, loads, clock, salt = routing.table, routing.loads, routing.clock, routing.salt
     workers = np.uint64(loads.shape[0])
@@ -124,7 +130,9 @@ _VARIABLE: dict[str, tuple[str, ...]] = {
 
 
 class Mixed(Planned):
-    """Keys are hashed, and a bounded table moves some at the end of a slide, so that loads stay within a bound."""
+    """Keys are hashed, and a bounded table moves some at the end of a slide, so that loads stay within a
+    bound.
+    """
 
     options_type = MixedOptions
     papers = (SKEWNESS_AND_VARIANCE,)

@@ -1,7 +1,9 @@
-"""Consistent hashing: workers have many points on a ring of hashes, and a key goes to the worker of the next point.
+"""Consistent hashing: workers have many points on a ring of hashes, and a key goes to the worker of the next
+point.
 
-If workers come or go, only the keys that lie before their points move. A key is found by the leading bits of its hash: they
-name the first point that may be the one. There are as many beginnings as points at least, so few points are passed over.
+If workers come or go, only the keys that lie before their points move. A key is found by the leading bits of
+its hash: they name the first point that may be the one. There are as many beginnings as points at least, so
+few points are passed over.
 
 State: 12 bytes for each point, and 4 to 8 for the beginnings.
 """

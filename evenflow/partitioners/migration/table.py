@@ -1,7 +1,7 @@
 """Routing table: the keys that have a worker of their own. All other keys go where a hash function says.
 
-A hash table with open addressing, at least twice as large as it has entries, so that a search ends soon. It is filled anew
-whenever keys are placed anew. So its order in memory never decides about a result.
+A hash table with open addressing, at least twice as large as it has entries, so that a search ends soon. It
+is filled anew whenever keys are placed anew. So its order in memory never decides about a result.
 
 State: 24 to 48 bytes for each entry that it can have.
 """

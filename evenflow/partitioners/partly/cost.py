@@ -1,10 +1,11 @@
-"""PartLy's cost model: how uneven data blocks are, and how many fragments they cost, as one number without a unit.
+"""PartLy's cost model: how uneven data blocks are, and how many fragments they cost, as one number without a
+unit.
 
     cost = (BSI / (N/P) + BCI / max(1, K/P) + (fragments - keys) / K) / 3
 
-BSI and BCI are those of 001 eq. 2.2 and 2.3: the fullest data block above the mean, in tuples and in keys. N tuples of K
-keys lie in P data blocks. 001's MPI (eq. 2.5) is a sum of the same three without the divisors. It adds tuples to keys to
-a ratio, so tuples alone decide. A reward to learn from needs all three.
+BSI and BCI are those of 001 eq. 2.2 and 2.3: the fullest data block above the mean, in tuples and in keys. N
+tuples of K keys lie in P data blocks. 001's MPI (eq. 2.5) is a sum of the same three without the divisors. It
+adds tuples to keys to a ratio, so tuples alone decide. A reward to learn from needs all three.
 """
 
 from __future__ import annotations

@@ -1,26 +1,30 @@
-"""One batch as an episode (001, sections 4.5 and 4.6): its keys get data blocks one by one, the most frequent first.
+"""One batch as an episode (001, sections 4.5 and 4.6): its keys get data blocks one by one, the most frequent
+first.
 
 The planner, the Gymnasium environment and the training run these same kernels.
 
-The policy decides about the *head* only: the most frequent keys, so many for each data block. All other keys are the
-*rest*, which a rule places at the end (`rest`). The rest adds nearly the same to each data block. So the yardstick of
-the episode is the head: N and K below are its tuples and keys.
+The policy decides about the *head* only: the most frequent keys, so many for each data block. All other keys
+are the *rest*, which a rule places at the end (`rest`). The rest adds nearly the same to each data block. So
+the yardstick of the episode is the head: N and K below are its tuples and keys.
 
-The state of the paper is the vector of counts and the matrix M of keys to data blocks. Rewards depend on M only through
-two sums for each data block: its tuples and its keys. So these are kept in place of M, and they are still the whole
-state (the Markov property holds). What the policy observes of them has a fixed length, whatever the number of keys and
-data blocks is. So one network serves any batch. An observation has FEATURES numbers from 0 to 2, all of them shares:
+The state of the paper is the vector of counts and the matrix M of keys to data blocks. Rewards depend on M
+only through two sums for each data block: its tuples and its keys. So these are kept in place of M, and they
+are still the whole state (the Markov property holds). What the policy observes of them has a fixed length,
+whatever the number of keys and data blocks is. So one network serves any batch. An observation has FEATURES
+numbers from 0 to 2, all of them shares:
 
 * the key: its count as a share of a mean data block, and in how many data blocks it must lie at least;
 * the sorted counts behind it, 1, 2, 4, ... places further, zero where the batch has ended (zero padding);
 * what is left of the head, and how large the rest is: keys, tuples;
-* the data blocks: the least, the greatest and the spread of their tuples and of their keys, and how many have room;
-* for each choice of `actions`: tuples and keys of the data block that would be taken first, with the whole key in it.
+* the data blocks: the least, the greatest and the spread of their tuples and of their keys, and how many have
+  room;
+* for each choice of `actions`: tuples and keys of the data block that would be taken first, with the whole
+  key in it.
 
 Only +, -, *, / and square roots, in a fixed order: an observation is the same on every machine.
 
-A partial reward (001, section 4.6, technique 1) says whether an action leaves each data block that it touches within
-ceil(N/P) tuples and ceil(K/P) keys.
+A partial reward (001, section 4.6, technique 1) says whether an action leaves each data block that it touches
+within ceil(N/P) tuples and ceil(K/P) keys.
 """
 
 from __future__ import annotations
@@ -49,8 +53,8 @@ FEATURES = 34
 _AHEAD = 6
 """So many of the counts behind the key are observed, at doubling distances."""
 AT, LEFT, HEAD, TUPLES, ALL_TUPLES, FRAGMENTS, SQUARES = range(7)
-"""Places in `Episode.facts`: the next key, tuples left of the head, keys and tuples of the head, tuples of the batch,
-fragments so far, and the sum of the squares of each key's fragments."""
+"""Places in `Episode.facts`: the next key, tuples left of the head, keys and tuples of the head, tuples of
+the batch, fragments so far, and the sum of the squares of each key's fragments."""
 FACTS = 7
 
 
@@ -66,7 +70,9 @@ class Episode(NamedTuple):
     facts: Int64s
     """(FACTS,): what the names from AT to SQUARES say."""
     chosen: Int64s
-    """(data blocks,): room to choose in. After `act` the first places name the data blocks of the key's pieces."""
+    """(data blocks,): room to choose in. After `act` the first places name the data blocks of the key's
+    pieces.
+    """
     pieces: Int64s
     """(data blocks,): after `act`, tuples of the key's piece in each data block of `chosen`."""
     scores: Float64s
@@ -97,7 +103,8 @@ def begin(episode: Episode, keys_each: Whole) -> None:
 def _pieces_at_least(episode: Episode, count: Whole) -> np.int64:
     """In how many data blocks of mean size a key of this count must lie at least."""
     data_blocks = episode.sizes.shape[0]
-    # In floats, because count * data blocks may exceed 64 bits. The quotient is at most the number of data blocks.
+    # In floats, because count * data blocks may exceed 64 bits. The quotient is at most the number of data
+    # blocks.
     needed = np.int64(np.ceil(np.float64(count) * data_blocks / episode.facts[TUPLES] - 1e-9))
     return min(max(np.int64(1), needed), np.int64(data_blocks))
 
@@ -183,7 +190,9 @@ def _first(episode: Episode, choice: Whole, piece: Whole) -> np.int64:
 
 @kernel
 def _after(scores: Float64s, block: Whole, other: Whole) -> bool:
-    """Whether data block `block` comes after `other` in the order of the scores. The lower number is first on a tie."""
+    """Whether data block `block` comes after `other` in the order of the scores. The lower number is first
+    on a tie.
+    """
     return bool(scores[block] > scores[other] or (scores[block] == scores[other] and block > other))
 
 
@@ -277,7 +286,9 @@ def act(episode: Episode, action: Whole) -> int:
 
 @kernel
 def within_bounds(episode: Episode, fragments: Whole) -> bool:
-    """Whether the data blocks of the key's `fragments` pieces hold at most ceil(N/P) tuples and ceil(K/P) keys."""
+    """Whether the data blocks of the key's `fragments` pieces hold at most ceil(N/P) tuples and ceil(K/P)
+    keys.
+    """
     data_blocks = episode.sizes.shape[0]
     most = -(-episode.facts[TUPLES] // data_blocks)
     most_keys = -(-episode.facts[HEAD] // data_blocks)

@@ -1,12 +1,13 @@
 """PartLy's policy network, without torch: plain arrays, their file, and the choice of an action.
 
-Two hidden layers of rectified linear units, then one number for each action. The action with the greatest number is
-taken, the lowest among equals. Training draws actions at random by these numbers; a planner does not.
+Two hidden layers of rectified linear units, then one number for each action. The action with the greatest
+number is taken, the lowest among equals. Training draws actions at random by these numbers; a planner does
+not.
 
-The file has the line `evenflow-policy`, a line of JSON (the header), the arrays as little-endian float32, and the SHA-256
-of all that. The header has the format's version, the widths of the layers, `keys_each`, and `data_blocks` (0: any
-number). Whoever reads a file gets a policy that a kernel may use without checks, or a ConfigError. (A digest shows
-damage. It is no signature.)
+The file has the line `evenflow-policy`, a line of JSON (the header), the arrays as little-endian float32, and
+the SHA-256 of all that. The header has the format's version, the widths of the layers, `keys_each`, and
+`data_blocks` (0: any number). Whoever reads a file gets a policy that a kernel may use without checks, or a
+ConfigError. (A digest shows damage. It is no signature.)
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from evenflow.partitioners.partly.episode import FEATURES, MOST_HEAD, Float32s
 from evenflow.text.strict_json import INT64, StrictObject, read_object
 
 VERSION = 1
-"""Of the file. It rises when the observation or the actions change, because a policy fits only those it was trained on."""
+"""Of the file. It rises when the observation or the actions change, because a policy fits only those it
+was trained on.
+"""
 MOST_DATA_BLOCKS = 1 << 20
 MOST_WIDTH = 1024
 _MAGIC = b"evenflow-policy\n"
@@ -81,7 +84,9 @@ class TrainedPolicy:
     keys_each: int
     """The policy decides about so many keys for each data block, the most frequent ones of the batch."""
     data_blocks: int | None
-    """The only number of data blocks that it was trained for. None: it was trained on many, and serves any."""
+    """The only number of data blocks that it was trained for. None: it was trained on many, and serves
+    any.
+    """
 
     def room(self) -> Workspace:
         """Room to work in, for one planner."""
@@ -98,8 +103,10 @@ class TrainedPolicy:
         if not self.serves(data_blocks):
             raise ConfigError(
                 f"the policy was trained for {self.data_blocks} data blocks and cannot plan {data_blocks}",
-                hint="train one over a range, as `evenflow train partly --data-blocks 2-64` does, or use the one "
-                "that ships with evenflow",
+                hint=(
+                    "train one over a range, as `evenflow train partly --data-blocks 2-64` does, or use the"
+                    " one that ships with evenflow"
+                ),
             )
 
     def to_bytes(self) -> bytes:

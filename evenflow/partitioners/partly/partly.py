@@ -1,24 +1,27 @@
-"""PartLy: a policy that was trained by reinforcement learning plans each micro-batch, in place of Prompt's rules.
+"""PartLy: a policy that was trained by reinforcement learning plans each micro-batch, in place of Prompt's
+rules.
 
-Idea: as with Prompt, everything about a batch is known when it has ended. The policy takes its most frequent keys, one
-after the other, and says into how many data blocks each is cut and which ones (`actions`). A rule places all other keys
-whole (`rest`). The policy was trained on simulated batches against a cost that counts what Prompt counts: data blocks
-above the mean in tuples, in keys, and split keys (`cost`). So its data blocks hold equally many keys, and it splits far
-fewer keys than Prompt. They differ by some tuples, which Prompt's do not.
+Idea: as with Prompt, everything about a batch is known when it has ended. The policy takes its most frequent
+keys, one after the other, and says into how many data blocks each is cut and which ones (`actions`). A rule
+places all other keys whole (`rest`). The policy was trained on simulated batches against a cost that counts
+what Prompt counts: data blocks above the mean in tuples, in keys, and split keys (`cost`). So its data blocks
+hold equally many keys, and it splits far fewer keys than Prompt. They differ by some tuples, which Prompt's
+do not.
 
-Parameters: `policy` names a file that `evenflow train partly` has written. Without it the policy that ships with evenflow
-is used, which serves any number of data blocks. A policy that was trained for one number serves that number only. After
-a rescale to another one, Prompt plans. `fallback`: each batch is planned by Prompt too, and Prompt's plan is used where
-it costs less. The snapshot counts the batches that Prompt planned (`by_prompt`).
+Parameters: `policy` names a file that `evenflow train partly` has written. Without it the policy that ships
+with evenflow is used, which serves any number of data blocks. A policy that was trained for one number serves
+that number only. After a rescale to another one, Prompt plans. `fallback`: each batch is planned by Prompt
+too, and Prompt's plan is used where it costs less. The snapshot counts the batches that Prompt planned
+(`by_prompt`).
 
-Deviations from the paper, with the reasons: `actions` (data blocks by their order, not their number), `episode` (what is
-observed of the matrix of keys and data blocks), `cost` and `reward`. So one small network serves batches of any size over
-any number of data blocks.
+Deviations from the paper, with the reasons: `actions` (data blocks by their order, not their number),
+`episode` (what is observed of the matrix of keys and data blocks), `cost` and `reward`. So one small network
+serves batches of any size over any number of data blocks.
 
-Cost per tuple: O(1), one access to a hash table of the batch's keys. A batch over P data blocks costs a sort of its K keys,
-O(P) and the network for each of 8 P keys, and O(K). `fallback` adds what Prompt's plan costs.
-State: three numbers, and room for a batch as in `prompt`: 24 to 64 bytes per key of the batch with the most keys.
-Paper: Abdelhamid, PhD thesis 2021 (001), chapter 4.
+Cost per tuple: O(1), one access to a hash table of the batch's keys. A batch over P data blocks costs a sort
+of its K keys, O(P) and the network for each of 8 P keys, and O(K). `fallback` adds what Prompt's plan costs.
+State: three numbers, and room for a batch as in `prompt`: 24 to 64 bytes per key of the batch with the most
+keys. Paper: Abdelhamid, PhD thesis 2021 (001), chapter 4.
 
 The tuples of `a` are cut into three data blocks:
 
@@ -109,10 +112,15 @@ class PartLy(Buffered):
 
     def _explain(self, key: np.uint64, now: int | None) -> Explanation:
         return Explanation(
-            rule="decided batch by batch: a trained policy may split the most frequent keys of the batch over data blocks",
+            rule=(
+                "decided batch by batch: a trained policy may split the most frequent keys of the batch over"
+                " data blocks"
+            ),
             workers=None,
         )
 
     def _head_keys(self) -> int:
-        """Keys of the last batch that its plan might split: those that the policy decided about, or Prompt's large keys."""
+        """Keys of the last batch that its plan might split: those that the policy decided about, or
+        Prompt's large keys.
+        """
         return self._head

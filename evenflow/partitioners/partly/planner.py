@@ -1,7 +1,7 @@
 """PartLy's planner: the policy places a batch's most frequent keys, and a rule places the others (`rest`).
 
-Cost: O(P) and a network for each of the n keys of the head, and what the rest costs. Nothing per tuple. State: none but
-the policy.
+Cost: O(P) and a network for each of the n keys of the head, and what the rest costs. Nothing per tuple.
+State: none but the policy.
 Paper: Abdelhamid, PhD thesis 2021 (001), sections 4.5 to 4.7.
 """
 
@@ -72,15 +72,16 @@ def _place_head(episode: Episode, layers: NetworkLayers, room: Workspace, writte
 def plan_batch(counts: Int64s, data_blocks: int, policy: TrainedPolicy) -> PartLyPlan:
     """The plan for keys with these counts, which are at least 1 and in descending order.
 
-    ConfigError if the policy is for another number of data blocks. ValueError without a key or a data block, or for
-    counts that are below 1 or not in descending order.
+    ConfigError if the policy is for another number of data blocks. ValueError without a key or a data block,
+    or for counts that are below 1 or not in descending order.
     """
     policy.check_serves(data_blocks)
     keys = len(counts)
     if not keys or counts[-1] < 1 or data_blocks < 1 or (counts[1:] > counts[:-1]).any():
         raise ValueError("a plan needs a data block, and descending counts of at least 1")
     most_head = min(keys, policy.keys_each * data_blocks, MOST_HEAD)
-    # A key has its shares once for each mean data block that it begins. All keys begin at most head + P of them.
+    # A key has its shares once for each mean data block that it begins. All keys begin at most head + P of
+    # them.
     most = MOST_SHARES * (most_head + data_blocks)
     written = _Written(
         np.empty(keys, np.int32),

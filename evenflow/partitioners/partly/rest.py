@@ -1,8 +1,8 @@
 """The rest of a batch: the keys that PartLy's policy does not decide about. A rule of Prompt's places them.
 
-They stay whole, as the small keys of Prompt do (step 2 of `prompt.data_blocks`): pass after pass, each data block gets
-one key. Prompt runs through the data blocks there and back. Here those with the fewest keys come first, and of those the
-ones with the fewest tuples. So the passes also level what the policy has left uneven.
+They stay whole, as the small keys of Prompt do (step 2 of `prompt.data_blocks`): pass after pass, each data
+block gets one key. Prompt runs through the data blocks there and back. Here those with the fewest keys come
+first, and of those the ones with the fewest tuples. So the passes also level what the policy has left uneven.
 
 Cost: O(K) for K keys, and O(P log P) for each pass over P data blocks in which the counts differ.
 """
@@ -21,7 +21,9 @@ class Passes(NamedTuple):
     """The data blocks by the order of a pass."""
 
     order: Int64s
-    """(data blocks,): (keys above the fewest) * unit + tuples, where unit is more than the tuples of the batch."""
+    """(data blocks,): (keys above the fewest) * unit + tuples, where unit is more than the tuples of the
+    batch.
+    """
     tree: Int64s
     """The tournament of `order`."""
 
@@ -42,7 +44,9 @@ def _arrange(episode: Episode, passes: Passes, unit: Whole) -> int:
 
 @kernel
 def _place(episode: Episode, passes: Passes, unit: Whole, keys: tuple[int, int], data_block: Int32s) -> None:
-    """Put each key from the first to the last (exclusive) into the data block that is first in the order then."""
+    """Put each key from the first to the last (exclusive) into the data block that is first in the order
+    then.
+    """
     for key in range(keys[0], keys[1]):
         count, place = episode.counts[key], winner(passes.tree)
         data_block[key] = place
@@ -54,7 +58,9 @@ def _place(episode: Episode, passes: Passes, unit: Whole, keys: tuple[int, int],
 
 @kernel
 def place_rest(episode: Episode, passes: Passes, data_block: Int32s) -> None:
-    """Place all keys behind the head, and write the data block of each to its place in `data_block`, shape (keys,)."""
+    """Place all keys behind the head, and write the data block of each to its place in `data_block`, shape
+    (keys,).
+    """
     counts, data_blocks = episode.counts, episode.sizes.shape[0]
     keys, key = counts.shape[0], episode.facts[HEAD]
     if key >= keys:

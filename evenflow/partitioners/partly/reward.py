@@ -1,15 +1,16 @@
 """The rewards of an episode (001, sections 4.5.1 and 4.6), by the cost model or by the times of tasks.
 
-* Partial rewards (technique 1, "bootstrapping"): 1/K for an action that keeps the data blocks that it touches within
-  ceil(N/P) tuples and ceil(K/P) keys. All together they are at most 1.
-* The final reward, when the rest has been placed too: FINAL times the negative cost of the batch (`cost`). BSI and BCI
-  count as shares of the head's mean data block, because the rest, which the policy does not decide about, would hide
-  what the policy has done. Fragments count per key of the batch. A cost above 1 counts as 1.
-* With `by_times` the cost of the final reward is the variance of the batch's task times (`task_times`), rescaled into the
-  range of costs (technique 3). All tuples and keys of the batch count.
+* Partial rewards (technique 1, "bootstrapping"): 1/K for an action that keeps the data blocks that it touches
+  within ceil(N/P) tuples and ceil(K/P) keys. All together they are at most 1.
+* The final reward, when the rest has been placed too: FINAL times the negative cost of the batch (`cost`).
+  BSI and BCI count as shares of the head's mean data block, because the rest, which the policy does not
+  decide about, would hide what the policy has done. Fragments count per key of the batch. A cost above 1
+  counts as 1.
+* With `by_times` the cost of the final reward is the variance of the batch's task times (`task_times`),
+  rescaled into the range of costs (technique 3). All tuples and keys of the batch count.
 
-The paper takes a running average of final rewards over episodes against noise. PPO's critic, which learns the mean reward
-of each state, does this here.
+The paper takes a running average of final rewards over episodes against noise. PPO's critic, which learns the
+mean reward of each state, does this here.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def _final_cost(episode: Episode, rewards: Rewards, keys: Whole) -> float:
 def play(episode: Episode, passes: Passes, data_block: Int32s, action: Whole, rewards: Rewards) -> float:
     """Place the next key of the head, and after the last one the rest. Returns the reward.
 
-    data_block: room for the rest, shape (keys,). The episode is over when `facts[AT]` has reached `facts[HEAD]`.
+    data_block: room for the rest, shape (keys,). The episode is over when `facts[AT]` has reached
+    `facts[HEAD]`.
     """
     facts = episode.facts
     fragments = act(episode, action)

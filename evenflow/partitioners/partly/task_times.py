@@ -1,21 +1,23 @@
-"""How long the map and reduce tasks of a planned batch take, and how far these times are apart (001, section 4.6,
-technique 3).
+"""How long the map and reduce tasks of a planned batch take, and how far these times are apart (001, section
+4.6, technique 3).
 
 A map task has one data block, and there are as many reduce tasks as data blocks. In units of `Prices`:
 
     map task      tuple * tuples + make * keys         of its data block
     reduce task   receive * fragments + row * keys     of the keys that hash to it
 
-Hashing is random, and so is what a task's time has beyond its counts (`noise`). So a variance is the mean over endlessly
-many repetitions. With w(k) = receive * fragments of k + row, and R reduce tasks, it has a closed form:
+Hashing is random, and so is what a task's time has beyond its counts (`noise`). So a variance is the mean
+over endlessly many repetitions. With w(k) = receive * fragments of k + row, and R reduce tasks, it has a
+closed form:
 
     variance of the reduce tasks = (1/R - 1/R^2) * sum of w(k)^2
     with noise                   = variance + noise^2 * (1 - 1/R) * (variance + mean^2)
 
-As in the paper the higher one of both variances counts. Two numbers that no plan of the batch changes make batches of any
-size comparable: variances are divided by the square of the mean time of a map task when no key is split, and the paper's
-LatencyVar_min is, for each batch, what the hash gives the reduce tasks when no key is split (`Variances.floor`). What is
-above it is the `excess`. Without the floor hashing hides what a plan does.
+As in the paper the higher one of both variances counts. Two numbers that no plan of the batch changes make
+batches of any size comparable: variances are divided by the square of the mean time of a map task when no key
+is split, and the paper's LatencyVar_min is, for each batch, what the hash gives the reduce tasks when no key
+is split (`Variances.floor`). What is above it is the `excess`. Without the floor hashing hides what a plan
+does.
 """
 
 from __future__ import annotations
@@ -118,8 +120,8 @@ def _noisy(variance: float, mean: float, tasks: int, prices: Prices) -> float:
 def variances_of(sizes: Int64s, cardinalities: Int64s, plan: Fragments, prices: Prices) -> Variances:
     """The variances of the tasks.
 
-    sizes, cardinalities: tuples and keys of each data block, shape (P,). At least one price of the map tasks must be
-    above 0.
+    sizes, cardinalities: tuples and keys of each data block, shape (P,). At least one price of the map tasks
+    must be above 0.
     """
     tasks = sizes.shape[0]
     tuples, total, squares = 0, 0.0, 0.0

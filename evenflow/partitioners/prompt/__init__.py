@@ -1,1 +1,3 @@
-"""Prompt: whole micro-batches are cut into data blocks (paper 001), and the time-based cut to compare with."""
+"""Prompt: whole micro-batches are cut into data blocks (paper 001), and the time-based cut to compare
+with.
+"""

@@ -1,28 +1,28 @@
 """Prompt's accumulator: buffers a micro-batch while it arrives and lists its keys by frequency at its end.
 
-Idea: HTable knows every key's exact count and its tuples in order of arrival. So that no sorting is left for the
-end of the batch, CountTree keeps the keys in order of an *approximate* count. Each key may renew its count at most
-`budget` times per batch: after `f_step` more of its tuples, or when `t_step` has passed. Both steps adapt: f_step
-to the key's share of the batch so far, t_step to what is left of budget and time.
+Idea: HTable knows every key's exact count and its tuples in order of arrival. So that no sorting is left for
+the end of the batch, CountTree keeps the keys in order of an *approximate* count. Each key may renew its
+count at most `budget` times per batch: after `f_step` more of its tuples, or when `t_step` has passed. Both
+steps adapt: f_step to the key's share of the batch so far, t_step to what is left of budget and time.
 
     new key:                  count 1;  f_step = N_est / (K_avg * budget);  t_step = (end - now) / budget
     freq - count >= f_step:   renew;    f_step = N_est / budget * freq / N
     now - last >= t_step:     renew;    t_step = (end - now) / (renewals left)
 
-N is the number of tuples so far. N_est and K_avg are the mean tuples and keys of the past batches, in which newer
-batches weigh more. Decisions where the listing is silent or cannot run: a step is reached by `>=`, not only by `==`.
-Every renewal sets `last`. When the budget is spent, no renewal follows. f_step is at least 1 and t_step at least 1 ms.
-`budget` in f_step is the whole budget, not what is left. In the first batch N_est and K_avg are the tuples and the keys
-so far. The clock never runs backwards.
+N is the number of tuples so far. N_est and K_avg are the mean tuples and keys of the past batches, in which
+newer batches weigh more. Decisions where the listing is silent or cannot run: a step is reached by `>=`, not
+only by `==`. Every renewal sets `last`. When the budget is spent, no renewal follows. f_step is at least 1
+and t_step at least 1 ms. `budget` in f_step is the whole budget, not what is left. In the first batch N_est
+and K_avg are the tuples and the keys so far. The clock never runs backwards.
 
-`order`: "exact" (default) keeps no tree and sorts the keys by count at the end. numpy does that in well under a
-millisecond for 100,000 keys. "quasi" is the paper's. Equal counts are in the order of the keys. The counts in the list
-are exact with either.
+`order`: "exact" (default) keeps no tree and sorts the keys by count at the end. numpy does that in well under
+a millisecond for 100,000 keys. "quasi" is the paper's. Equal counts are in the order of the keys. The counts
+in the list are exact with either.
 
-Cost per tuple: O(1) with "exact". "quasi" adds O(log K) at most budget + 1 times per key. (1e6 tuples of Zipf 1.0 over
-1e5 keys take 6 ms with "exact", the 0.6 ms of the sort included, and 80 to 100 ms with "quasi".)
-State: room for the keys of the largest batch or up to twice as many, and for at least 1,024 keys: 24 to 64 bytes per key
-(quasi 48 to 96 more). A batch also takes 4 bytes per tuple while it lasts.
+Cost per tuple: O(1) with "exact". "quasi" adds O(log K) at most budget + 1 times per key. (1e6 tuples of Zipf
+1.0 over 1e5 keys take 6 ms with "exact", the 0.6 ms of the sort included, and 80 to 100 ms with "quasi".)
+State: room for the keys of the largest batch or up to twice as many, and for at least 1,024 keys: 24 to 64
+bytes per key (quasi 48 to 96 more). A batch also takes 4 bytes per tuple while it lasts.
 Paper: Abdelhamid, PhD thesis 2021 (001), Algorithm 1 and section 2.4.1.
 """
 
@@ -68,7 +68,9 @@ class BufferedBatch:
     counts: Int64s
     """Exact count of each key of the list."""
     entry: Int32s
-    """(tuples,): number of each tuple's key, in order of arrival. Keys are numbered by their first arrival."""
+    """(tuples,): number of each tuple's key, in order of arrival. Keys are numbered by their first
+    arrival.
+    """
     order: Int64s
     """The same number for each key of the list."""
 
@@ -238,15 +240,16 @@ def _renews(entry: Whole, h_table: _HTable, order: _QuasiOrder, budget: _Budget)
 def descending(keys: UInt64s, counts: Int64s) -> Int64s:
     """Positions by descending count, and by ascending key among equal counts. Counts are at least 1.
 
-    One sort of 64-bit words does most of it. A word holds the count, the key's first bits and the position. Keys that
-    these first bits do not tell apart are then sorted in full.
+    One sort of 64-bit words does most of it. A word holds the count, the key's first bits and the position.
+    Keys that these first bits do not tell apart are then sorted in full.
     """
     position_bits = max(1, (len(counts) - 1).bit_length())
     most = int(counts.max(initial=1))
     key_bits = 64 - position_bits - most.bit_length()
     if key_bits < 1:
         return np.lexsort((keys, -counts))
-    # From the top: the count, subtracted from the largest so that large counts come first, then key bits, then position.
+    # From the top: the count, subtracted from the largest so that large counts come first, then key bits,
+    # then position.
     words = np.uint64(most) - counts.astype(np.uint64)
     words <<= np.uint64(key_bits)
     words |= keys >> np.uint64(64 - key_bits)
@@ -268,12 +271,16 @@ def descending(keys: UInt64s, counts: Int64s) -> Int64s:
 
 
 class Accumulator:
-    """Algorithm 1: `add` the tuples of a batch as they come, then `finish` the batch. The next batch may follow."""
+    """Algorithm 1: `add` the tuples of a batch as they come, then `finish` the batch. The next batch may
+    follow.
+    """
 
     def __init__(
         self, *, order: Literal["exact", "quasi"] = "exact", budget: int = 8, smoothing: float = 0.3
     ) -> None:
-        """`budget`: renewals per key and batch. `smoothing`: weight of the newest batch in N_est and K_avg."""
+        """`budget`: renewals per key and batch. `smoothing`: weight of the newest batch in N_est and
+        K_avg.
+        """
         self.past = records((), PAST)
         """One of PAST: the only thing that outlives a batch."""
         self._quasi = order == "quasi"
@@ -336,9 +343,9 @@ class Accumulator:
     def bound(self, keys: int) -> int:
         """The most that `nbytes` can be between batches, while no batch has more than `keys` keys.
 
-        There is room for at most 2 x keys, and for at least 1,024: the room doubles for one key too many, and after a
-        far larger batch it is made for twice the mean. A key takes 16 bytes (quasi 64). The hash table has at most
-        2 x 2^ceil(log2 room) places of 4 bytes. The root of the tree comes on top.
+        There is room for at most 2 x keys, and for at least 1,024: the room doubles for one key too many, and
+        after a far larger batch it is made for twice the mean. A key takes 16 bytes (quasi 64). The hash
+        table has at most 2 x 2^ceil(log2 room) places of 4 bytes. The root of the tree comes on top.
         """
         room = max(_FIRST_ROOM, 2 * keys)
         h_table = self._known
@@ -354,14 +361,17 @@ class Accumulator:
 
     def _learn(self, tuples: int, keys: int) -> None:
         if keys:
-            # As floats of Python: arithmetic on fields of a record, which are arrays of shape (), costs a batch 1 % more.
+            # As floats of Python: arithmetic on fields of a record, which are arrays of shape (), costs a
+            # batch 1 % more.
             n_est, k_avg = self.past.item()
             # The first batch is the whole past.
             weight = self._smoothing if k_avg else 1.0
             self.past[()] = n_est + weight * (tuples - n_est), k_avg + weight * (keys - k_avg)
 
     def _reset(self) -> None:
-        """Begin an empty batch. Most of the room is given back if it is far larger than a usual batch needs."""
+        """Begin an empty batch. Most of the room is given back if it is far larger than a usual batch
+        needs.
+        """
         self._entries: list[Int32s] = []
         room, usual = len(self._known.key), max(_FIRST_ROOM, 2 * int(self.past["k_avg"]))
         self._known.meta[()] = _NOTHING

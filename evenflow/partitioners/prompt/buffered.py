@@ -1,4 +1,6 @@
-"""What partitioners have in common that buffer a micro-batch with Prompt's accumulator and place its keys at its end."""
+"""What partitioners have in common that buffer a micro-batch with Prompt's accumulator and place its keys
+at its end.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,14 @@ class Buffered(Partitioner):
 
     @abstractmethod
     def _plan(self, counts: Int64s) -> KeyPlacement:
-        """The data blocks of the batch's keys. counts: of each key, nearly or exactly descending, shape (keys,)."""
+        """The data blocks of the batch's keys. counts: of each key, nearly or exactly descending, shape
+        (keys,).
+        """
 
     def _rescale(self) -> None:
-        """Change nothing: between batches nothing is known of workers, and what is known of batches stays true."""
+        """Change nothing: between batches nothing is known of workers, and what is known of batches stays
+        true.
+        """
 
     def _assign(self, block: Block) -> None:
         self._add(block.keys, block.times, int(block.times.max()) + 1)

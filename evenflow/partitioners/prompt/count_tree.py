@@ -1,8 +1,9 @@
 """Prompt's CountTree: keys in descending order of an approximate count, as a balanced search tree.
 
-The tree is a treap: a search tree by (count descending, key ascending), and a heap by the priority `mix64(key)`. That
-priority is as good as a random one, different for different keys, and the same in every process. So the shape of the
-tree depends on what it holds and not on the order of arrival, and its expected depth is O(log K).
+The tree is a treap: a search tree by (count descending, key ascending), and a heap by the priority
+`mix64(key)`. That priority is as good as a random one, different for different keys, and the same in every
+process. So the shape of the tree depends on what it holds and not on the order of arrival, and its expected
+depth is O(log K).
 
 Laws: reading it in order gives every entry once, counts descending, equal counts by key.
 Cost: O(log K) to add an entry or to raise its count. O(K) to read all. State: 20 bytes per entry, besides
@@ -25,7 +26,9 @@ LINK = np.dtype([(name, np.int32) for name in ("left", "right", "parent")])
 
 
 class CountTree(NamedTuple):
-    """The tree: what kernels take as one argument. An entry is a row number. The tree's owner has the array of keys."""
+    """The tree: what kernels take as one argument. An entry is a row number. The tree's owner has the
+    array of keys.
+    """
 
     counts: Int64s
     """Count of each entry, by which it is placed."""
@@ -51,7 +54,9 @@ def widened(tree: CountTree, capacity: int) -> CountTree:
 
 @kernel
 def _replace(tree: CountTree, parent: Whole, old: Whole, new: Whole) -> None:
-    """Make `new` the child of `parent` in place of `old`. -1 stands for no parent (the top) and for no child."""
+    """Make `new` the child of `parent` in place of `old`. -1 stands for no parent (the top) and for no
+    child.
+    """
     link, root = tree.link, tree.root
     if parent < 0:
         root[0] = new

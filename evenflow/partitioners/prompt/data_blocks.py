@@ -1,31 +1,33 @@
 """Prompt's batch partitioner: which data blocks the tuples of each key of one micro-batch go to.
 
-This is greedy balanced bin packing with fragmentable items, over the keys in descending order of count. There are N
-tuples, K keys and P data blocks. The cut-off N/K is the mean count, and a key above it is *large*.
+This is greedy balanced bin packing with fragmentable items, over the keys in descending order of count. There
+are N tuples, K keys and P data blocks. The cut-off N/K is the mean count, and a key above it is *large*.
 
-1. Each large key puts a fragment of N/K tuples into the next data block, round robin. The rest is its residual.
-2. The other keys are placed whole, one per data block and pass. Each pass runs through the data blocks in the opposite
-   direction of the last.
-3. Each residual, in the same order, joins its fragment if that data block has room for all of it. If not, it fills
-   that data block, and what is left goes to the data block with the least room that holds all of it
+1. Each large key puts a fragment of N/K tuples into the next data block, round robin. The rest is its
+   residual.
+2. The other keys are placed whole, one per data block and pass. Each pass runs through the data blocks in the
+   opposite direction of the last.
+3. Each residual, in the same order, joins its fragment if that data block has room for all of it. If not, it
+   fills that data block, and what is left goes to the data block with the least room that holds all of it
    (`rest="tightest"`).
 
-Decisions where the listing is silent. The room of a data block is ceil(N/P) less what it holds. (Steps 1 and 2 do not
-look at the room and may exceed it.) The cut-off is rounded down, which changes no key's side. It is at least 1, and at
-most N/P: with fewer keys than data blocks, no key with more tuples than a data block stays whole. If no data block
-holds what is left, it fills the emptiest data block, and the rest of it is placed in the same way. This ends, because
-all data blocks together have room for what is left, and no data block grows beyond ceil(N/P) in step 3. On a tie the
-lowest data block is taken.
+Decisions where the listing is silent. The room of a data block is ceil(N/P) less what it holds. (Steps 1 and
+2 do not look at the room and may exceed it.) The cut-off is rounded down, which changes no key's side. It is
+at least 1, and at most N/P: with fewer keys than data blocks, no key with more tuples than a data block stays
+whole. If no data block holds what is left, it fills the emptiest data block, and the rest of it is placed in
+the same way. This ends, because all data blocks together have room for what is left, and no data block grows
+beyond ceil(N/P) in step 3. On a tie the lowest data block is taken.
 
-In steps 1 and 2 the numbers of keys in two data blocks differ by at most one each. But step 3 gives many small
-residuals to few data blocks, because it fills the tightest one first. With `rest="roomiest"` (ours) what is left goes
-to the data block with the most room, and fills it at worst. So the data blocks fill together, and fewer residuals find
-their own data block full. Zipf 1.0, 1e6 tuples, 1e5 keys, P = 16: the fullest data block has 114 keys more than the
-mean instead of 2,698, and fragments / keys is 1.028 instead of 1.071, with equal loads.
+In steps 1 and 2 the numbers of keys in two data blocks differ by at most one each. But step 3 gives many
+small residuals to few data blocks, because it fills the tightest one first. With `rest="roomiest"` (ours)
+what is left goes to the data block with the most room, and fills it at worst. So the data blocks fill
+together, and fewer residuals find their own data block full. Zipf 1.0, 1e6 tuples, 1e5 keys, P = 16: the
+fullest data block has 114 keys more than the mean instead of 2,698, and fragments / keys is 1.028 instead of
+1.071, with equal loads.
 
-Cost: O(K log P), and O(P^2) for "tightest". Nothing per tuple. With 100,000 keys a plan took 1.5 to 2.3 times as long as
-numpy's sort of their counts for P = 16 to 256, and 3.3 to 7 times as long for 1024. State: none. A plan takes 4 bytes per
-key, and 8 to 32 per large key.
+Cost: O(K log P), and O(P^2) for "tightest". Nothing per tuple. With 100,000 keys a plan took 1.5 to 2.3 times
+as long as numpy's sort of their counts for P = 16 to 256, and 3.3 to 7 times as long for 1024. State: none. A
+plan takes 4 bytes per key, and 8 to 32 per large key.
 Paper: Abdelhamid, PhD thesis 2021 (001), Algorithm 2 and section 2.4.2.
 """
 
@@ -45,12 +47,15 @@ from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 class KeyPlacement:
     """Where the tuples of each key go. A key is a position in the list that was planned.
 
-    The fragments of a split key stand in the order in which they were made. The key's first tuples go to its first
-    fragment, the next ones to its second, and so on. All fragments of a key lie in different data blocks.
+    The fragments of a split key stand in the order in which they were made. The key's first tuples go to its
+    first fragment, the next ones to its second, and so on. All fragments of a key lie in different data
+    blocks.
     """
 
     data_block: Int32s
-    """(keys,): the data block of each key. For a split key -1 - s, where s is its number among the split keys."""
+    """(keys,): the data block of each key. For a split key -1 - s, where s is its number among the split
+    keys.
+    """
     fragment_from: Int64s
     """(split keys + 1,): fragments of split key s are those from entry s up to entry s + 1, exclusive."""
     fragment_data_block: Int32s
@@ -123,7 +128,9 @@ class _DataBlocks(NamedTuple):
     capacity: int
     """Tuples that a data block has room for."""
     room: Int64s
-    """For "tightest": room * data_blocks + data_block for every data block, ascending. Ties fall to the lowest."""
+    """For "tightest": room * data_blocks + data_block for every data block, ascending. Ties fall to the
+    lowest.
+    """
     tree: Int64s
     """For "roomiest": the tournament of `loads`."""
 
@@ -220,8 +227,8 @@ def plan_data_blocks(
 ) -> DataBlockPlan:
     """The plan for keys with these counts, which are at least 1 and in descending order.
 
-    The order may be approximate: all large keys are found wherever they stand. The keys are placed in the order of the
-    list. ValueError without a key or a data block, or for a count below 1.
+    The order may be approximate: all large keys are found wherever they stand. The keys are placed in the
+    order of the list. ValueError without a key or a data block, or for a count below 1.
     """
     tuples, keys = int(counts.sum()), len(counts)
     if not keys or int(counts.min()) < 1 or data_blocks < 1:
@@ -237,7 +244,8 @@ def plan_data_blocks(
         room = np.sort((capacity - loads) * data_blocks + np.arange(data_blocks))
     else:
         rebuild(tree := tournament(data_blocks), loads)
-    # Each large key has a first fragment. Every other fragment either fills a data block for good or ends its key.
+    # Each large key has a first fragment. Every other fragment either fills a data block for good or ends its
+    # key.
     most = 2 * len(large) + data_blocks
     fragments = _Fragments(
         np.zeros(len(large) + 1, np.int64), np.empty(most, np.int32), np.empty(most, np.int64)
@@ -262,7 +270,8 @@ def _dispatch(
 ) -> None:
     """Write the data block of each tuple to `out`.
 
-    `following`: the fragment that each split key fills now. `fragments.size`: the tuples that each fragment still takes.
+    `following`: the fragment that each split key fills now. `fragments.size`: the tuples that each fragment
+    still takes.
     """
     for row in range(entry.shape[0]):
         to = data_block[entry[row]]
@@ -277,7 +286,8 @@ def _dispatch(
 
 
 def dispatch(plan: KeyPlacement, *, order: Int64s, entry: Int32s, out: Int32s) -> None:
-    """Write the data block of each tuple to `out`. In order of arrival, a key's first tuples go to its first fragment.
+    """Write the data block of each tuple to `out`. In order of arrival, a key's first tuples go to its first
+    fragment.
 
     `entry`: the number of each tuple's key. `order`: the number of each key of the planned list.
     """

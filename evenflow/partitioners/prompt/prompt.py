@@ -7,14 +7,15 @@ mean count may be split (`data_blocks`, Algorithm 2). A key's tuples go to its f
 
 Parameters: `order` of the list: "exact" (sorted when the batch ends) or "quasi" (kept in order by CountTree
 while the batch arrives). With "quasi", `budget` is the number of renewals per key, and `smoothing` is the
-weight of the newest batch in N_est and K_avg, the expected tuples and keys. `rest` says which data block takes
-what is left of a split key: "tightest" as in the paper, or "roomiest", which is better (see `data_blocks`). Unless
-the caller says when the batch interval ends, it ends with the greatest time of the batch.
+weight of the newest batch in N_est and K_avg, the expected tuples and keys. `rest` says which data block
+takes what is left of a split key: "tightest" as in the paper, or "roomiest", which is better (see
+`data_blocks`). Unless the caller says when the batch interval ends, it ends with the greatest time of the
+batch.
 Cost per tuple: O(1), one access to a hash table of the batch's keys. A batch costs what Algorithm 2 costs.
-State: three numbers, and room for a batch: 24 to 64 bytes per key (quasi: 48 to 96 more) of the batch with the
-most keys. Most of the room is given back when later batches are far smaller. While a batch fills, 4 bytes
-per tuple. The paper releases a batch 5 % early and plans it in the time gained. The partitioner service does so.
-Paper: Abdelhamid, PhD thesis 2021 (001), chapter 2.
+State: three numbers, and room for a batch: 24 to 64 bytes per key (quasi: 48 to 96 more) of the batch with
+the most keys. Most of the room is given back when later batches are far smaller. While a batch fills, 4 bytes
+per tuple. The paper releases a batch 5 % early and plans it in the time gained. The partitioner service does
+so. Paper: Abdelhamid, PhD thesis 2021 (001), chapter 2.
 
 `a` is large, so its tuples are cut into fragments for three data blocks:
 
@@ -53,8 +54,10 @@ class PromptOptions(Options):
     )
     rest: Literal["tightest", "roomiest"] = Field(
         "tightest",
-        description="Data block for what is left of a large key: the one with the least room that holds all of it (the"
-        " paper), or the one with the most room (fewer splits, more even cardinality).",
+        description=(
+            "Data block for what is left of a large key: the one with the least room that holds all of it"
+            " (the paper), or the one with the most room (fewer splits, more even cardinality)."
+        ),
     )
 
 
@@ -84,7 +87,10 @@ class Prompt(Buffered):
 
     def _explain(self, key: np.uint64, now: int | None) -> Explanation:
         return Explanation(
-            rule="decided batch by batch: a key of more than the mean count of its batch may be split over data blocks",
+            rule=(
+                "decided batch by batch: a key of more than the mean count of its batch may be split over"
+                " data blocks"
+            ),
             workers=None,
         )
 

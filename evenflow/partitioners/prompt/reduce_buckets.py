@@ -1,21 +1,22 @@
 """Prompt's reduce bucket allocator: which reduce bucket each key cluster of a map task goes to.
 
-Idea: a cluster is the output of one map task for one key. The data block's reference table says which keys are split,
-which means that their tuples lie in several data blocks. The parts of a split key must meet, so a split key goes to
-bucket hash(k) mod r in every task. All other keys are a task's own, and the task places them freely. It takes them in
-descending order of size, and puts each into the bucket with the most capacity left. That bucket then stands back until
-every other bucket has had a cluster too. So all buckets get equally many clusters and nearly equally many tuples, and
-the tasks need not talk to each other.
+Idea: a cluster is the output of one map task for one key. The data block's reference table says which keys
+are split, which means that their tuples lie in several data blocks. The parts of a split key must meet, so a
+split key goes to bucket hash(k) mod r in every task. All other keys are a task's own, and the task places
+them freely. It takes them in descending order of size, and puts each into the bucket with the most capacity
+left. That bucket then stands back until every other bucket has had a cluster too. So all buckets get equally
+many clusters and nearly equally many tuples, and the tasks need not talk to each other.
 
-Capacity is |I| / r, less the tuples of split keys and of the clusters placed so far. It may be negative. Buckets in
-order of capacity are in order of load. `bucket_of` is the hash. Ties: among keys the smaller key is first. Among buckets
-the lowest is first, counted from `first`, which differs from task to task. If every task counted from bucket 0, each
-would begin there with its largest cluster (hashed data blocks of Zipf 1.0: the fullest of 16 buckets then had 216
-thousand tuples above the mean instead of 74 thousand).
-Laws: each key is in exactly one bucket over all map tasks of a batch. The numbers of a task's own clusters in two
-buckets differ by at most one.
+Capacity is |I| / r, less the tuples of split keys and of the clusters placed so far. It may be negative.
+Buckets in order of capacity are in order of load. `bucket_of` is the hash. Ties: among keys the smaller key
+is first. Among buckets the lowest is first, counted from `first`, which differs from task to task. If every
+task counted from bucket 0, each would begin there with its largest cluster (hashed data blocks of Zipf 1.0:
+the fullest of 16 buckets then had 216 thousand tuples above the mean instead of 74 thousand).
+Laws: each key is in exactly one bucket over all map tasks of a batch. The numbers of a task's own clusters in
+two buckets differ by at most one.
 
-`spark.reduce = "prompt"` runs this in the pipeline, where a bucket is called a reduce task (docs/architecture.md).
+`spark.reduce = "prompt"` runs this in the pipeline, where a bucket is called a reduce task
+(docs/architecture.md).
 
 Cost: O(c log c) to sort c clusters, then O(c) and, while sizes still differ much, O(r^2) per r clusters.
 Paper: Abdelhamid, PhD thesis 2021 (001), Algorithm 3 and section 2.5.
@@ -67,8 +68,8 @@ def clusters_of(data_blocks: Int32s, keys: UInt64s) -> MapOutput:
 def _worst_fit(sizes: Int64s, loads: Int64s, turn: Int64s, out: Int32s) -> None:
     """Place the clusters of these `sizes`: write the bucket of each to `out`.
 
-    `turn` holds the buckets in order of (load, number). Within a pass the loads of buckets still to come do not change,
-    so worst fit is to take the buckets in this order. Between passes the order is mended.
+    `turn` holds the buckets in order of (load, number). Within a pass the loads of buckets still to come do
+    not change, so worst fit is to take the buckets in this order. Between passes the order is mended.
     """
     buckets = loads.shape[0]
     for begin in range(0, sizes.shape[0], buckets):
@@ -93,7 +94,8 @@ def _worst_fit(sizes: Int64s, loads: Int64s, turn: Int64s, out: Int32s) -> None:
 def allocate(keys: UInt64s, sizes: Int64s, split: Bools, buckets: int, *, first: int = 0) -> Int32s:
     """The reduce bucket of each cluster of one map task, shape (clusters,).
 
-    keys: distinct keys. sizes: tuples of each. split: whether each is split. first: bucket to count from on a tie.
+    keys: distinct keys. sizes: tuples of each. split: whether each is split. first: bucket to count from on a
+    tie.
     """
     out = bucket_of(keys, buckets)
     loads = np.zeros(buckets, np.int64)
@@ -108,7 +110,9 @@ def allocate(keys: UInt64s, sizes: Int64s, split: Bools, buckets: int, *, first:
 
 
 def allocate_all(clusters: MapOutput, buckets: int) -> Int32s:
-    """The reduce bucket of each cluster. Every map task (data block) decides alone. Task i counts from bucket i."""
+    """The reduce bucket of each cluster. Every map task (data block) decides alone. Task i counts from
+    bucket i.
+    """
     out = np.empty(len(clusters.keys), np.int32)
     borders = [*np.flatnonzero(np.diff(clusters.data_block, prepend=-1)), len(out)]
     for begin, end in pairwise(borders):

@@ -1,13 +1,15 @@
 """Time-based: the batch interval is cut into equal spans of time, and each span is a data block.
 
-Idea: this is what Spark Streaming's receivers do. A data block holds the tuples that arrived in its span. So no plan
-is needed, and the first data block is ready while the batch still fills. But the data blocks are as uneven as the rate
-is, and a key is in every data block in whose span one of its tuples arrived. Prompt has this scheme as its baseline.
+Idea: this is what Spark Streaming's receivers do. A data block holds the tuples that arrived in its span. So
+no plan is needed, and the first data block is ready while the batch still fills. But the data blocks are as
+uneven as the rate is, and a key is in every data block in whose span one of its tuples arrived. Prompt has
+this scheme as its baseline.
 
-Time is the time of arrival, by a clock that never runs backwards. A tuple with an older time than a tuple before it
-counts in the span of that tuple. Parameters: `interval_ms` length of the batch interval. Intervals of this length then
-lie on a grid from time 0, and the batch is in the interval of its greatest time. Tuples from before that interval go to
-data block 0. Without `interval_ms`, the interval reaches from the first time of the batch to its greatest time.
+Time is the time of arrival, by a clock that never runs backwards. A tuple with an older time than a tuple
+before it counts in the span of that tuple. Parameters: `interval_ms` length of the batch interval. Intervals
+of this length then lie on a grid from time 0, and the batch is in the interval of its greatest time. Tuples
+from before that interval go to data block 0. Without `interval_ms`, the interval reaches from the first time
+of the batch to its greatest time.
 
 Cost per tuple: two comparisons, no division. State: none (the borders of the spans are made for each batch).
 Paper: Abdelhamid, PhD thesis 2021 (001), section 2.1, figure 2.1a.
@@ -45,7 +47,9 @@ def _route(times: Int64s, start: int, borders: UInt64s, out: Int32s) -> None:
 
 
 def span_borders(interval: int, spans: int) -> UInt64s:
-    """Where spans 1, 2, ... of an interval of whole ms begin: ceil(i * interval / spans). Shape (spans-1,)."""
+    """Where spans 1, 2, ... of an interval of whole ms begin: ceil(i * interval / spans). Shape
+    (spans-1,).
+    """
     # In two parts, because i * interval may exceed 64 bits.
     whole, rest = divmod(interval, spans)
     i = np.arange(1, spans, dtype=np.uint64)

@@ -2,8 +2,8 @@
 
 Idea: the tuples are balanced perfectly. The price is that every key is on every worker.
 Parameters: none. Source s of S starts at worker s*n/S, so that several sources do not march in step. Costs of
-tuples count in its figures, and change nothing else. Cost per tuple: one comparison. State: the next worker (8
-bytes).
+tuples count in its figures, and change nothing else. Cost per tuple: one comparison. State: the next worker
+(8 bytes).
 Paper: the baseline "SG" of Nasir et al., ICDE 2016 (002).
 
 The loads are level, and `a` is on three workers:

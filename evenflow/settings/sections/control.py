@@ -18,8 +18,10 @@ class ControlSettings(Section):
 
     policy: str = Field(
         default="ds2",
-        description="Registered policy (`evenflow policies`), or a class of your own as module:Class "
-        "(docs/your-own.md). Options may stand behind it (ds2:target=0.7) or in options, not in both.",
+        description=(
+            "Registered policy (`evenflow policies`), or a class of your own as module:Class "
+            "(docs/your-own.md). Options may stand behind it (ds2:target=0.7) or in options, not in both."
+        ),
     )
     options: dict[str, int | float | bool | str] = Field(
         default_factory=dict, description="Options of the policy."
@@ -34,28 +36,39 @@ class ControlSettings(Section):
     )
     amend: bool = Field(
         default=True,
-        description="true: a decision in mid-group changes the rest of the group (Prompt+). false: it waits for the next "
-        "group.",
+        description=(
+            "true: a decision in mid-group changes the rest of the group (Prompt+). false: it waits for the"
+            " next group."
+        ),
     )
     patience: Duration | None = Field(
         default=None,
-        description="Age at which the last measurement of a part is too old. None: four batch intervals, at least 20 s.",
+        description=(
+            "Age at which the last measurement of a part is too old. None: four batch intervals, at least"
+            " 20 s."
+        ),
     )
     scale_in_wait: Duration = Field(
         default=60_000,
-        description="No scale-in for so long after the first micro-batch of a Spark driver, and after p or r grew.",
+        description=(
+            "No scale-in for so long after the first micro-batch of a Spark driver, and after p or r grew."
+        ),
     )
     lease: str | None = Field(
         default=None,
         pattern=_OBJECT,
-        description="Name of a Kubernetes Lease. Of several controllers, the one that holds the Lease decides, and the "
-        "others wait. None: no election. The controller that started last decides.",
+        description=(
+            "Name of a Kubernetes Lease. Of several controllers, the one that holds the Lease decides, and"
+            " the others wait. None: no election. The controller that started last decides."
+        ),
     )
     replicas_of: str | None = Field(
         default=None,
         pattern=rf"^(statefulset|deployment)/{_OBJECT[1:]}",
-        description="Kubernetes workload whose replicas are the partitioner instances, as 'statefulset/NAME'. The "
-        "controller sets their number. None: the controller only says how many would do.",
+        description=(
+            "Kubernetes workload whose replicas are the partitioner instances, as 'statefulset/NAME'. The "
+            "controller sets their number. None: the controller only says how many would do."
+        ),
     )
     replicas_min: int = Field(default=1, ge=1, description="Fewest partitioner instances.")
     replicas_max: int | None = Field(
@@ -64,7 +77,9 @@ class ControlSettings(Section):
     namespace: str | None = Field(
         default=None,
         pattern=_OBJECT,
-        description="Kubernetes namespace of the Lease and the workload. None: that of the controller's own pod.",
+        description=(
+            "Kubernetes namespace of the Lease and the workload. None: that of the controller's own pod."
+        ),
     )
     web_host: str = Field(default="127.0.0.1", description="Address of the metrics (`/metrics/`).")
     web_port: int = Field(
@@ -83,7 +98,8 @@ class ControlSettings(Section):
         """
         if self.replicas_max is not None and self.replicas_min > self.replicas_max:
             raise ValueError(
-                f"control.replicas_min ({self.replicas_min}) is above control.replicas_max ({self.replicas_max})"
+                f"control.replicas_min ({self.replicas_min}) is above control.replicas_max"
+                f" ({self.replicas_max})"
             )
         for name, least, most, limit in (
             ("p", self.p_min, self.p_max, most_p),

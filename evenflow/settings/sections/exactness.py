@@ -1,7 +1,7 @@
 """Client settings that exact results depend on: what `kafka.extras` and `spark.conf` may not set, and why.
 
-The names are those of each client, with their aliases. If a service gets another client setting that results depend on,
-its name must be added here.
+The names are those of each client, with their aliases. If a service gets another client setting that results
+depend on, its name must be added here.
 """
 
 from __future__ import annotations

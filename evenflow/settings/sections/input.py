@@ -20,8 +20,8 @@ DEFAULT_PARTITIONS = 4
 def parse_start(value: Any) -> str:
     """`earliest`, `latest`, or a time, in the one form `2026-11-20T10:00:00.000Z`.
 
-    A time without a zone is UTC. TOML's own dates and times are accepted too. Raises ValueError for anything else, and
-    for a time before 1970.
+    A time without a zone is UTC. TOML's own dates and times are accepted too. Raises ValueError for anything
+    else, and for a time before 1970.
     """
     if value in _WORDS:
         return str(value)
@@ -36,7 +36,8 @@ def parse_start(value: Any) -> str:
         start = aware.astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError(
-            f"{value!r} is no place to start; write 'earliest', 'latest' or a time like '2026-11-20T10:00:00Z'"
+            f"{value!r} is no place to start; write 'earliest', 'latest' or a time like"
+            " '2026-11-20T10:00:00Z'"
         ) from None
     if start < _FIRST:
         raise ValueError(f"{value} is before 1970, where no record timestamp is; write 'earliest'")
@@ -51,19 +52,25 @@ def start_time(start: str) -> int | None:
 
 
 def parse_delimiter(text: str) -> str:
-    """The text, unchanged. Raises ValueError unless it is one character that readers of csv accept as a delimiter."""
+    """The text, unchanged. Raises ValueError unless it is one character that readers of csv accept as a
+    delimiter.
+    """
     if len(text) != 1 or not text.isascii() or text in '"\r\n\0':
         raise ValueError(f"{text!r} is not one character of ASCII other than a quote, a line break and NUL")
     return text
 
 
 class RegistrySettings(Section):
-    """The schema registry of Avro and Protobuf records. Its address and credentials are no part of a query's identity."""
+    """The schema registry of Avro and Protobuf records. Its address and credentials are no part of a
+    query's identity.
+    """
 
     url: str = Field(
         pattern=r"^https?://[^\s/@]+(/\S*)?$",
-        description="http://host:port or https://host:port of a registry that speaks Confluent's HTTP interface. The URL "
-        "holds no user: set `username` instead.",
+        description=(
+            "http://host:port or https://host:port of a registry that speaks Confluent's HTTP interface. The"
+            " URL holds no user: set `username` instead."
+        ),
     )
     username: str | None = Field(
         default=None, description="User for HTTP basic authentication. None: no user."
@@ -75,7 +82,9 @@ class RegistrySettings(Section):
     timeout: Duration = Field(
         default=2_000,
         ge=1,
-        description="How long one answer may take. The partitioner repeats the request until an answer comes.",
+        description=(
+            "How long one answer may take. The partitioner repeats the request until an answer comes."
+        ),
     )
 
     @model_validator(mode="after")
@@ -95,19 +104,25 @@ class InputSettings(Section):
     topic: str | None = Field(
         default=None,
         min_length=1,
-        description="Input topic. It must exist (`evenflow topics create` makes one). None: '<query name>.input'.",
+        description=(
+            "Input topic. It must exist (`evenflow topics create` makes one). None: '<query name>.input'."
+        ),
     )
     start: Annotated[str, BeforeValidator(parse_start)] = Field(
         default="earliest",
-        description="Where a new query starts to read: 'earliest', 'latest', or a time in ISO 8601 (no zone means UTC). "
-        "With a time, it starts at the first record whose record timestamp is not before it. Fixed for the life of a "
-        "query.",
+        description=(
+            "Where a new query starts to read: 'earliest', 'latest', or a time in ISO 8601 (no zone means"
+            " UTC). With a time, it starts at the first record whose record timestamp is not before it. Fixed"
+            " for the life of a query."
+        ),
     )
     format: Literal["json", "csv", "text", "avro", "protobuf"] = Field(
         default="json",
-        description="json: a record is one object. csv: a record is one line (`columns` names the fields). text: the whole "
-        "record is the column 'value'. avro, protobuf: Confluent's wire format, with a schema of `registry`. See "
-        "docs/formats.md.",
+        description=(
+            "json: a record is one object. csv: a record is one line (`columns` names the fields). text: the"
+            " whole record is the column 'value'. avro, protobuf: Confluent's wire format, with a schema of"
+            " `registry`. See docs/formats.md."
+        ),
     )
     columns: list[str] = Field(
         default_factory=list, description="Names of the columns of csv records, in order."
@@ -120,8 +135,10 @@ class InputSettings(Section):
         default=None,
         ge=1,
         le=256,
-        description="Partitions of the input topic. None: as many as the topic has, also once some are added. If "
-        f"evenflow makes the topic, it gets this many partitions, and {DEFAULT_PARTITIONS} if none.",
+        description=(
+            "Partitions of the input topic. None: as many as the topic has, also once some are added. If "
+            f"evenflow makes the topic, it gets this many partitions, and {DEFAULT_PARTITIONS} if none."
+        ),
     )
     producers: int = Field(
         default=1, ge=1, le=16, description="Producers that must all end before a partition counts as ended."
@@ -130,16 +147,20 @@ class InputSettings(Section):
         default=0.5,
         ge=0,
         le=1,
-        description="A service that begins a query stops if more than this share of its first 10,000 records would be "
-        "rejected. Then nothing is made or committed, and the query's name stays free. Fewer than 100 records are not "
-        "judged. 1: a query begins whatever its records hold.",
+        description=(
+            "A service that begins a query stops if more than this share of its first 10,000 records would be"
+            " rejected. Then nothing is made or committed, and the query's name stays free. Fewer than 100"
+            " records are not judged. 1: a query begins whatever its records hold."
+        ),
     )
     rejected_retention: Duration | None = Field(
         default=None,
         ge=3_600_000,
-        description="How long `<query>.rejected` keeps a record, by the broker's clock. It counts where evenflow makes the "
-        "topic: a topic that is there keeps its own settings. `verify` compares what is still there, and `rename` and "
-        "`partition --from-routed` need all of it. None: for ever.",
+        description=(
+            "How long `<query>.rejected` keeps a record, by the broker's clock. It counts where evenflow"
+            " makes the topic: a topic that is there keeps its own settings. `verify` compares what is still"
+            " there, and `rename` and `partition --from-routed` need all of it. None: for ever."
+        ),
     )
     registry: RegistrySettings | None = Field(
         default=None,

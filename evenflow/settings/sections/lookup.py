@@ -22,27 +22,38 @@ class Lookup(Section):
     """A file with a row for each key. A tuple gets the columns of the row whose key it holds."""
 
     file: Path = Field(
-        description="CSV file with a header (.csv) or Parquet file (.parquet), as each partitioner and `verify` reach it. "
-        "It is read once, at the start. Its SHA-256 is fixed for the life of a query, its place is not (docs/lookup.md)."
+        description=(
+            "CSV file with a header (.csv) or Parquet file (.parquet), as each partitioner and `verify` reach"
+            " it. It is read once, at the start. Its SHA-256 is fixed for the life of a query, its place is"
+            " not (docs/lookup.md)."
+        )
     )
     key: tuple[str, ...] = Field(
-        description="Column of the record whose value is looked up, or a list of several. Their types are those of "
-        "[query.types]: 'string' (the default), 'int64', 'bool' or 'date'."
+        description=(
+            "Column of the record whose value is looked up, or a list of several. Their types are those of "
+            "[query.types]: 'string' (the default), 'int64', 'bool' or 'date'."
+        )
     )
     file_key: tuple[str, ...] | None = Field(
         default=None,
-        description="Columns of the file that hold this key, in the same order. No two rows may have the same. None: they "
-        "have the names that `key` says.",
+        description=(
+            "Columns of the file that hold this key, in the same order. No two rows may have the same. None:"
+            " they have the names that `key` says."
+        ),
     )
     columns: dict[str, ColumnType] = Field(
         min_length=1,
-        description="Columns of the file that a tuple gets, each with its type as in [query.types]. They can stand wherever "
-        "a column of the record can: key, where, columns, aggregates, partitioner.cost.",
+        description=(
+            "Columns of the file that a tuple gets, each with its type as in [query.types]. They can stand"
+            " wherever a column of the record can: key, where, columns, aggregates, partitioner.cost."
+        ),
     )
     missing: Literal["reject", "null"] = Field(
         default="reject",
-        description="What happens to a tuple whose key has no row, or is null. 'reject': the record is rejected (reason "
-        "'unmatched'), whatever `where` says. 'null': the columns of the file are null.",
+        description=(
+            "What happens to a tuple whose key has no row, or is null. 'reject': the record is rejected"
+            " (reason 'unmatched'), whatever `where` says. 'null': the columns of the file are null."
+        ),
     )
     delimiter: Annotated[str, AfterValidator(parse_delimiter)] = Field(
         default=",", description="Character between the fields of a CSV file."
@@ -56,8 +67,11 @@ class Lookup(Section):
     sha256: str | None = Field(
         default=None,
         pattern=r"^[0-9a-f]{64}$",
-        description="SHA-256 of the file, in small hex digits. A file with another one is refused. None: that of the file, "
-        "or where there is no file, such as beside a Spark driver, that with which the query began.",
+        description=(
+            "SHA-256 of the file, in small hex digits. A file with another one is refused. None: that of the"
+            " file, or where there is no file, such as beside a Spark driver, that with which the query"
+            " began."
+        ),
     )
 
     @field_validator("key", "file_key", mode="before")
@@ -78,8 +92,8 @@ class Lookup(Section):
         for column, kind in value.items() if isinstance(value, dict) else ():
             if kind not in PLAIN_TYPES and not (isinstance(kind, str) and decimal_scale(kind) is not None):
                 raise ValueError(
-                    f"column {column!r} cannot be {kind!r}: types are {', '.join(PLAIN_TYPES)} and 'decimal(S)'"
-                    f"{did_you_mean(str(kind), (*PLAIN_TYPES, 'decimal(2)'))}"
+                    f"column {column!r} cannot be {kind!r}: types are {', '.join(PLAIN_TYPES)} and"
+                    f" 'decimal(S)'{did_you_mean(str(kind), (*PLAIN_TYPES, 'decimal(2)'))}"
                 )
         return value
 
@@ -113,18 +127,23 @@ class Lookup(Section):
         return self.file.suffix.lower() == ".parquet"
 
     def content(self) -> bytes:
-        """The file. ConfigError if it cannot be read, or is too large. IncompatibleStateError if it has another SHA-256."""
+        """The file. ConfigError if it cannot be read, or is too large. IncompatibleStateError if it has
+        another SHA-256.
+        """
         data = self._read()
         digest = hashlib.sha256(data).hexdigest()
         if self.sha256 not in (None, digest):
             raise IncompatibleStateError(
-                f"the lookup file {self.file} has another content than it had: its SHA-256 is {digest}, not {self.sha256}",
+                f"the lookup file {self.file} has another content than it had: its SHA-256 is {digest}, not"
+                f" {self.sha256}",
                 hint="put the file back, or begin again with a new query name (docs/lookup.md)",
             )
         return data
 
     def digest(self) -> str | None:
-        """SHA-256 of the file in hex, None if there is no file. ConfigError if it cannot be read, or is too large."""
+        """SHA-256 of the file in hex, None if there is no file. ConfigError if it cannot be read, or is
+        too large.
+        """
         return hashlib.sha256(self._read()).hexdigest() if self.file.exists() else None
 
     def _read(self) -> bytes:
@@ -142,7 +161,10 @@ class Lookup(Section):
         if len(data) > self.max_bytes:
             raise ConfigError(
                 f"the lookup file {self.file} has more than {self.max_bytes:,} bytes",
-                hint="raise query.lookup.max_bytes, which each partitioner then needs several times, or leave out rows",
+                hint=(
+                    "raise query.lookup.max_bytes, which each partitioner then needs several times, or leave"
+                    " out rows"
+                ),
             )
         return data
 
@@ -154,7 +176,8 @@ class Lookup(Section):
         digest = self.digest() if self.sha256 is None else self.sha256
         if digest is None:
             raise ConfigError(
-                f"nothing tells the content of the lookup file {self.file}: it is not here, and the query has not begun",
+                f"nothing tells the content of the lookup file {self.file}: it is not here, and the query has"
+                " not begun",
                 hint="start a partitioner first, which has the file, or set query.lookup.sha256",
             )
         fields = self.model_dump(mode="json", include={"columns", "missing"})

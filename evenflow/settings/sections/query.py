@@ -52,21 +52,25 @@ _MOST_GROWTH, _MOST_ADDED = 20, 10_000
 class Query(BaseModel):
     """What is computed.
 
-    A query with any changed field is another query and refuses old state. Its name, its `max_jump` and an `out_of_orderness`
-    that grows are no such fields.
+    A query with any changed field is another query and refuses old state. Its name, its `max_jump` and an
+    `out_of_orderness` that grows are no such fields.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(
         default="evenflow",
-        description="Prefix of every topic that evenflow makes for this query. Lower case letters, digits, . _ -",
+        description=(
+            "Prefix of every topic that evenflow makes for this query. Lower case letters, digits, . _ -"
+        ),
     )
     key: str | tuple[str, ...] = Field(
         default="key",
-        description="Column that holds the key, or '@key' for the raw record key (any bytes). Several columns can make one "
-        'key, as in ["country", "product"]. Results then have a column for each. '
-        "With format 'text' the only column is 'value'.",
+        description=(
+            "Column that holds the key, or '@key' for the raw record key (any bytes). Several columns can"
+            ' make one key, as in ["country", "product"]. Results then have a column for each. With'
+            " format 'text' the only column is 'value'."
+        ),
     )
     time: str = Field(
         default="time",
@@ -74,9 +78,11 @@ class Query(BaseModel):
     )
     time_unit: Literal["s", "ms", "us", "iso"] = Field(
         default="ms",
-        description="Unit of the time column: seconds (a fraction is rounded to the nearest ms), whole milliseconds or "
-        "whole microseconds (rounded down to ms) since 1970 UTC, or ISO 8601 text (no zone means UTC). "
-        "Ignored for '@timestamp'.",
+        description=(
+            "Unit of the time column: seconds (a fraction is rounded to the nearest ms), whole milliseconds"
+            " or whole microseconds (rounded down to ms) since 1970 UTC, or ISO 8601 text (no zone means"
+            " UTC). Ignored for '@timestamp'."
+        ),
     )
     window: Duration = Field(
         default=60_000, description="Window length (event time). A multiple of the slide."
@@ -88,25 +94,35 @@ class Query(BaseModel):
     )
     out_of_orderness: Duration = Field(
         default=0,
-        description="How far behind the largest event time of its input partition a tuple may come and still be in time. "
-        "A query that has begun may go on with a larger value (docs/operations/changing-settings.md).",
+        description=(
+            "How far behind the largest event time of its input partition a tuple may come and still be in"
+            " time. A query that has begun may go on with a larger value"
+            " (docs/operations/changing-settings.md)."
+        ),
     )
     allowed_lateness: Duration = Field(
         default=0,
-        description="How long (event time) a window stays open after the watermark has passed its end. Delays every result, "
-        "unless `late` is 'update'.",
+        description=(
+            "How long (event time) a window stays open after the watermark has passed its end. Delays every"
+            " result, unless `late` is 'update'."
+        ),
     )
     late: Literal["reject", "update"] = Field(
         default="reject",
-        description="When a window comes out that stays open for allowed_lateness. 'reject': once, when it closes. "
-        "'update': when the watermark passes its end, and its rows that a later tuple changes come out again with a higher "
-        "`revision` until it closes (docs/results.md). What comes later is rejected either way.",
+        description=(
+            "When a window comes out that stays open for allowed_lateness. 'reject': once, when it closes."
+            " 'update': when the watermark passes its end, and its rows that a later tuple changes come out"
+            " again with a higher `revision` until it closes (docs/results.md). What comes later is rejected"
+            " either way."
+        ),
     )
     max_jump: Duration | None = Field(
         default=None,
-        description="A tuple that is further than this ahead of its input partition's progress is rejected (reason 'jump'), "
-        "unless `jump_confirmations` consecutive tuples agree. None: off. A query that has begun may go on with another "
-        "value (docs/operations/changing-settings.md).",
+        description=(
+            "A tuple that is further than this ahead of its input partition's progress is rejected (reason"
+            " 'jump'), unless `jump_confirmations` consecutive tuples agree. None: off. A query that has"
+            " begun may go on with another value (docs/operations/changing-settings.md)."
+        ),
     )
     jump_confirmations: int = Field(
         default=3,
@@ -118,87 +134,121 @@ class Query(BaseModel):
         default=KEY_BYTES,
         ge=16,
         le=1_000_000,
-        description="A record whose key has more bytes is rejected (reason 'too-large'). The key counts as it is "
-        "grouped by: text in UTF-8, several columns as their JSON array. Records that `where` would drop are no exception.",
+        description=(
+            "A record whose key has more bytes is rejected (reason 'too-large'). The key counts as it is"
+            " grouped by: text in UTF-8, several columns as their JSON array. Records that `where` would drop"
+            " are no exception."
+        ),
     )
     max_value_bytes: int = Field(
         default=VALUE_BYTES,
         ge=16,
         le=8_000_000,
-        description="A record is rejected (reason 'too-large') if the texts that aggregates read of one tuple have more "
-        "bytes, together and in UTF-8. Records that `where` would drop are no exception.",
+        description=(
+            "A record is rejected (reason 'too-large') if the texts that aggregates read of one tuple have"
+            " more bytes, together and in UTF-8. Records that `where` would drop are no exception."
+        ),
     )
     max_state_bytes: int = Field(
         default=STATE_BYTES,
         ge=100,
-        description="What the sets and counters of one key in one window may take (count_distinct and quantile with exact, "
-        "top_k, bins of quantile). They share it evenly. An entry counts 24 bytes and its text. A value whose set is larger "
-        "is null, and is counted as unfit.",
+        description=(
+            "What the sets and counters of one key in one window may take (count_distinct and quantile with"
+            " exact, top_k, bins of quantile). They share it evenly. An entry counts 24 bytes and its text. A"
+            " value whose set is larger is null, and is counted as unfit."
+        ),
     )
     max_result_bytes: int = Field(
         default=RESULT_BYTES,
         ge=100,
-        description="What the texts and lists of one result row may take. Result columns of texts and lists share it "
-        "evenly. An entry of a list counts 24 bytes and its text. A larger value is null, and is counted as unfit.",
+        description=(
+            "What the texts and lists of one result row may take. Result columns of texts and lists share it"
+            " evenly. An entry of a list counts 24 bytes and its text. A larger value is null, and is counted"
+            " as unfit."
+        ),
     )
     max_ahead_of_clock: Duration | None = Field(
         default=3_600_000,
-        description="A tuple that is further than this ahead of the clock is rejected (reason 'ahead'), whatever the tuples "
-        "around it say. The clock is the broker's where the topic has `message.timestamp.type=LogAppendTime`, otherwise "
-        "that of the partitioner. Times of the past never are ahead. 'off' is for generated or planned data with times of "
-        "the future.",
+        description=(
+            "A tuple that is further than this ahead of the clock is rejected (reason 'ahead'), whatever the"
+            " tuples around it say. The clock is the broker's where the topic has"
+            " `message.timestamp.type=LogAppendTime`, otherwise that of the partitioner. Times of the past"
+            " never are ahead. 'off' is for generated or planned data with times of the future."
+        ),
     )
     emit_from: int | None = Field(
         default=None,
-        description="Event time (ms). Only windows that start at or after it are emitted. The rebuild after data loss uses "
-        "it (docs/operations/data-loss.md). None: all windows.",
+        description=(
+            "Event time (ms). Only windows that start at or after it are emitted. The rebuild after data loss"
+            " uses it (docs/operations/data-loss.md). None: all windows."
+        ),
     )
     emit: str = Field(
         default="all",
-        description="Which rows of a window are emitted. 'all': every row. 'changes': the rows that differ from the window "
-        "one slide before, and retractions. 'top(K, COLUMN)' or 'top(K, COLUMN, ascending)': the K rows with the largest "
-        "(smallest) values of a result column, K at most 10,000 (docs/results.md).",
+        description=(
+            "Which rows of a window are emitted. 'all': every row. 'changes': the rows that differ from the"
+            " window one slide before, and retractions. 'top(K, COLUMN)' or 'top(K, COLUMN, ascending)': the"
+            " K rows with the largest (smallest) values of a result column, K at most 10,000"
+            " (docs/results.md)."
+        ),
     )
     aggregates: Aggregates = Field(
         default_factory=lambda: {"count": AggregateSpec(function="count")},
-        description="Result column = 'count', 'sum(c)', 'quantile(c, 0.99)', 'top_k(c, 10)', ... docs/aggregates.md lists "
-        "all aggregates. 'module:Class(c)' is one of your own (docs/your-own-aggregates.md).",
+        description=(
+            "Result column = 'count', 'sum(c)', 'quantile(c, 0.99)', 'top_k(c, 10)', ... docs/aggregates.md"
+            " lists all aggregates. 'module:Class(c)' is one of your own (docs/your-own-aggregates.md)."
+        ),
     )
     types: dict[str, ColumnType] = Field(
         default_factory=dict,
-        description="Type of a column: 'int64', 'float64', 'string', 'bool', 'date' or 'decimal(S)' with S digits behind "
-        "the point. Default: float64 for aggregated columns, string for the key, any value for a column that count_distinct "
-        "alone reads (docs/aggregates.md).",
+        description=(
+            "Type of a column: 'int64', 'float64', 'string', 'bool', 'date' or 'decimal(S)' with S digits"
+            " behind the point. Default: float64 for aggregated columns, string for the key, any value for a"
+            " column that count_distinct alone reads (docs/aggregates.md)."
+        ),
     )
     columns: dict[str, str] = Field(
         default_factory=dict,
-        description="Derived columns: name = SQL expression over columns of the record and other derived columns, as in "
-        'revenue = "price * quantity" (docs/expressions.md).',
+        description=(
+            "Derived columns: name = SQL expression over columns of the record and other derived columns, as"
+            ' in revenue = "price * quantity" (docs/expressions.md).'
+        ),
     )
     where: str | None = Field(
         default=None,
-        description="SQL condition, as in \"country = 'DE' and amount > 10\". Only tuples for which it is true are "
-        "aggregated (docs/expressions.md). None: all tuples.",
+        description=(
+            "SQL condition, as in \"country = 'DE' and amount > 10\". Only tuples for which it is true are "
+            "aggregated (docs/expressions.md). None: all tuples."
+        ),
     )
     explode: str | None = Field(
         default=None,
-        description="Column of which each element becomes a tuple: 'items' for a list in JSON (a field of its objects is "
-        "`items.price`), \"split(tags, ';')\" or 'words(value)' for a text. The column's name then stands for one element "
-        "(docs/expressions.md). None: a record is one tuple.",
+        description=(
+            "Column of which each element becomes a tuple: 'items' for a list in JSON (a field of its objects"
+            " is `items.price`), \"split(tags, ';')\" or 'words(value)' for a text. The column's name then"
+            " stands for one element (docs/expressions.md). None: a record is one tuple."
+        ),
     )
     lookup: Lookup | None = Field(
         default=None,
-        description="A static table: each tuple gets columns of the row with its key (docs/lookup.md). None: no table.",
+        description=(
+            "A static table: each tuple gets columns of the row with its key (docs/lookup.md). None: no"
+            " table."
+        ),
     )
     views: dict[str, View] = Field(
         default_factory=dict,
-        description="Further aggregates and windows of the same tuples, which are read and routed once (docs/views.md). "
-        "[query.views.NAME] is emitted as a query '<query name>.NAME' would be.",
+        description=(
+            "Further aggregates and windows of the same tuples, which are read and routed once"
+            " (docs/views.md). [query.views.NAME] is emitted as a query '<query name>.NAME' would be."
+        ),
     )
     summaries: dict[str, Summary] = Field(
         default_factory=dict,
-        description="Second aggregations, of the rows of closed windows of the query and its views (docs/summaries.md). "
-        "[query.summaries.NAME] is emitted as a query '<query name>.NAME' would be.",
+        description=(
+            "Second aggregations, of the rows of closed windows of the query and its views"
+            " (docs/summaries.md). [query.summaries.NAME] is emitted as a query '<query name>.NAME' would be."
+        ),
     )
     _origin: Query | None = PrivateAttr(default=None)
     _summary: Summary | None = PrivateAttr(default=None)
@@ -237,8 +287,9 @@ class Query(BaseModel):
         for column, kind in value.items() if isinstance(value, dict) else ():
             if kind not in PLAIN_TYPES and not (isinstance(kind, str) and decimal_scale(kind) is not None):
                 raise ValueError(
-                    f"column {column!r} cannot be {kind!r}: types are {', '.join(PLAIN_TYPES)} and 'decimal(S)' with S of "
-                    f"1 to {MOST_SCALE}{did_you_mean(kind, (*PLAIN_TYPES, 'decimal(2)'))}"
+                    f"column {column!r} cannot be {kind!r}: types are {', '.join(PLAIN_TYPES)} and"
+                    " 'decimal(S)' with S of 1 to"
+                    f" {MOST_SCALE}{did_you_mean(kind, (*PLAIN_TYPES, 'decimal(2)'))}"
                 )
         return value
 
@@ -268,19 +319,21 @@ class Query(BaseModel):
             return self
         if not self.allowed_lateness:
             raise ValueError(
-                "late = 'update' updates windows for as long as allowed_lateness says, which is 0: set allowed_lateness, or "
-                "leave late out"
+                "late = 'update' updates windows for as long as allowed_lateness says, which is 0: set"
+                " allowed_lateness, or leave late out"
             )
         if self.allowed_lateness > _MOST_UPDATED * self.slide_ms:
             raise ValueError(
-                f"late = 'update' keeps up to {_MOST_UPDATED:,} windows ready for updates, but allowed_lateness has "
-                f"{self.allowed_lateness // self.slide_ms:,} slides: make it smaller, or the slide longer"
+                f"late = 'update' keeps up to {_MOST_UPDATED:,} windows ready for updates, but"
+                f" allowed_lateness has {self.allowed_lateness // self.slide_ms:,} slides: make it smaller,"
+                " or the slide longer"
             )
         emits = {"emit": self.emit, **{f"views.{name}.emit": view.emit for name, view in self.views.items()}}
         other = next((name for name, emit in emits.items() if emit != "all"), None)
         if other is not None:
             raise ValueError(
-                f"late = 'update' does not go with {other} = '{emits[other]}': only emit = 'all' can give a row out again"
+                f"late = 'update' does not go with {other} = '{emits[other]}': only emit = 'all' can give a"
+                " row out again"
             )
         return self
 
@@ -298,8 +351,8 @@ class Query(BaseModel):
         for row, (size, names) in rows.items():
             if size > ROW_BYTES:
                 raise ValueError(
-                    f"{row} could have {size:,} bytes, more than the {ROW_BYTES:,} that a record has room for: lower "
-                    f"{names} or max_key_bytes"
+                    f"{row} could have {size:,} bytes, more than the {ROW_BYTES:,} that a record has room"
+                    f" for: lower {names} or max_key_bytes"
                 )
         return self
 
@@ -332,7 +385,8 @@ class Query(BaseModel):
         if explosion is not None and looked_up:
             if len({explosion.within(name) is None for name in self.lookup_key}) > 1:
                 raise ValueError(
-                    f"lookup.key = {list(self.lookup_key)} has columns of the record and of its elements: take one kind"
+                    f"lookup.key = {list(self.lookup_key)} has columns of the record and of its elements:"
+                    " take one kind"
                 )
             wrong = next((name for name in looked_up if explosion.within(name) is not None), None)
             if wrong is not None:
@@ -343,13 +397,14 @@ class Query(BaseModel):
             for setting, names in (("columns", self.columns), ("types", self.types), ("time", (self.time,))):
                 if name in names:
                     raise ValueError(
-                        f"{setting} has {name!r}, but that is a column of the lookup file: a column has one source, and "
-                        "lookup.columns says its type. Give the other column another name"
+                        f"{setting} has {name!r}, but that is a column of the lookup file: a column has one"
+                        " source, and lookup.columns says its type. Give the other column another name"
                     )
         derived = next((name for name in self.lookup_key if name in self.columns), None)
         if derived is not None:
             raise ValueError(
-                f"lookup.key names {derived!r}, a derived column; only a column of the record can be looked up"
+                f"lookup.key names {derived!r}, a derived column; only a column of the record can be"
+                " looked up"
             )
 
     def _check_types(self, columns: Columns) -> None:
@@ -369,14 +424,14 @@ class Query(BaseModel):
         for name in self.key_columns:
             if columns.type_of(name) not in _KEY_TYPES:
                 raise ValueError(
-                    f"key column {name!r} cannot be {columns.type_of(name)}: keys are text, whole numbers, dates, true "
-                    "or false, or raw bytes"
+                    f"key column {name!r} cannot be {columns.type_of(name)}: keys are text, whole numbers,"
+                    " dates, true or false, or raw bytes"
                 )
         for name in self.lookup_key:
             if columns.type_of(name) not in _KEY_TYPES:
                 raise ValueError(
-                    f"lookup.key {name!r} cannot be {columns.type_of(name)}: what is looked up is text, whole numbers, "
-                    "dates, true or false"
+                    f"lookup.key {name!r} cannot be {columns.type_of(name)}: what is looked up is text, whole"
+                    " numbers, dates, true or false"
                 )
 
     def _check_derived(self, columns: Columns) -> None:
@@ -398,8 +453,8 @@ class Query(BaseModel):
         for name, derived in columns.derived.items():
             if derived.kind.scale > MOST_SCALE:
                 raise ValueError(
-                    f"columns.{name} has {derived.kind.scale} digits behind the point, more than {MOST_SCALE}: "
-                    "CAST one of its numbers AS DOUBLE"
+                    f"columns.{name} has {derived.kind.scale} digits behind the point, more than"
+                    f" {MOST_SCALE}: CAST one of its numbers AS DOUBLE"
                 )
         names = [*columns.read, *columns.looked_up, *columns.derived]
         for name in names if self._expressions or self.lookup else ():
@@ -419,8 +474,8 @@ class Query(BaseModel):
             )
         if not self.time.startswith("@") and explosion.within(self.time) is not None:
             raise ValueError(
-                f"time = {self.time!r} lies in what explode = {self.explode!r} takes apart; the tuples of a record have one "
-                "event time: name another column of the record, or '@timestamp'"
+                f"time = {self.time!r} lies in what explode = {self.explode!r} takes apart; the tuples of a"
+                " record have one event time: name another column of the record, or '@timestamp'"
             )
         elements = {name: type_ for name, type_ in columns.read.items() if explosion.within(name) is not None}
         if explosion.way != "list" and set(elements.values()) - _TEXTS:
@@ -432,11 +487,14 @@ class Query(BaseModel):
         if explosion.column in elements and len(elements) > 1:
             inner = next(name for name in elements if name != explosion.column)
             raise ValueError(
-                f"an element of {explosion.column!r} cannot be a value and also the object that holds {inner!r}"
+                f"an element of {explosion.column!r} cannot be a value and also the object that holds"
+                f" {inner!r}"
             )
 
     def _check_growth(self, columns: Columns) -> None:
-        """Refuse derived texts that could be so much longer than a record that no column holds all of its elements."""
+        """Refuse derived texts that could be so much longer than a record that no column holds all of its
+        elements.
+        """
         if not columns.derived:
             return
         from evenflow.expressions.growth import growths
@@ -457,8 +515,8 @@ class Query(BaseModel):
         return self
 
     def _check_aggregates(self) -> None:
-        # Imported here, because aggregates are declared with Arrow types. Without them settings load in a third of the
-        # time.
+        # Imported here, because aggregates are declared with Arrow types. Without them settings load in a
+        # third of the time.
         from evenflow.aggregates import AggregatePlan
 
         try:
@@ -486,7 +544,8 @@ class Query(BaseModel):
             raise ValueError("window and slide must be longer than 0")
         if self.window % self.slide_ms:
             raise ValueError(
-                f"window ({format_duration(self.window)}) must be a multiple of the slide ({format_duration(self.slide_ms)})"
+                f"window ({format_duration(self.window)}) must be a multiple of the slide"
+                f" ({format_duration(self.slide_ms)})"
             )
         if self.window // self.slide_ms > 100_000:
             raise ValueError("a window of more than 100,000 slides is refused: choose a longer slide")
@@ -514,7 +573,8 @@ class Query(BaseModel):
     def _summaries_are_queries(self) -> Query:
         if self.summaries and OF_THE_QUERY_ITSELF in self.views:
             raise ValueError(
-                f"a summary means the query itself by {OF_THE_QUERY_ITSELF!r}: give the view of that name another one"
+                f"a summary means the query itself by {OF_THE_QUERY_ITSELF!r}: give the view of that name"
+                " another one"
             )
         for name, summary in self.summaries.items():
             check_name(name, "summary")
@@ -522,8 +582,8 @@ class Query(BaseModel):
                 raise ValueError(f"{name!r} cannot name a summary: a view has that name")
             if self.late == "update":
                 raise ValueError(
-                    f"summaries.{name}: late = 'update' does not go with summaries, whose parts must be closed: leave late "
-                    "out"
+                    f"summaries.{name}: late = 'update' does not go with summaries, whose parts must be"
+                    " closed: leave late out"
                 )
             for part, column in summary.of.items():
                 if part != OF_THE_QUERY_ITSELF and part not in self.views:
@@ -534,8 +594,8 @@ class Query(BaseModel):
                 if column != KEY and column not in self.part(part).aggregates:
                     columns = (KEY, *self.part(part).aggregates)
                     raise ValueError(
-                        f"summaries.{name}: {part} has no result column {column!r}{did_you_mean(column, columns)}; its "
-                        f"columns: {', '.join(columns)}"
+                        f"summaries.{name}: {part} has no result column"
+                        f" {column!r}{did_you_mean(column, columns)}; its columns: {', '.join(columns)}"
                     )
             try:
                 self.view(name)._check_summary()
@@ -555,7 +615,8 @@ class Query(BaseModel):
         slides = {part.slide_ms for part, _ in self.parts}
         if len(slides) > 1:
             raise ValueError(
-                f"its parts slide by {', '.join(map(format_duration, sorted(slides)))}; parts of a summary have one slide"
+                f"its parts slide by {', '.join(map(format_duration, sorted(slides)))}; parts of a summary"
+                " have one slide"
             )
         kinds = set()
         for part, column in self.parts:
@@ -565,13 +626,14 @@ class Query(BaseModel):
             rounded = [label for label in sorted(read) if not exact(label, part.aggregates, outputs)]
             if rounded:
                 raise ValueError(
-                    f"{rounded[0]} = '{part.aggregates[rounded[0]]}' of {part.name} is not exact, so a summary cannot read "
-                    "it: take count, min, max, first, last, a sum that is no double, or an aggregate with the option exact"
+                    f"{rounded[0]} = '{part.aggregates[rounded[0]]}' of {part.name} is not exact, so a"
+                    " summary cannot read it: take count, min, max, first, last, a sum that is no double, or"
+                    " an aggregate with the option exact"
                 )
             if column == KEY and len(part.group_types) != 1:
                 raise ValueError(
-                    f"the rows of {part.name} cannot be grouped by their key, which is {part.key_name}: take a key of one "
-                    "column"
+                    f"the rows of {part.name} cannot be grouped by their key, which is {part.key_name}: take"
+                    " a key of one column"
                 )
             kinds.add(self._kind_in(part, column))
         if len(kinds) > 1:
@@ -584,7 +646,8 @@ class Query(BaseModel):
         for label, spec in self.aggregates.items():
             if spec.column is None and spec.expression is None:
                 raise ValueError(
-                    f"{label} = '{spec}' names no column: write count(column) to count the rows that have a value there"
+                    f"{label} = '{spec}' names no column: write count(column) to count the rows that have a"
+                    " value there"
                 )
             owners = [part.name for part, _ in self.parts if spec.column in part.aggregates]
             if spec.column is not None and len(owners) != 1:
@@ -631,12 +694,15 @@ class Query(BaseModel):
         kind = self.value_columns[name]
         if kind not in _KEY_TYPES:
             raise ValueError(
-                f"key = {name!r} cannot be {kind}: a view groups by text, whole numbers, dates, or true or false"
+                f"key = {name!r} cannot be {kind}: a view groups by text, whole numbers, dates, or true or"
+                " false"
             )
         self._check_rows(kind, f"key = {name!r} is")
 
     def _check_rows(self, kind: str, what_is: str) -> None:
-        """Raise ValueError if a row is too large whose key is a value of this type, which is bounded as a value only."""
+        """Raise ValueError if a row is too large whose key is a value of this type, which is bounded as a
+        value only.
+        """
         from evenflow.aggregates import AggregatePlan
 
         key = self.max_value_bytes if kind == "string" else self.max_key_bytes
@@ -648,9 +714,9 @@ class Query(BaseModel):
         for row, size in rows.items():
             if size > ROW_BYTES:
                 raise ValueError(
-                    f"{what_is} a text of up to query.max_value_bytes = {self.max_value_bytes:,} bytes, so {row} "
-                    f"could have {size:,} bytes, more than the {ROW_BYTES:,} that a record has room for: lower "
-                    "query.max_value_bytes or query.max_result_bytes"
+                    f"{what_is} a text of up to query.max_value_bytes = {self.max_value_bytes:,} bytes, so"
+                    f" {row} could have {size:,} bytes, more than the {ROW_BYTES:,} that a record has room"
+                    " for: lower query.max_value_bytes or query.max_result_bytes"
                 )
 
     def _with_views(self, *names: str) -> Query:
@@ -697,7 +763,9 @@ class Query(BaseModel):
         return query
 
     def part(self, name: str) -> Query:
-        """A part of a summary: 'query' or a view of this query, with all rows of all windows. KeyError for another name."""
+        """A part of a summary: 'query' or a view of this query, with all rows of all windows. KeyError for
+        another name.
+        """
         whole = self.origin
         part = whole if name == OF_THE_QUERY_ITSELF else whole.view(name)
         return part.model_copy(update={"emit": "all", "emit_from": None})
@@ -709,7 +777,9 @@ class Query(BaseModel):
 
     @property
     def parts(self) -> list[tuple[Query, str]]:
-        """The parts of this summary, each with the column by which its rows are grouped. Empty if it is none."""
+        """The parts of this summary, each with the column by which its rows are grouped. Empty if it is
+        none.
+        """
         return (
             [] if self._summary is None else [(self.part(name), by) for name, by in self._summary.of.items()]
         )
@@ -721,7 +791,8 @@ class Query(BaseModel):
 
     @property
     def own_key(self) -> str | None:
-        """The column that this view groups by. None for a query, and for a view that groups by its query's key.
+        """The column that this view groups by. None for a query, and for a view that groups by its query's
+        key.
 
         `key` and `key_columns` stay those of the query: by these the tuples are read, judged and routed.
         """
@@ -743,7 +814,9 @@ class Query(BaseModel):
 
     @property
     def origin(self) -> Query:
-        """The query that routes the tuples. For a view, the query that it is a view of. Otherwise this query."""
+        """The query that routes the tuples. For a view, the query that it is a view of. Otherwise this
+        query.
+        """
         return self if self._origin is None else self._origin
 
     @property
@@ -755,7 +828,8 @@ class Query(BaseModel):
     def slides_per_pane(self) -> int:
         """How many panes of the routed frames make one pane of this query: 1 unless a view's slide is longer.
 
-        The panes of the routed frames are the slides of `origin`. A summary aggregates no frames, but rows of its panes.
+        The panes of the routed frames are the slides of `origin`. A summary aggregates no frames, but rows of
+        its panes.
         """
         if self._summary is not None:
             return 1
@@ -763,7 +837,8 @@ class Query(BaseModel):
 
     @property
     def routed_for(self) -> list[AggregateSpec]:
-        """All aggregates for which the routed frames must hold the columns: those of the query and of its views.
+        """All aggregates for which the routed frames must hold the columns: those of the query and of its
+        views.
 
         Of a summary its own, which are over rows and not over frames.
         """
@@ -803,7 +878,9 @@ class Query(BaseModel):
 
     @property
     def result_keys(self) -> tuple[str, ...]:
-        """Names of the columns that hold the key in results: those of its parts if it has several, otherwise `key`."""
+        """Names of the columns that hold the key in results: those of its parts if it has several,
+        otherwise `key`.
+        """
         return self.group_columns if len(self.group_columns) > 1 else ("key",)
 
     @property
@@ -813,7 +890,9 @@ class Query(BaseModel):
 
     @property
     def emission(self) -> Emission:
-        """The parsed settings `emit` and `late`: which rows of a window are emitted, and whether they may be again."""
+        """The parsed settings `emit` and `late`: which rows of a window are emitted, and whether they may
+        be again.
+        """
         updates = self.allowed_lateness if self.late == "update" else 0
         return replace(Emission.parse(self.emit), updates=updates)
 
@@ -824,15 +903,17 @@ class Query(BaseModel):
 
     @property
     def explosion(self) -> Explosion | None:
-        """The parsed setting `explode`: how a record becomes several tuples. None if a record is one tuple."""
+        """The parsed setting `explode`: how a record becomes several tuples. None if a record is one
+        tuple.
+        """
         return None if self.explode is None else Explosion.parse(self.explode)
 
     @property
     def record_columns(self) -> dict[str, str]:
         """Columns of the record's value, each with the type that it is read as.
 
-        These are the columns of `read_as`, except that the column that `explode` takes apart stands in it as a whole, as
-        a `list` or a `string`, in place of the columns of its elements.
+        These are the columns of `read_as`, except that the column that `explode` takes apart stands in it as
+        a whole, as a `list` or a `string`, in place of the columns of its elements.
         """
         explosion = self.explosion
         if explosion is None:
@@ -842,7 +923,9 @@ class Query(BaseModel):
 
     @property
     def element_columns(self) -> dict[str, str]:
-        """Columns of one element of the column that `explode` takes apart, each with the type that it is read as."""
+        """Columns of one element of the column that `explode` takes apart, each with the type that it is
+        read as.
+        """
         explosion = self.explosion
         if explosion is None:
             return {}
@@ -852,8 +935,8 @@ class Query(BaseModel):
     def repeated_texts(self) -> list[str]:
         """Columns of text or any value that stand in each element of a record that `explode` takes apart.
 
-        These are the columns of the record, read or derived, that the key, an aggregate or an expression over elements
-        needs. The raw record key is not among them.
+        These are the columns of the record, read or derived, that the key, an aggregate or an expression over
+        elements needs. The raw record key is not among them.
         """
         if self.explode is None:
             return []
@@ -872,9 +955,9 @@ class Query(BaseModel):
     def column_type(self, column: str) -> ColumnType:
         """The type of a column.
 
-        A derived column has the type of its expression. Any other column has its declared type. Without a declaration,
-        a key column of the query or of a view is string, one of `any_columns` has any value, and any other aggregated
-        column is float64.
+        A derived column has the type of its expression. Any other column has its declared type. Without a
+        declaration, a key column of the query or of a view is string, one of `any_columns` has any value, and
+        any other aggregated column is float64.
         """
         if column in self.columns:
             return self.resolved.type_of(column)
@@ -890,7 +973,9 @@ class Query(BaseModel):
 
     @property
     def computed_columns(self) -> frozenset[str]:
-        """Names of the columns that are no columns of the record: those that are derived or come from the lookup file."""
+        """Names of the columns that are no columns of the record: those that are derived or come from the
+        lookup file.
+        """
         return frozenset({*self.columns, *self.looked_up})
 
     @property
@@ -900,7 +985,9 @@ class Query(BaseModel):
 
     @property
     def lookup_of_elements(self) -> bool:
-        """Whether each element of a record that `explode` takes apart is looked up by itself, and not the record."""
+        """Whether each element of a record that `explode` takes apart is looked up by itself, and not the
+        record.
+        """
         explosion = self.explosion
         return explosion is not None and any(explosion.within(name) is not None for name in self.lookup_key)
 
@@ -920,9 +1007,10 @@ class Query(BaseModel):
     def any_columns(self) -> frozenset[str]:
         """Columns whose values count_distinct takes as they are, of any kind (`ANY_VALUE`).
 
-        These are the undeclared columns of the record that count_distinct reads, and beside it at most `count` and the
-        question of expressions whether they are null. A query that has begun has
-        those with which it began. Of these, a view that was added may need one as a number: `changed_any_columns`.
+        These are the undeclared columns of the record that count_distinct reads, and beside it at most
+        `count` and the question of expressions whether they are null. A query that has begun has
+        those with which it began. Of these, a view that was added may need one as a number:
+        `changed_any_columns`.
         """
         columns = self._only_counted
         if columns and self._expressions:
@@ -932,7 +1020,9 @@ class Query(BaseModel):
 
     @property
     def changed_any_columns(self) -> list[str]:
-        """Columns with which the query began as columns of any value, and which it now needs as something else."""
+        """Columns with which the query began as columns of any value, and which it now needs as something
+        else.
+        """
         return sorted(set(self._begun_any_columns or ()) & set(self._aggregated) - self.any_columns)
 
     @property
@@ -959,7 +1049,9 @@ class Query(BaseModel):
 
     @property
     def _counted_keys(self) -> frozenset[str]:
-        """Columns of the key whose values are counted, and of which nothing else is computed. Undeclared ones stay text."""
+        """Columns of the key whose values are counted, and of which nothing else is computed. Undeclared
+        ones stay text.
+        """
         others = {spec.column for spec in self.routed_for if spec.function not in _COUNTING}
         return frozenset({*self.key_columns}.intersection(self._aggregated).difference(others - {None}))
 
@@ -985,7 +1077,8 @@ class Query(BaseModel):
     def value_columns(self) -> dict[str, ColumnType]:
         """Columns that the aggregates of the query and of all its views read, and those that views group by.
 
-        Name -> type, sorted by name. Of a summary these are the result columns of its parts that its aggregates read.
+        Name -> type, sorted by name. Of a summary these are the result columns of its parts that its
+        aggregates read.
         """
         if self._summary is not None:
             read = sorted({spec.column for spec in self.aggregates.values() if spec.column is not None})
@@ -998,9 +1091,11 @@ class Query(BaseModel):
         undeclared = dict.fromkeys(self.any_columns, ANY_VALUE)
         texts = {*self.lookup_key, *self._view_keys, *self._counted_keys}
         return {
-            column: derived[column].type
-            if column in derived
-            else types.get(column, undeclared.get(column, "string" if column in texts else "float64"))
+            column: (
+                derived[column].type
+                if column in derived
+                else types.get(column, undeclared.get(column, "string" if column in texts else "float64"))
+            )
             for column in self._carried
         }
 
@@ -1008,8 +1103,8 @@ class Query(BaseModel):
     def read_as(self) -> dict[str, ColumnType]:
         """Columns that are read from the record's value, key first, each with the type that it is read as.
 
-        '@key' and '@timestamp' are not among them. ValueError if one column is needed as two types that no value has
-        both.
+        '@key' and '@timestamp' are not among them. ValueError if one column is needed as two types that no
+        value has both.
         """
         return dict(self.resolved.read)
 
@@ -1028,9 +1123,11 @@ class Query(BaseModel):
             *((name, "the key of a view", types.get(name, "string")) for name in sorted(view_keys)),
             (self.time, "the event time", _TIME_TYPES[self.time_unit]),
             *(
-                (column, "values to count", ANY_VALUE)
-                if column in counted
-                else (column, "a number", types.get(column, "string" if column in texts else "float64"))
+                (
+                    (column, "values to count", ANY_VALUE)
+                    if column in counted
+                    else (column, "a number", types.get(column, "string" if column in texts else "float64"))
+                )
                 for column in self._aggregated
             ),
         ):
@@ -1060,7 +1157,9 @@ class Query(BaseModel):
         return self.out_of_orderness if first is None else first
 
     def with_first_limits(self, limits: Mapping[str, int | None]) -> Query:
-        """This query as one that began with these limits: `max_jump`, `out_of_orderness` or both, in ms (None: off)."""
+        """This query as one that began with these limits: `max_jump`, `out_of_orderness` or both, in ms
+        (None: off).
+        """
         changed = self.model_copy()
         changed._first_limits = {**self._first_limits, **limits}
         changed._origin = None if self._origin is None else self._origin.with_first_limits(limits)
@@ -1071,8 +1170,8 @@ class Query(BaseModel):
 
         `max_jump` and `out_of_orderness` are those of the beginning.
 
-        Of the views, it holds only what frames carry for views alone. Adding a view that finds its columns in the frames
-        does not make another query.
+        Of the views, it holds only what frames carry for views alone. Adding a view that finds its columns in
+        the frames does not make another query.
         """
         fields = self.model_dump(mode="json", exclude={"name", "views", "summaries"})
         fields["aggregates"] = {name: str(spec) for name, spec in self.aggregates.items()}
@@ -1098,10 +1197,11 @@ class Query(BaseModel):
         return fields
 
     def _carried_for_views(self) -> dict[str, str]:
-        """Columns that the frames carry only because a view needs them, with their types. "@time": the event time.
+        """Columns that the frames carry only because a view needs them, with their types. "@time": the event
+        time.
 
-        A column of any value stands here as float64, like other undeclared columns. The record of how the query began
-        names it.
+        A column of any value stands here as float64, like other undeclared columns. The record of how the
+        query began names it.
         """
         from evenflow.aggregates import AggregatePlan
 

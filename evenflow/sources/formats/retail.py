@@ -1,6 +1,7 @@
 """Purchases in the format of UCI's Online Retail: CSV with a header. A row is one line of an invoice.
 
-`retail:online-retail.csv.gz` reads a file. `retail:tuples=50000,products=2000,rate=1,seed=1` generates purchases.
+`retail:online-retail.csv.gz` reads a file. `retail:tuples=50000,products=2000,rate=1,seed=1` generates
+purchases.
 """
 
 from __future__ import annotations

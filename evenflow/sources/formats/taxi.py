@@ -1,10 +1,11 @@
-"""Taxi rides in the format of the DEBS 2015 Grand Challenge: 17 columns without a header, in order of the drop-off.
+"""Taxi rides in the format of the DEBS 2015 Grand Challenge: 17 columns without a header, in order of the
+drop-off.
 
-`taxi:rides.csv` reads a file (also .gz or .zip). `taxi:tuples=20000,taxis=2000,rate=5,seed=1` generates rides, in which
-some taxis drive more than others.
+`taxi:rides.csv` reads a file (also .gz or .zip). `taxi:tuples=20000,taxis=2000,rate=5,seed=1` generates
+rides, in which some taxis drive more than others.
 
-Four further columns hold cells of the challenge's grid, for a query that names them: `pickup_cell` and `dropoff_cell`
-(500 m), `pickup_area` and `dropoff_area` (250 m). They are null for places outside the grid.
+Four further columns hold cells of the challenge's grid, for a query that names them: `pickup_cell` and
+`dropoff_cell` (500 m), `pickup_area` and `dropoff_area` (250 m). They are null for places outside the grid.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Running text as a stream of words: a .txt file (.gz, .zip), or a folder or archive of .txt files.
 
-Each word is one tuple, in lower case, in reading order (files by name). A word is a run of letters that may have
-apostrophes between letters: `[^\\W\\d_]+(?:['’][^\\W\\d_]+)*`. So "don't" is one word, and "1st" gives "st". Text has no
-event time, so words are numbered at `event_rate` words per second of event time.
+Each word is one tuple, in lower case, in reading order (files by name). A word is a run of letters that may
+have apostrophes between letters: `[^\\W\\d_]+(?:['’][^\\W\\d_]+)*`. So "don't" is one word, and "1st" gives
+"st". Text has no event time, so words are numbered at `event_rate` words per second of event time.
 """
 
 from __future__ import annotations

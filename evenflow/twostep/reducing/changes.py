@@ -4,11 +4,13 @@ From one window to the next, one pane arrives and one pane expires. A key's row 
 these two panes has a tuple of the key. The keys of the two panes are the *candidates*. Work and output grow
 with the number of candidates, not with the number of keys in the window:
 
-* invertible plan: the candidates' totals are looked up in `Layers`, moved on by one pane, and put back as a new layer;
-* any other plan: both windows are merged from the nodes that cover them, but only for the candidates' rows. These rows
-  are merged in the order in which all rows would be, so float sums are the same as with `all`. A pane stays until it
-  expires, even if its parent node exists, because its keys are candidates then. A node that a window has left behind
-  goes one window later than with `all`, because the window before is still compared.
+* invertible plan: the candidates' totals are looked up in `Layers`, moved on by one pane, and put back as a
+  new layer;
+* any other plan: both windows are merged from the nodes that cover them, but only for the candidates' rows.
+  These rows are merged in the order in which all rows would be, so float sums are the same as with `all`. A
+  pane stays until it expires, even if its parent node exists, because its keys are candidates then. A node
+  that a window has left behind goes one window later than with `all`, because the window before is still
+  compared.
 
 Only one kind of work still grows with all keys of the window, and it is done at most once a micro-batch: the
 layers and nodes in use are read from the state store, and their keys are hashed.
@@ -33,8 +35,8 @@ from evenflow.twostep.reducing.sliding import cover, folded, grow_tree, nodes_fr
 from evenflow.twostep.reducing.state import Bucket
 
 Moved = tuple[pa.Table, pa.Table]
-"""The candidates' partials (key_schema) in the window before and in this window. A key without tuples in a window has no
-row there."""
+"""The candidates' partials (key_schema) in the window before and in this window. A key without tuples in a
+window has no row there."""
 
 
 class Changes:
@@ -82,7 +84,8 @@ class Changes:
     def _totals(self, arrived: pa.Table | None, expired: pa.Table | None) -> Moved:
         plan, layers = self._plan, self._bucket.layers
         before = layers.find(_keys(arrived, expired))
-        # `before` has the candidates only, and `evict` needs no more: panes that arrive and expire hold no other key.
+        # `before` has the candidates only, and `evict` needs no more: panes that arrive and expire hold no
+        # other key.
         now = plan.evict(before, [] if expired is None else [expired], [] if arrived is None else [arrived])
         left = before.take(pa.array(_absent(before, now)))
         # A row of 0 tuples hides the rows of its key in the layers below: the key has left the window.
@@ -93,7 +96,9 @@ class Changes:
         return before, now
 
     def _window(self, last: int, keys: pa.Array) -> pa.Table:
-        """The rows of these keys in the window that ends with this pane, merged in the order in which all rows would be."""
+        """The rows of these keys in the window that ends with this pane, merged in the order in which all
+        rows would be.
+        """
         picked = []
         for node in cover(self._plan, last):
             table = self._bucket.node(node)
@@ -117,10 +122,11 @@ class Changes:
 def changed_rows(
     plan: AggregatePlan, moved: Moved, bounds: tuple[int, int], of_all: int
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """(partials, results) in slices: first the rows that are new or differ, then one retraction for each key that is gone.
+    """(partials, results) in slices: first the rows that are new or differ, then one retraction for each key
+    that is gone.
 
-    bounds: start and end of the window in ms. of_all: tuples that the bucket has in the window. The partials of
-    a slice of retractions are an empty table.
+    bounds: start and end of the window in ms. of_all: tuples that the bucket has in the window. The partials
+    of a slice of retractions are an empty table.
     """
     before, now = moved
     revision = bounds[1] // plan.slide

@@ -18,7 +18,9 @@ CHUNK = 256
 _LEVELS = CHUNK.bit_length()
 """Levels 0 to 8: those whose nodes cover no more panes than a chunk has."""
 _SLOTS = 2 * CHUNK + 64
-"""2 * CHUNK - 1 slots for the nodes of levels 0 to 8, and more than enough for one node of each higher level."""
+"""2 * CHUNK - 1 slots for the nodes of levels 0 to 8, and more than enough for one node of each higher
+level.
+"""
 _CHUNKS = "chunks"
 Node = tuple[int, int]
 """(level, number): the node covers panes [number * 2^level, (number + 1) * 2^level)."""
@@ -41,7 +43,9 @@ class Directory:
         return int(self._chunk(chunk)[slot])
 
     def loaded(self, node: Node) -> int:
-        """Appends of this node before this micro-batch. They say which of the node's runs the state store holds."""
+        """Appends of this node before this micro-batch. They say which of the node's runs the state store
+        holds.
+        """
         chunk, slot = _place(node)
         self._chunk(chunk)
         return int(self._loaded[chunk][slot])

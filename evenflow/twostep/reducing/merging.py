@@ -1,13 +1,15 @@
 """Decides which rows of the blobs that came are new, and in what order they are merged.
 
-Segments are merged in the order of (routed partition, offsets, rows). The order in which their blobs came, and how the
-blobs were cut, make no difference. So a repeated micro-batch gives the same float sums (rule "merge order is fixed").
+Segments are merged in the order of (routed partition, offsets, rows). The order in which their blobs came,
+and how the blobs were cut, make no difference. So a repeated micro-batch gives the same float sums (rule
+"merge order is fixed").
 
 A segment that was merged before changes nothing. If a part of a segment was merged before, only the rest
-counts. A segment that overlaps merged offsets in any other way stops the query with an error (rule "blobs count once").
+counts. A segment that overlaps merged offsets in any other way stops the query with an error (rule "blobs
+count once").
 
-With reduce tasks blobs are pieces, whose rows belong to all of their segments together. They are merged if all of these
-segments are new, and change nothing if all were merged before. Everything else is an error.
+With reduce tasks blobs are pieces, whose rows belong to all of their segments together. They are merged if
+all of these segments are new, and change nothing if all were merged before. Everything else is an error.
 """
 
 from __future__ import annotations
@@ -83,7 +85,8 @@ def _of_segments(bucket: Bucket, blobs: Sequence[Blob], tables: Sequence[pa.Tabl
         for segment in blob.header.segments:
             arrivals.append(_SegmentArrival(segment, blob, row, sequences.get(segment.routed, ())))
             row += segment.rows
-    # Kafka gives blobs of several tasks in any order. Sorted like this, floats add up to the same sum each time.
+    # Kafka gives blobs of several tasks in any order. Sorted like this, floats add up to the same sum each
+    # time.
     arrivals.sort(key=lambda entry: (entry.segment.routed, entry.segment.first, entry.segment.begin))
     ranges = [(at, count) for entry in arrivals for at, count in [_take(bucket, entry)] if count]
     return picked(pa.concat_tables(tables), np.array(ranges, np.int64)) if ranges else None
@@ -101,11 +104,12 @@ def _of_pieces(
     if any(merged):
         known = lead.header.segments[merged.index(True)]
         raise ProtocolError(
-            f"offsets {known.first}..{known.last} of routed partition {known.routed} were merged before, but other "
-            "offsets of the same micro-batch were not: their rows cannot be told apart"
+            f"offsets {known.first}..{known.last} of routed partition {known.routed} were merged before, but"
+            " other offsets of the same micro-batch were not: their rows cannot be told apart"
         )
     sequences = _sequences(lead)
-    # Only the position, marks and lanes move on here: the rows of a piece do not say which segment they are of.
+    # Only the position, marks and lanes move on here: the rows of a piece do not say which segment they are
+    # of.
     for segment in lead.header.segments:
         _take(bucket, _SegmentArrival(segment, lead, 0, sequences.get(segment.routed, ())))
     rows = pa.concat_tables([tables[at] for at in order])
@@ -180,7 +184,8 @@ def _watch(bucket: Bucket, arrival: _SegmentArrival) -> None:
 
 
 def check_origin(layout: Layout, blob: Blob, *, receivers: int) -> None:
-    """Refuse a blob of another topic or layout. Called before a header's numbers decide how large an array is.
+    """Refuse a blob of another topic or layout. Called before a header's numbers decide how large an array
+    is.
 
     receivers: how many buckets, or reduce tasks, such blobs are for.
     """
@@ -197,7 +202,10 @@ def check_origin(layout: Layout, blob: Blob, *, receivers: int) -> None:
         raise IncompatibleStateError(
             "a blob is of {} buckets and {} routed partitions, ".format(*theirs)
             + "but this query has {} and {}".format(*ours),
-            hint="the number of routed partitions and buckets is fixed for the life of a query: give the query a new name",
+            hint=(
+                "the number of routed partitions and buckets is fixed for the life of a query: give the query"
+                " a new name"
+            ),
         )
 
 
@@ -229,12 +237,14 @@ def picked(table: pa.Table, ranges: Int64s) -> pa.Table:
 
 
 def _refuse_late(bucket: Bucket, rows: pa.Table) -> None:
-    """Raise ProtocolError for a partial of a closed pane. Such a partial is a bug upstream, so it is never dropped."""
+    """Raise ProtocolError for a partial of a closed pane. Such a partial is a bug upstream, so it is never
+    dropped.
+    """
     oldest = int(rows["pane"].to_numpy().min())
     if oldest < bucket.meta.closed:
         raise ProtocolError(
-            f"there came a partial for pane {oldest}, but every pane before {bucket.meta.closed} is closed and "
-            "emitted: a bug upstream, or a foreign record"
+            f"there came a partial for pane {oldest}, but every pane before {bucket.meta.closed} is closed"
+            " and emitted: a bug upstream, or a foreign record"
         )
 
 

@@ -1,7 +1,7 @@
 """Checks that the pieces of a bucket are complete: one from each reduce task, all of the same segments.
 
-All pieces of a micro-batch come in this micro-batch, because combiner, reduce tasks and buckets are steps of one Spark
-query. So a piece that is missing never comes later: it is an error.
+All pieces of a micro-batch come in this micro-batch, because combiner, reduce tasks and buckets are steps of
+one Spark query. So a piece that is missing never comes later: it is an error.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from evenflow.wire.blob import Blob, BlobHeader
 def merge_order(blobs: Sequence[Blob], *, tasks: int) -> list[int]:
     """Positions of these pieces by reduce task and part. There is at least one piece.
 
-    tasks: how many reduce tasks there are. Raises ProtocolError if a piece or a part is missing or came twice, and if two
-    pieces are not of the same segments.
+    tasks: how many reduce tasks there are. Raises ProtocolError if a piece or a part is missing or came
+    twice, and if two pieces are not of the same segments.
     """
     places = {}
     for at, blob in enumerate(blobs):
@@ -51,6 +51,6 @@ def merge_order(blobs: Sequence[Blob], *, tasks: int) -> list[int]:
 def _check_same(first: BlobHeader, second: BlobHeader) -> None:
     if first.segments != second.segments or not np.array_equal(first.marks, second.marks):
         raise ProtocolError(
-            "two reduce tasks sent pieces of other segments to one bucket: what a task of the combiner has did not come "
-            "to all reduce tasks"
+            "two reduce tasks sent pieces of other segments to one bucket: what a task of the combiner has"
+            " did not come to all reduce tasks"
         )

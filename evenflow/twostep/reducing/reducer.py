@@ -4,14 +4,15 @@ The whole input of a micro-batch is collected and sorted, because rows of a grou
 Then it is merged, and only then are panes closed. A repeated blob changes nothing. A blob that overlaps
 merged offsets stops the query with an error.
 
-A pane closes when the mark of every lane (input partition x routed partition) has passed its end, and no frame of an
-ended session may still be missing (`sequences`). A window is
+A pane closes when the mark of every lane (input partition x routed partition) has passed its end, and no
+frame of an ended session may still be missing (`sequences`). A window is
 emitted once, when its last pane closes. A closed pane cannot get tuples any more. A partial for a closed pane
 is a bug upstream and stops the query, too. A stretch of event time without tuples is skipped in one step,
 however long it is.
 
 `sliding` makes windows of panes. `changes`, `updates` and `top` choose which rows of a window come out
-(`plan.emission`). With updates a window comes out before its last pane closes, and rows of it may come out again.
+(`plan.emission`). With updates a window comes out before its last pane closes, and rows of it may come out
+again.
 """
 
 from __future__ import annotations
@@ -66,14 +67,15 @@ def reduce_windows(
     *,
     on_tally: Callable[[Tally], object] | None = None,
 ) -> Iterator[pa.Table]:
-    """As `reduce`, but yields tables of one window each. A large window comes in slices of about `RESULT_BYTES`.
+    """As `reduce`, but yields tables of one window each. A large window comes in slices of about
+    `RESULT_BYTES`.
 
     on_tally: called once at the end with what was merged and emitted, and where the bucket stands.
 
     The state is saved when the iterator is exhausted. After an error the state is as it was. Raises
     ProtocolError for an overlap, missing rows, a late partial or input that was routed twice. Raises
-    IncompatibleStateError for another query, layout or version, and DataLossError for another routed topic and for
-    frames that are gone.
+    IncompatibleStateError for another query, layout or version, and DataLossError for another routed topic
+    and for frames that are gone.
     """
     bucket, decoded = _opened(plan, layout, state, blobs)
     if bucket is not None:
@@ -90,8 +92,8 @@ def reduce_leaders(
 ) -> Iterator[bytes]:
     """As `reduce_windows`, for a plan that emits `top`: yields what the bucket sends to the task that merges.
 
-    That task (`merge_leaders`) emits the rows and tells how many. So the tally that `on_tally` gets here counts
-    none as emitted.
+    That task (`merge_leaders`) emits the rows and tells how many. So the tally that `on_tally` gets here
+    counts none as emitted.
     """
     bucket, decoded = _opened(plan, layout, state, blobs)
     if bucket is None:
@@ -116,7 +118,8 @@ def reduce_part(
     *,
     on_tally: Callable[[Tally], object] | None = None,
 ) -> Iterator[bytes]:
-    """As `reduce_leaders`, for a part of a summary: yields what a bucket of this part sends to the task that merges.
+    """As `reduce_leaders`, for a part of a summary: yields what a bucket of this part sends to the task that
+    merges.
 
     number: that of the part. layout: the part's own. That task is `merge_parts`.
     """
@@ -137,7 +140,9 @@ def reduce_part(
 
 
 def _none_emitted(on_tally: Callable[[Tally], object] | None) -> Callable[[Tally], object] | None:
-    """A listener that passes tallies on to `on_tally` as those of a bucket that emits nothing itself. None stays None."""
+    """A listener that passes tallies on to `on_tally` as those of a bucket that emits nothing itself. None
+    stays None.
+    """
     if on_tally is None:
         return None
 
@@ -208,7 +213,9 @@ class _Emitted:
     """Of each window with tuples: last pane, how many. With `emit = "top"` only."""
 
     def window(self, plan: AggregatePlan, out: _Out, slices: Slices) -> Iterator[pa.Table]:
-        """The results of these slices of a window, which are counted. A window without rows does not count."""
+        """The results of these slices of a window, which are counted. A window without rows does not
+        count.
+        """
         rows = 0
         for partials, results in slices:
             rows += results.num_rows
@@ -280,7 +287,9 @@ def _open_windows(plan: AggregatePlan, bucket: Bucket) -> range:
 
 
 def _by_pane(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-    """(pane, its rows without the pane column), by ascending pane. Within a pane the rows keep their order."""
+    """(pane, its rows without the pane column), by ascending pane. Within a pane the rows keep their
+    order.
+    """
     panes = table["pane"].to_numpy()
     order = np.argsort(panes, kind="stable")
     columns = table.drop_columns(["pane"])
@@ -296,7 +305,9 @@ def _by_pane(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
 def _close(
     plan: AggregatePlan, bucket: Bucket, emitted: _Emitted, updates: Updates | None
 ) -> Iterator[pa.Table]:
-    """Close every pane that the least mark of all lanes has passed. Yields the result tables of the windows."""
+    """Close every pane that the least mark of all lanes has passed. Yields the result tables of the
+    windows.
+    """
     meta, span = bucket.meta, plan.panes_per_window
     target = int(panes_closed_by(bucket.marks.min(), plan.slide))
     if updates is not None:
@@ -352,7 +363,9 @@ def _each(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Callable[[i
 
 
 def _last(plan: AggregatePlan, bucket: Bucket, updates: Updates) -> Callable[[int, tuple[int, int]], Slices]:
-    """As `_each`, but of a window that has come out it returns only the rows that tuples of this micro-batch change."""
+    """As `_each`, but of a window that has come out it returns only the rows that tuples of this
+    micro-batch change.
+    """
 
     def window(pane: int, bounds: tuple[int, int]) -> Slices:
         table = advance(plan, bucket, pane)
@@ -363,7 +376,9 @@ def _last(plan: AggregatePlan, bucket: Bucket, updates: Updates) -> Callable[[in
 
 
 def _changes(plan: AggregatePlan, bucket: Bucket) -> Callable[[int, tuple[int, int]], Slices]:
-    """As `_each`, but returns the rows that differ from the window before. The first window that is emitted is whole."""
+    """As `_each`, but returns the rows that differ from the window before. The first window that is
+    emitted is whole.
+    """
     changes = Changes(plan, bucket)
 
     def window(pane: int, bounds: tuple[int, int]) -> Slices:

@@ -1,4 +1,6 @@
-"""Result rows of partial tables, in slices. So what leaves a task at once is small, however large a window is."""
+"""Result rows of partial tables, in slices. So what leaves a task at once is small, however large a window
+is.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,8 @@ def _result(
 def narrow_keys(keys: pa.LargeBinaryArray) -> pa.BinaryArray:
     """The keys of a slice as ordinary binary, with 32-bit offsets.
 
-    Arrow's `cast` refuses a slice that lies more than 2 GiB into its column, even if the slice itself is small.
+    Arrow's `cast` refuses a slice that lies more than 2 GiB into its column, even if the slice itself is
+    small.
     """
     _, offsets, data = keys.buffers()
     bounds = np.frombuffer(offsets, np.int64)[keys.offset : keys.offset + len(keys) + 1]

@@ -1,4 +1,5 @@
-"""Makes windows of panes: what a bucket does when a pane closes. Work that windows have in common is done once.
+"""Makes windows of panes: what a bucket does when a pane closes. Work that windows have in common is done
+once.
 
 * invertible plan: there are `totals` per key. The new pane is added, and the expired pane is subtracted.
 * any other plan: there is a dyadic tree. Node (l, k) covers 2^l panes from pane k * 2^l on, and is made of
@@ -20,7 +21,9 @@ from evenflow.twostep.reducing.state import Bucket
 
 
 def advance(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
-    """Moves the bucket on to the window that ends with this pane, and returns the window's merged rows (key_schema)."""
+    """Moves the bucket on to the window that ends with this pane, and returns the window's merged rows
+    (key_schema).
+    """
     return (advance_totals if plan.invertible else advance_tree)(plan, bucket, pane)
 
 
@@ -41,7 +44,9 @@ def advance_totals(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
 
 
 def advance_tree(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
-    """Moves the tree on to the window that ends with this pane, and returns the window's merged rows (key_schema)."""
+    """Moves the tree on to the window that ends with this pane, and returns the window's merged rows
+    (key_schema).
+    """
     first = pane - plan.panes_per_window + 1
     for left in grow_tree(plan, bucket, pane):
         bucket.drop_node(left)
@@ -53,7 +58,8 @@ def advance_tree(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
 
 
 def grow_tree(plan: AggregatePlan, bucket: Bucket, pane: int) -> Iterator[Node]:
-    """Make the nodes that end with this pane, from the lowest level up. Yields the left child of each node once it is made.
+    """Make the nodes that end with this pane, from the lowest level up. Yields the left child of each node
+    once it is made.
 
     The caller may drop the left child then.
     """
@@ -83,15 +89,18 @@ def nodes_from(plan: AggregatePlan, pane: int) -> Iterator[Node]:
 
 
 def cover(plan: AggregatePlan, last: int) -> Iterator[Node]:
-    """The fewest nodes that cover the window that ends with this pane, from left to right. They depend on the pane alone."""
+    """The fewest nodes that cover the window that ends with this pane, from left to right. They depend on
+    the pane alone.
+    """
     return _cover(last - plan.panes_per_window + 1, last, _top(plan))
 
 
 def cover_closed(plan: AggregatePlan, first: int, closed: int) -> Iterator[Node]:
-    """The fewest nodes that cover the closed panes of a window that is still open: from `first` to before `closed`.
+    """The fewest nodes that cover the closed panes of a window that is still open: from `first` to before
+    `closed`.
 
-    They exist: a node is dropped only when a larger one that begins with the same pane is made, or when no later window
-    begins there.
+    They exist: a node is dropped only when a larger one that begins with the same pane is made, or when no
+    later window begins there.
     """
     return _cover(first, closed - 1, _top(plan))
 
@@ -104,7 +113,8 @@ def _top(plan: AggregatePlan) -> int:
 def _cover(first: int, last: int, top: int) -> Iterator[Node]:
     """The fewest nodes of levels 0..top that cover panes first..last, from left to right."""
     while first <= last:
-        # The lowest bit set in `first` is the size of the largest node that begins there. 0 is a multiple of every size.
+        # The lowest bit set in `first` is the size of the largest node that begins there. 0 is a multiple of
+        # every size.
         aligned = top if first == 0 else (first & -first).bit_length() - 1
         level = min(aligned, top, (last - first + 1).bit_length() - 1)
         yield level, first >> level

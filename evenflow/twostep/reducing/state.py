@@ -1,8 +1,8 @@
 """What one reduce bucket remembers between micro-batches, and the named byte strings that hold it.
 
     meta    JSON: version, fingerprint, topic, layout, position, segments of which only some rows were merged
-    lanes   int64: merged offset of every routed partition, mark of every (routed, input) lane, and how far the
-            lanes that this bucket watches have been read
+    lanes   int64: merged offset of every routed partition, mark of every (routed, input) lane, and how far
+            the lanes that this bucket watches have been read
     sessions int64: which frames of which session were merged (sequences.py)
     chunks, nodes/CHUNK     which nodes there are (directory.py)
     totals  Arrow: sliding totals of an invertible plan
@@ -66,7 +66,9 @@ class CameClosed(NamedTuple):
 _MORE_SESSIONS = 64
 """The state remembers twice as many sessions as there are input partitions, and so many more."""
 _MOST_CAME = 64
-"""The state remembers of so many open panes, the first to close, when their tuples came. This serves latencies only."""
+"""The state remembers of so many open panes, the first to close, when their tuples came. This serves
+latencies only.
+"""
 
 
 @dataclass
@@ -125,7 +127,9 @@ class Meta:
 
     @classmethod
     def decode(cls, data: bytes) -> Meta:
-        """The position in these bytes of `encode`. Raises IncompatibleStateError for another version of the state."""
+        """The position in these bytes of `encode`. Raises IncompatibleStateError for another version of
+        the state.
+        """
         fields = json.loads(data)
         version = fields.pop("v", None)
         if version != STATE_VERSION:
@@ -153,12 +157,14 @@ class Meta:
                 self.came[pane] = max(arrival_time, self.came.get(pane, arrival_time))
 
     def closes(self, pane: int, *, span: int) -> int | None:
-        """Close this pane. Returns when (ms) the newest tuple of the window that ends with it came, None if unknown.
+        """Close this pane. Returns when (ms) the newest tuple of the window that ends with it came, None if
+        unknown.
 
         span: panes of a window. `newest` must be this pane already, if the pane has tuples.
         """
         arrival_time, filled = self.came.pop(pane, None), self.newest == pane
-        # A sliding maximum: a pane whose tuples came before those of a later pane can never be the newest again.
+        # A sliding maximum: a pane whose tuples came before those of a later pane can never be the newest
+        # again.
         if arrival_time is not None:
             while self.came_closed and self.came_closed[-1].arrival_time <= arrival_time:
                 self.came_closed.pop()
@@ -192,13 +198,14 @@ class Meta:
 
 
 class Bucket:
-    """One bucket's state during a micro-batch. Each string is read when it is needed, and `save` writes at the end.
+    """One bucket's state during a micro-batch. Each string is read when it is needed, and `save` writes at
+    the end.
 
     A bucket begins with the first blob ever seen (`first`). From then on its state is there (`saved`).
 
-    merged: last merged offset of each routed partition, -1 for none. marks: of each lane in ms, shape (routed,
-    input partitions). reached: next input offset of each watched lane, shape (watched routed partitions,
-    input partitions). layers: totals by key, for an invertible plan that emits changes.
+    merged: last merged offset of each routed partition, -1 for none. marks: of each lane in ms, shape
+    (routed, input partitions). reached: next input offset of each watched lane, shape (watched routed
+    partitions, input partitions). layers: totals by key, for an invertible plan that emits changes.
     """
 
     def __init__(
@@ -250,8 +257,8 @@ class Bucket:
             )
         if meta.topic_id != layout.topic_id:
             raise DataLossError(
-                f"the reducer's state is of routed topic {meta.topic_id}, but the topic is now {layout.topic_id}: "
-                "it was deleted and made again",
+                f"the reducer's state is of routed topic {meta.topic_id}, but the topic is now"
+                f" {layout.topic_id}: it was deleted and made again",
                 hint="give the query a new name, or rebuild it (docs/operations/data-loss.md)",
             )
         return cls(plan, state, meta, needed(state, LANES))
@@ -270,7 +277,8 @@ class Bucket:
 
     def append(self, node: Node, table: pa.Table) -> None:
         """Add partials to a node. They are merged with the node's youngest runs into one run."""
-        # Adding 1 to the counter clears its lowest bits that are set. These runs and the new rows become the next run.
+        # Adding 1 to the counter clears its lowest bits that are set. These runs and the new rows become the
+        # next run.
         appends = self.nodes.appends(node)
         run = 0
         while appends >> run & 1:
@@ -306,7 +314,9 @@ class Bucket:
         self._put(TOTALS, table)
 
     def save(self) -> None:
-        """Write what changed. The order does not matter, because the state store commits all of it or nothing."""
+        """Write what changed. The order does not matter, because the state store commits all of it or
+        nothing.
+        """
         for name in sorted(self._deletions):
             self._state.delete(name)
         for name in sorted(self._changed):

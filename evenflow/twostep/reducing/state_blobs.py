@@ -36,7 +36,9 @@ class BucketState(Protocol):
 
 
 def needed(state: BucketState, name: str) -> bytes:
-    """The bytes of this name, which the state says that it has. Raises DataLossError if they are not there."""
+    """The bytes of this name, which the state says that it has. Raises DataLossError if they are not
+    there.
+    """
     data = state.get(name)
     if data is None:
         raise DataLossError(
@@ -46,7 +48,9 @@ def needed(state: BucketState, name: str) -> bytes:
 
 
 def packed(values: Int64s) -> bytes:
-    """int64 values of any shape as bytes: their length before compression, then zstd. The shape is not kept."""
+    """int64 values of any shape as bytes: their length before compression, then zstd. The shape is not
+    kept.
+    """
     data = values.astype("<i8", copy=False).tobytes()
     return _SIZE.pack(len(data)) + pa.compress(data, codec="zstd", asbytes=True)
 

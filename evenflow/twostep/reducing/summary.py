@@ -1,11 +1,13 @@
-"""Summaries: the rows of closed windows of several plans, aggregated once more (`evenflow.settings.sections.summaries`).
+"""Summaries: the rows of closed windows of several plans, aggregated once more
+(`evenflow.settings.sections.summaries`).
 
-Each bucket of each part closes its windows as ever. It makes partials of the rows that come out (`partials`), and sends
-them to one task. The task merges the partials of all parts and buckets, and emits a window once every bucket of every
-part has closed it. So a row of a summary never lacks a row of a part. Buckets may close a window in different
-micro-batches. So each says in every micro-batch how far it has closed, as with `top`.
+Each bucket of each part closes its windows as ever. It makes partials of the rows that come out (`partials`),
+and sends them to one task. The task merges the partials of all parts and buckets, and emits a window once
+every bucket of every part has closed it. So a row of a summary never lacks a row of a part. Buckets may close
+a window in different micro-batches. So each says in every micro-batch how far it has closed, as with `top`.
 
-A window of the summary is known by the pane with which the windows of its parts end. All parts have the same panes.
+A window of the summary is known by the pane with which the windows of its parts end. All parts have the same
+panes.
 """
 
 from __future__ import annotations
@@ -70,7 +72,8 @@ class SummaryPlan:
     def partials(self, part: PartPlan, rows: pa.Table) -> pa.Table:
         """Partials (plan.partial_schema) of result rows of one part and one window.
 
-        A row without a key is in none. Their number of tuples (`ROWS`) is that of the tuples which the rows are made of.
+        A row without a key is in none. Their number of tuples (`ROWS`) is that of the tuples which the rows
+        are made of.
         """
         own = part.plan
         if part.by == KEY:
@@ -110,10 +113,11 @@ def sent_partials(
     tables: Iterable[pa.Table],
     report: Callable[[dict[int, int]], BucketReport],
 ) -> Iterator[bytes]:
-    """What a bucket of a part sends to the task that merges: partials, then an empty table that carries what it says.
+    """What a bucket of a part sends to the task that merges: partials, then an empty table that carries what
+    it says.
 
-    tables: result rows of the part. report: called after the last table with the number of tuples of each window that was
-    sent, by its last pane.
+    tables: result rows of the part. report: called after the last table with the number of tuples of each
+    window that was sent, by its last pane.
     """
     tuples: dict[int, int] = {}
     for rows in tables:
@@ -133,11 +137,12 @@ def merge_parts(
     *,
     on_tally: Callable[[Tally], object] | None = None,
 ) -> Iterator[pa.Table]:
-    """Results (plan.result_schema) of the windows that every bucket of every part has closed by now, in window order.
+    """Results (plan.result_schema) of the windows that every bucket of every part has closed by now, in
+    window order.
 
-    sent: what buckets have sent in this micro-batch (`sent_partials`). Buckets come in any order, and what one bucket sent
-    comes in one piece. The state is saved when the iterator is exhausted. on_tally: called once at the end with what was
-    emitted.
+    sent: what buckets have sent in this micro-batch (`sent_partials`). Buckets come in any order, and what
+    one bucket sent comes in one piece. The state is saved when the iterator is exhausted. on_tally: called
+    once at the end with what was emitted.
     """
     plan, stand = summary.plan, MergeProgress.load(state)
     before, pieces = _waiting(state, plan), _pieces(stand, sent)
@@ -173,7 +178,8 @@ def merge_parts(
 
 
 def _pieces(stand: MergeProgress, sent: Iterable[bytes]) -> list[pa.Table]:
-    """The partials that were sent, in the order of the buckets, so that a repeated micro-batch merges them alike.
+    """The partials that were sent, in the order of the buckets, so that a repeated micro-batch merges them
+    alike.
 
     What the buckets say is noted in `stand`.
     """
@@ -194,7 +200,9 @@ def _pieces(stand: MergeProgress, sent: Iterable[bytes]) -> list[pa.Table]:
 def _results(
     plan: AggregatePlan, rows: pa.Table, pane: int, bounds: tuple[int, int], of_all: int
 ) -> Iterator[pa.Table]:
-    """The rows of one window that come out. rows: its partials. pane: its last pane. of_all: tuples of all its keys."""
+    """The rows of one window that come out. rows: its partials. pane: its last pane. of_all: tuples of all
+    its keys.
+    """
     if not rows.num_rows:
         return
     if plan.emission.mode == "top":

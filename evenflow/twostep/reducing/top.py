@@ -32,7 +32,9 @@ from evenflow.windows import NO_MARK, panes_closed_by, window_bounds
 
 _SAID, STAND, _ROWS = b"evenflow", "stand", "rows"
 _PANE, _UNFIT, _KEY, _VALUES = range(4)
-"""Places of the columns in a table of leaders. Their names do not identify them: an aggregate may be called "key", too."""
+"""Places of the columns in a table of leaders. Their names do not identify them: an aggregate may be
+called "key", too.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +75,8 @@ def leaders(plan: AggregatePlan, table: pa.Table, pane: int) -> Iterator[pa.Tabl
 
 
 def leaders_schema(plan: AggregatePlan) -> pa.Schema:
-    """Columns of a table of leaders: last pane of the window, number of values that do not fit, key, aggregates, `_tuples`.
+    """Columns of a table of leaders: last pane of the window, number of values that do not fit, key,
+    aggregates, `_tuples`.
 
     `_tuples` is there if `AggregatePlan.tuples_schema` has it.
     """
@@ -85,7 +88,8 @@ def leaders_schema(plan: AggregatePlan) -> pa.Schema:
 def told_leaders(
     plan: AggregatePlan, tables: Iterable[pa.Table], report: Callable[[], BucketReport]
 ) -> Iterator[bytes]:
-    """What a bucket sends to the task that merges: tables of leaders, then an empty table that carries what the bucket says.
+    """What a bucket sends to the task that merges: tables of leaders, then an empty table that carries what
+    the bucket says.
 
     report: called after the last table, because only then it is known.
     """
@@ -117,8 +121,8 @@ def merge_leaders(
     """Results (plan.result_schema) of the windows that every bucket has closed by now, in window order.
 
     sent: what buckets have sent in this micro-batch (`told_leaders`). Buckets come in any order, and what one
-    bucket sent comes in one piece. The state is saved when the iterator is exhausted. on_tally: called once at
-    the end with what was emitted.
+    bucket sent comes in one piece. The state is saved when the iterator is exhausted. on_tally: called once
+    at the end with what was emitted.
     """
     stand = MergeProgress.load(state)
     waiting = [_rows(state, plan)]
@@ -156,7 +160,8 @@ def merge_leaders(
 def tally_of_windows(emitted: list[tuple[int | None, int]], *, unfit: int, end: int | None) -> Tally:
     """What the task that merges has done in a micro-batch.
 
-    emitted: by window, time (ms) when its newest tuple came, and how many rows came out. end: of the newest window, ms.
+    emitted: by window, time (ms) when its newest tuple came, and how many rows came out. end: of the newest
+    window, ms.
     """
     return Tally(
         rows=sum(count for _, count in emitted),
@@ -248,12 +253,15 @@ def _first(emission: Emission, values: pa.Array, keys: pa.Array) -> Int64s:
 
 
 def _contenders(emission: Emission, values: pa.Array) -> Int64s | None:
-    """Numbers of the rows that may be among the first K, found in O(rows) without a sort. None: any row may be."""
+    """Numbers of the rows that may be among the first K, found in O(rows) without a sort. None: any row
+    may be.
+    """
     if len(values) <= 4 * emission.rows or not (
         pa.types.is_int64(values.type) or pa.types.is_float64(values.type)
     ):
         return None
-    # A value that equals itself is neither null nor NaN. With more than K such values, none of the others can be first.
+    # A value that equals itself is neither null nor NaN. With more than K such values, none of the others can
+    # be first.
     number_rows = np.flatnonzero(pc.fill_null(pc.equal(values, values), False).to_numpy(zero_copy_only=False))
     if len(number_rows) <= emission.rows:
         return None

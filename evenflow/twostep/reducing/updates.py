@@ -1,10 +1,12 @@
-"""`late = "update"`: a window comes out when the watermark has passed its end, and its rows may come out again.
+"""`late = "update"`: a window comes out when the watermark has passed its end, and its rows may come out
+again.
 
-A window is *due* when the mark of every lane, plus the allowed lateness, has passed its end. Then all its rows come out,
-with revision 0. It stays open until the marks themselves have passed its end. Tuples that come in between change it: at the
-end of the micro-batch that brought them, the rows of their keys come out again, with a revision that is higher than any
-before of this window. So the row of the highest revision of each window and key is the final one once the window is closed.
-A tuple only adds to a window, so no row is ever taken back.
+A window is *due* when the mark of every lane, plus the allowed lateness, has passed its end. Then all its
+rows come out, with revision 0. It stays open until the marks themselves have passed its end. Tuples that come
+in between change it: at the end of the micro-batch that brought them, the rows of their keys come out again,
+with a revision that is higher than any before of this window. So the row of the highest revision of each
+window and key is the final one once the window is closed. A tuple only adds to a window, so no row is ever
+taken back.
 
     mark of the slowest lane        mark + allowed lateness
              |                              |
@@ -12,10 +14,12 @@ A tuple only adds to a window, so no row is ever taken back.
     closed: final     due: came out once,        open: nothing
                       rows may come again        has come out
 
-An open window is merged from closed and open panes without moving the state on. From closed panes come the sliding totals,
-less the panes that this window has left behind, or the nodes of the tree. With `keys` only their rows are merged.
+An open window is merged from closed and open panes without moving the state on. From closed panes come the
+sliding totals, less the panes that this window has left behind, or the nodes of the tree. With `keys` only
+their rows are merged.
 
-A window that becomes due and is closed within the same micro-batch comes out once, as it does without updates.
+A window that becomes due and is closed within the same micro-batch comes out once, as it does without
+updates.
 """
 
 from __future__ import annotations
@@ -38,8 +42,8 @@ from evenflow.windows import panes_closed_by
 class Updates:
     """What comes out of the windows of one bucket in one micro-batch.
 
-    First `note` is told of all panes that got tuples. Then panes are closed (`of_closed`), then `rows` is asked for each of
-    the `open_windows`, and last `end` is called. Windows are known by their last pane.
+    First `note` is told of all panes that got tuples. Then panes are closed (`of_closed`), then `rows` is
+    asked for each of the `open_windows`, and last `end` is called. Windows are known by their last pane.
     """
 
     def __init__(self, plan: AggregatePlan, bucket: Bucket) -> None:
@@ -75,7 +79,9 @@ class Updates:
         return self._results(table, bounds, revision)
 
     def open_windows(self) -> Iterator[int]:
-        """The windows of which something comes out although they are open: those that are due first or have changed."""
+        """The windows of which something comes out although they are open: those that are due first or
+        have changed.
+        """
         span, closed = self._plan.panes_per_window, self._bucket.meta.closed
         newest = self._bucket.meta.newest
         panes = [*([] if newest is None else [newest]), *self._bucket.nodes.panes(closed, self._due)]
@@ -106,7 +112,9 @@ class Updates:
         self._bucket.meta.due = max(self._due, self._bucket.meta.closed)
 
     def _noted(self, pane: int) -> list[pa.ChunkedArray]:
-        """The keys that were noted of each pane of this window. Empty if this micro-batch does not change the window."""
+        """The keys that were noted of each pane of this window. Empty if this micro-batch does not change
+        the window.
+        """
         first = pane - self._plan.panes_per_window + 1
         return self._keys[bisect_left(self._panes, first) : bisect_right(self._panes, pane)]
 

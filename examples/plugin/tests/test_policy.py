@@ -1,4 +1,6 @@
-"""The policy decides by its name, as in `[control]`, in evenflow's simulator of a stage that gets more and more tuples."""
+"""The policy decides by its name, as in `[control]`, in evenflow's simulator of a stage that gets more and
+more tuples.
+"""
 
 from evenflow.elasticity import create
 from evenflow.elasticity.simulated.arrivals import Poisson

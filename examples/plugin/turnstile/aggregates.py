@@ -17,7 +17,9 @@ from evenflow.aggregates.own import PlainAggregate, TableAggregate
 
 
 class Spread(PlainAggregate):
-    """The difference of the largest and the least value below a limit, which leaves out what cannot be true."""
+    """The difference of the largest and the least value below a limit, which leaves out what cannot be
+    true.
+    """
 
     result = "float64"
 

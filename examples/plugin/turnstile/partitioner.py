@@ -1,6 +1,7 @@
 """Turnstile: a key stays on one worker until it has had its turns there, and then moves on.
 
-Idea: a rare key is on one worker, and a hot key goes around all of them. State: the turns of each key of the window.
+Idea: a rare key is on one worker, and a hot key goes around all of them. State: the turns of each key of the
+window.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class Turnstile(PlainPartitioner):
         return (key + turn // self.options.turns) % self.workers
 
     def get_state(self) -> Any:
-        """All that is remembered. JSON has texts alone for keys of a dict, so the dict becomes a list of pairs."""
+        """All that is remembered. JSON has texts alone for keys of a dict, so the dict becomes a list of
+        pairs.
+        """
         return [self.window, list(self.turns.items())]
 
     def set_state(self, state: Any) -> None:

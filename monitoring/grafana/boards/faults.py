@@ -44,7 +44,8 @@ def build() -> Any:
                 ),
                 lines(
                     "Progress of partitioners",
-                    "How long ago the data plane last did something; the ten instances where that is longest ago.",
+                    "How long ago the data plane last did something; the ten instances where that is longest"
+                    " ago.",
                     "s",
                     (
                         f"topk(10, max by (instance) (evenflow_since_progress_seconds{INSTANCES}))",
@@ -111,7 +112,10 @@ def build() -> Any:
                     "Since an instance last saved it; the ten instances where that is longest ago.",
                     "s",
                     (
-                        f"topk(10, time() - max by (instance) (evenflow_snapshot_timestamp_seconds{INSTANCES}))",
+                        (
+                            "topk(10, time() - max by (instance)"
+                            f" (evenflow_snapshot_timestamp_seconds{INSTANCES}))"
+                        ),
                         "{{instance}}",
                     ),
                 ),

@@ -32,7 +32,8 @@ def build() -> Any:
             [
                 number(
                     "W",
-                    "Processing time of a micro-batch over the batch interval. Above 0.9 the pipeline falls behind.",
+                    "Processing time of a micro-batch over the batch interval. Above 0.9 the pipeline falls"
+                    " behind.",
                     f"max(evenflow_load_ratio{QUERY})",
                     "percentunit",
                     *ZONES,
@@ -154,8 +155,8 @@ def build() -> Any:
                 ),
                 lines(
                     "Latency",
-                    "From the input topic to the end of the micro-batch that took the tuple in; and from the newest tuple "
-                    "of a window to its results.",
+                    "From the input topic to the end of the micro-batch that took the tuple in; and from the"
+                    " newest tuple of a window to its results.",
                     "s",
                     (quantile("0.5", "evenflow_end_to_end_latency_seconds", only=_TO_RESULTS), "50 %"),
                     (quantile("0.95", "evenflow_end_to_end_latency_seconds", only=_TO_RESULTS), "95 %"),

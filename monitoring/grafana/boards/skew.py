@@ -24,8 +24,8 @@ def build() -> Any:
                 ),
                 lines(
                     "Imbalance against replication",
-                    "Less imbalance costs replication: partitioners differ in what they pay for it. Of the last minute, and "
-                    "of the newest window of the instance that has most.",
+                    "Less imbalance costs replication: partitioners differ in what they pay for it. Of the"
+                    " last minute, and of the newest window of the instance that has most.",
                     "short",
                     (f"query:evenflow_imbalance_ratio:rate1m{QUERY}", "imbalance"),
                     (f"max(evenflow_window_imbalance_ratio{INSTANCES})", "imbalance of a window"),
@@ -60,8 +60,8 @@ def build() -> Any:
             [
                 lines(
                     "Lateness",
-                    "Of the last batch: how long after the end of its interval it was written, as a share of the interval; "
-                    "the ten instances where that is most. By processing time only.",
+                    "Of the last batch: how long after the end of its interval it was written, as a share of"
+                    " the interval; the ten instances where that is most. By processing time only.",
                     "percentunit",
                     (
                         f"topk(10, max by (instance) (evenflow_partitioner_batch_lateness_ratio{INSTANCES}))",
@@ -71,8 +71,8 @@ def build() -> Any:
                 ),
                 lines(
                     "Time of a batch",
-                    "From its cut to its last frame, and how early the next one is cut (by processing time), against its "
-                    "interval; of the slowest instance.",
+                    "From its cut to its last frame, and how early the next one is cut (by processing time),"
+                    " against its interval; of the slowest instance.",
                     "s",
                     (f"max(evenflow_partitioner_batch_seconds{INSTANCES})", "from cut to last frame"),
                     (f"max(evenflow_partitioner_batch_early_release_seconds{INSTANCES})", "early release"),
@@ -83,7 +83,8 @@ def build() -> Any:
                 ),
                 lines(
                     "Batches, and those cut short",
-                    "Per second, all instances together: all, and by reason those that were cut before they were whole.",
+                    "Per second, all instances together: all, and by reason those that were cut before they"
+                    " were whole.",
                     "short",
                     (f"sum(rate(evenflow_partitioner_batches_total{QUERY}[1m]))", "all"),
                     (
@@ -115,8 +116,8 @@ def build() -> Any:
                 ),
                 lines(
                     "BSI: how uneven the sizes are",
-                    "Fullest less mean: data blocks in tuples (map), reduce buckets by hashing in clusters (reduce). Of the "
-                    "most uneven instance.",
+                    "Fullest less mean: data blocks in tuples (map), reduce buckets by hashing in clusters"
+                    " (reduce). Of the most uneven instance.",
                     "short",
                     (
                         f"max by (stage) (evenflow_partitioner_batch_size_imbalance{INSTANCES})",
@@ -125,8 +126,8 @@ def build() -> Any:
                 ),
                 lines(
                     "BCI: how uneven the keys are",
-                    "Most less mean, in distinct keys of a data block (map) or a reduce bucket (reduce). Of the most uneven "
-                    "instance.",
+                    "Most less mean, in distinct keys of a data block (map) or a reduce bucket (reduce). Of"
+                    " the most uneven instance.",
                     "short",
                     (
                         f"max by (stage) (evenflow_partitioner_batch_cardinality_imbalance{INSTANCES})",
@@ -135,8 +136,8 @@ def build() -> Any:
                 ),
                 lines(
                     "KSR and MPI",
-                    "Fragments of keys over keys (1: no key is split), and the mean of BSI, BCI and KSR. Of the instance "
-                    "with most.",
+                    "Fragments of keys over keys (1: no key is split), and the mean of BSI, BCI and KSR. Of"
+                    " the instance with most.",
                     "short",
                     (
                         f"max by (stage) (evenflow_partitioner_batch_key_split_ratio{INSTANCES})",
@@ -154,13 +155,17 @@ def build() -> Any:
                     "Since an instance heard one; the ten instances where that is longest ago.",
                     "s",
                     (
-                        f"topk(10, time() - max by (instance) (evenflow_exchange_table_timestamp_seconds{INSTANCES}))",
+                        (
+                            "topk(10, time() - max by (instance)"
+                            f" (evenflow_exchange_table_timestamp_seconds{INSTANCES}))"
+                        ),
                         "{{instance}}",
                     ),
                 ),
                 lines(
                     "Messages without a table",
-                    "That an instance has told since the newest table; the ten instances with most. 1 is usual.",
+                    "That an instance has told since the newest table; the ten instances with most. 1 is"
+                    " usual.",
                     "short",
                     (
                         f"topk(10, max by (instance) (evenflow_exchange_unanswered{INSTANCES}))",
@@ -170,7 +175,8 @@ def build() -> Any:
                 ),
                 lines(
                     "Who is in it",
-                    "Instances that the newest table was made of, and instances that make tables: one, but for a moment.",
+                    "Instances that the newest table was made of, and instances that make tables: one, but"
+                    " for a moment.",
                     "short",
                     (f"min(evenflow_exchange_members{QUERY})", "members"),
                     (f"sum(evenflow_exchange_elected{QUERY})", "elected"),
@@ -218,7 +224,8 @@ def build() -> Any:
                 ),
                 lines(
                     "Keys",
-                    "Distinct keys of a period, and those that the partitioner may split; the ten instances with most.",
+                    "Distinct keys of a period, and those that the partitioner may split; the ten instances"
+                    " with most.",
                     "short",
                     (
                         f"topk(10, max by (instance) (evenflow_distinct_keys{INSTANCES}))",

@@ -41,15 +41,19 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and the tables of figures 8 and 9b."""
     tweets = ", ".join(f"{name} ({keys:,} keys, Zipf {zipf:g})" for name, (keys, zipf) in TWEETS.items())
     lines = [
-        f"Figures 8 and 9b: micro-batches of {batch_tuples(plan):,} tuples, a replay with the same kept costs. Of 8, 16, 32 "
-        f"and 64 places 1, 2, 4 and 8 are reducers. Combiners reduce a batch, and with every rule each key goes to the "
-        "reducer that its hash names. A combiner folds the tuples of its data block, and sends a partial result for each "
-        "key. A reducer merges them, takes each key into the window, and makes the row of each key of the batch. Rows of "
-        "other keys of the window are left out: they are the same work with every rule. A *rate*, in million tuples a "
-        "second, is the highest with which no combiner and no reducer is ever behind by more than a batch. Streams are read "
-        f"in a circle. {MEASURED} batches count, after a window of {SLIDES}. The tweets are not at hand. Zipf streams with "
-        f"the keys and the p1 of the paper's table 2 stand for them: {tweets}. `cam` has 2 candidates. The claims take the "
-        "best of 2, 4 and 8. The last column is the rate if reducers took no time.",
+        (
+            f"Figures 8 and 9b: micro-batches of {batch_tuples(plan):,} tuples, a replay with the same kept"
+            " costs. Of 8, 16, 32 and 64 places 1, 2, 4 and 8 are reducers. Combiners reduce a batch, and"
+            " with every rule each key goes to the reducer that its hash names. A combiner folds the tuples"
+            " of its data block, and sends a partial result for each key. A reducer merges them, takes each"
+            " key into the window, and makes the row of each key of the batch. Rows of other keys of the"
+            " window are left out: they are the same work with every rule. A *rate*, in million tuples a"
+            " second, is the highest with which no combiner and no reducer is ever behind by more than a"
+            f" batch. Streams are read in a circle. {MEASURED} batches count, after a window of {SLIDES}. The"
+            " tweets are not at hand. Zipf streams with the keys and the p1 of the paper's table 2 stand for"
+            f" them: {tweets}. `cam` has 2 candidates. The claims take the best of 2, 4 and 8. The last"
+            " column is the rate if reducers took no time."
+        ),
         "",
     ]
     for stream in SCALED:
@@ -82,9 +86,12 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
             ),
         ),
         "",
-        f"Tasks of these micro-batches with {MOST} places: time of the longest combiner over the mean of the combiners / "
-        "the same of the reducers / microseconds from the cut of a batch until its last reducer is done, if nothing waits. "
-        "So the latency of a tuple is this and what is left of its batch when it comes.",
+        (
+            f"Tasks of these micro-batches with {MOST} places: time of the longest combiner over the mean of"
+            " the combiners / the same of the reducers / microseconds from the cut of a batch until its last"
+            " reducer is done, if nothing waits. So the latency of a tuple is this and what is left of its"
+            " batch when it comes."
+        ),
         "",
         *table(
             ["rule", *SCALED],
@@ -103,9 +110,11 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
             ),
         ),
         "",
-        f"Figure 9b: micro-batches of {batch_tuples(plan):,} tuples of 100,000 keys, uniform and Zipf 1.5 by "
-        f"turns, {PERIOD} batches each, {MOST} places. Figures are the lowest rates of the skewed and of the uniform "
-        "periods. The first uniform period warms up.",
+        (
+            f"Figure 9b: micro-batches of {batch_tuples(plan):,} tuples of 100,000 keys, uniform and Zipf 1.5"
+            f" by turns, {PERIOD} batches each, {MOST} places. Figures are the lowest rates of the skewed and"
+            " of the uniform periods. The first uniform period warms up."
+        ),
         "",
         *table(
             ["rule", "skewed", "uniform"],

@@ -150,13 +150,15 @@ CLAIMS = (
     Claim(
         "000, fig. 8, 5.1",
         "With micro-batches Dalton scales almost linearly, whatever the distribution.",
-        'three streams: the rate with 64 places at least six times that with 8 (our number for "almost linearly": eight '
-        "times would be linear)",
+        'three streams: the rate with 64 places at least six times that with 8 (our number for "almost'
+        ' linearly": eight times would be linear)',
         _scales,
         measure="queue replay",
         reason="ours",
-        because="With our costs a key of the batch takes a reducer longer than its tuples take a combiner, and one place in "
-        "eight is a reducer. Reducers are then the slowest part.",
+        because=(
+            "With our costs a key of the batch takes a reducer longer than its tuples take a combiner, and"
+            " one place in eight is a reducer. Reducers are then the slowest part."
+        ),
         every=True,
     ),
     Claim(
@@ -166,55 +168,70 @@ CLAIMS = (
         _like_hashing,
         measure="queue replay",
         reason="ours",
-        because="With our costs a key of the batch takes a reducer longer than its tuples take a combiner, and one place in "
-        "eight is a reducer.",
+        because=(
+            "With our costs a key of the batch takes a reducer longer than its tuples take a combiner, and"
+            " one place in eight is a reducer."
+        ),
     ),
     Claim(
         "000, fig. 8, 5.1",
         "With skewed micro-batches Dalton outperforms the others.",
-        f"{SKEWED}, 8 to 64 places: a higher rate than hashing, shuffling, two choices, CM, Prompt and the best cAM",
+        f"{SKEWED}, 8 to 64 places: a higher rate than hashing, shuffling, two choices, CM, Prompt and the"
+        " best cAM",
         _ahead,
         measure="queue replay",
         reason="ours",
-        because="With our costs a key of the batch takes a reducer longer than its tuples take a combiner, and one place in "
-        "eight is a reducer. So reducers decide where places are few, and every rule gives them the same keys. With "
-        "64 places the hottest key decides for rules that give it one or two combiners. Prompt and shuffling have "
-        "no such key.",
+        because=(
+            "With our costs a key of the batch takes a reducer longer than its tuples take a combiner, and"
+            " one place in eight is a reducer. So reducers decide where places are few, and every rule gives"
+            " them the same keys. With 64 places the hottest key decides for rules that give it one or two"
+            " combiners. Prompt and shuffling have no such key."
+        ),
     ),
     Claim(
         "000, fig. 8, 5.1",
         "With skewed micro-batches Dalton outperforms the others by at least 1.6 times.",
-        f"{SKEWED}, 8 to 64 places: the median rate at least 1.6 times that of each of them (the paper says 1.6 to 2.1)",
+        f"{SKEWED}, 8 to 64 places: the median rate at least 1.6 times that of each of them (the paper says"
+        " 1.6 to 2.1)",
         _ahead_by,
         measure="queue replay",
         reason="ours",
-        because="As above. The paper's combiners also parse their tuples, in Java. So there combiners decide sooner.",
+        because=(
+            "As above. The paper's combiners also parse their tuples, in Java. So there combiners decide"
+            " sooner."
+        ),
         every=True,
     ),
     Claim(
         "000, fig. 8, 5.1",
         "With skewed micro-batches more places bring rules that keep keys whole nothing.",
-        f"{SKEWED}: the rate of hashing and of the best cAM with 64 places at most 1.5 times that with 8 (our number for "
-        '"nothing")',
+        f"{SKEWED}: the rate of hashing and of the best cAM with 64 places at most 1.5 times that with 8 (our"
+        ' number for "nothing")',
         _whole_keys_do_not_scale,
         measure="queue replay",
         reason="ours",
-        because="With 8 places their one reducer is the slowest part. The hottest key decides only from 32 places on.",
+        because=(
+            "With 8 places their one reducer is the slowest part. The hottest key decides only from 32"
+            " places on."
+        ),
         every=True,
     ),
     Claim(
         "000, fig. 9b, 5.2",
         "With micro-batches Dalton outperforms the others while the keys are skewed.",
-        "uniform and Zipf 1.5 by turns, the lowest rate of the skewed periods: higher than that of hashing, shuffling, two "
-        "choices, CM, Prompt and the best cAM",
+        "uniform and Zipf 1.5 by turns, the lowest rate of the skewed periods: higher than that of hashing,"
+        " shuffling, two choices, CM, Prompt and the best cAM",
         _skewed_turns,
         measure="queue replay",
         reason="measure",
-        because="The paper gives throughput while the keys are skewed. Here it is the lowest rate of a skewed period,"
-        " which the first batches after a change decide. By section 3.4 only X changes for micro-batches. So "
-        "Dalton balances the loads of the window, in which the batches before the change still count, and the"
-        " first batches after it are uneven. With the loads of the batch alone it takes the change nearly as "
-        "Prompt does, see below. Rates of whole periods were not examined.",
+        because=(
+            "The paper gives throughput while the keys are skewed. Here it is the lowest rate of a skewed"
+            " period, which the first batches after a change decide. By section 3.4 only X changes for"
+            " micro-batches. So Dalton balances the loads of the window, in which the batches before the"
+            " change still count, and the first batches after it are uneven. With the loads of the batch"
+            " alone it takes the change nearly as Prompt does, see below. Rates of whole periods were not"
+            " examined."
+        ),
     ),
     Claim(
         "000, fig. 9b, 5.2",
@@ -223,7 +240,10 @@ CLAIMS = (
         _skewed_turns_by,
         measure="queue replay",
         reason="measure",
-        because="As above. Shuffling and Prompt split the hot keys of every batch anew, so a change does not touch them.",
+        because=(
+            "As above. Shuffling and Prompt split the hot keys of every batch anew, so a change does not"
+            " touch them."
+        ),
         every=True,
     ),
     Claim(
@@ -238,7 +258,8 @@ CLAIMS = (
     Claim(
         "ours, to 000 fig. 9b",
         "Dalton takes a change better if it balances the loads of the batch alone.",
-        "uniform and Zipf 1.5 by turns, the lowest rate of the skewed periods: higher with `load_scope=batch`",
+        "uniform and Zipf 1.5 by turns, the lowest rate of the skewed periods: higher with"
+        " `load_scope=batch`",
         _by_batch,
         measure="queue replay",
         reason="ours",

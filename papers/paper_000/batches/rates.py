@@ -1,8 +1,9 @@
 """Figures 8 and 9b of 000: throughput of micro-batches, by number of places, and while the keys change.
 
-A replay with the kept costs, as figures 13 to 15 (`replay`): a rate is the highest with which no combiner and no reducer is
-ever behind by more than a batch. `batch_work` prices the batches. Combiners reduce at the level of a batch (section 3.4), so
-every key goes to a reducer, with every rule. A slide is a batch, and loads are those of windows of 60 slides.
+A replay with the kept costs, as figures 13 to 15 (`replay`): a rate is the highest with which no combiner and
+no reducer is ever behind by more than a batch. `batch_work` prices the batches. Combiners reduce at the level
+of a batch (section 3.4), so every key goes to a reducer, with every rule. A slide is a batch, and loads are
+those of windows of 60 slides.
 
 The tweets are not at hand. Zipf streams with the numbers of keys and the p1 of table 2 stand for them.
 """
@@ -108,10 +109,10 @@ def cells(plan: RunPlan) -> list[Cell]:
 def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     """One value per seed, in million tuples a second.
 
-    rate: of all batches that count. combiners: the same if reducers took no time. skewed, flat: of figure 9b, the lowest
-    rate of the periods of Zipf 1.5 and of uniform keys, and the first period warms up. Of `tasks_cell`: maps, reduces: mean
-    over the batches of the time of the longest task over the mean time of a task. took: microseconds from the cut of a
-    batch until its last reducer is done, if nothing waits.
+    rate: of all batches that count. combiners: the same if reducers took no time. skewed, flat: of figure 9b,
+    the lowest rate of the periods of Zipf 1.5 and of uniform keys, and the first period warms up. Of
+    `tasks_cell`: maps, reduces: mean over the batches of the time of the longest task over the mean time of a
+    task. took: microseconds from the cut of a batch until its last reducer is done, if nothing waits.
     """
     if cell.experiment.startswith("tasks"):
         return _tasks(cell, opened, plan)

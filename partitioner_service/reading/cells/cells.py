@@ -24,8 +24,8 @@ INT, FLOAT, TEXT, NUMBER, TRUTH, LIST, ANY = range(7)
 """What a column needs.
 
 NUMBER: a number that is kept as it is written. TRUTH: true or false, kept as 1 or 0 in `ints`. LIST: a list
-of JSON, kept as it is written, with its brackets. ANY: text, a number, true or false, kept as it is written. `ints`
-says which of them it is.
+of JSON, kept as it is written, with its brackets. ANY: text, a number, true or false, kept as it is written.
+`ints` says which of them it is.
 """
 
 OF_TEXT, OF_NUMBER, OF_TRUTH = range(3)
@@ -122,8 +122,8 @@ class Block:
         return len(self.faults.codes)
 
     def afresh(self) -> Block:
-        """The same records, with no other fault than that a value is missing. What is noted in one of the two is not in the
-        other.
+        """The same records, with no other fault than that a value is missing. What is noted in one of the two
+        is not in the other.
         """
         return replace(self, faults=_first_faults(self.missing, rows=self.rows))
 

@@ -1,4 +1,6 @@
-"""Byte strings one after the other in one buffer: the values or the keys of records, from the socket to the scan."""
+"""Byte strings one after the other in one buffer: the values or the keys of records, from the socket to
+the scan.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,9 @@ from evenflow.numeric.arrays import Bools, Int64s, UInt8s
 class Payloads(Sequence[bytes | None]):
     """n byte strings, each with a line feed behind it. A slice is a view: it copies no byte.
 
-    data: read-only, shape (bytes,). begins: string i is data[begins[i] : begins[i + 1] - 1], shape (n + 1,). missing: which
-    strings are None. They are empty in `data`. None means that none is missing, else shape (n,).
+    data: read-only, shape (bytes,). begins: string i is data[begins[i] : begins[i + 1] - 1], shape (n + 1,).
+    missing: which strings are None. They are empty in `data`. None means that none is missing, else shape
+    (n,).
     """
 
     __slots__ = ("begins", "data", "missing")
@@ -48,7 +51,9 @@ class Payloads(Sequence[bytes | None]):
         return np.diff(self.begins) - 1
 
     def compact(self) -> Payloads:
-        """The same strings with `begins` from 0 on, and without the bytes of others around them. No byte is copied."""
+        """The same strings with `begins` from 0 on, and without the bytes of others around them. No byte
+        is copied.
+        """
         first, end = int(self.begins[0]), int(self.begins[-1])
         if not first and end == len(self.data):
             return self
@@ -86,7 +91,9 @@ class Payloads(Sequence[bytes | None]):
 
 
 def together(parts: Sequence[Sequence[bytes | None]]) -> Sequence[bytes | None]:
-    """The strings of all parts, one part after the other. Slices of one buffer that follow each other are not copied."""
+    """The strings of all parts, one part after the other. Slices of one buffer that follow each other are
+    not copied.
+    """
     if len(parts) == 1:
         return parts[0]
     payloads = [part for part in parts if isinstance(part, Payloads)]

@@ -69,7 +69,9 @@ _WORDS = {
     NO_INNER: "a field on the way to column {column} holds no object",
     LONG_EXPONENT: "column {column} holds a number whose exponent has more than 9 digits ({text})",
     TOO_MANY: f"column {{column}} has {{at}} elements, more than {MOST_ELEMENTS:,}",
-    NO_MAGIC: "the record is not in Confluent's wire format: byte 0 and the four bytes of a schema id come first",
+    NO_MAGIC: (
+        "the record is not in Confluent's wire format: byte 0 and the four bytes of a schema id come first"
+    ),
     NO_SCHEMA: "the registry has no schema of id {at}",
     WITHHELD: "the registry refuses schema {note}",
     UNFIT_SCHEMA: "schema {at} cannot be read, see docs/formats.md",
@@ -78,8 +80,10 @@ _WORDS = {
     TIME_OUT: "time column {column} holds a time that is out of range, by schema {at}",
     LARGE_KEY: "the key, or one of its columns, has {at} bytes; {most_key} is the most (query.max_key_bytes)",
     LARGE_VALUES: "the texts of a tuple have {at} bytes; {most_values} is the most (query.max_value_bytes)",
-    LARGE_REPEATED: "the texts that every element repeats have {at} bytes in all elements together; "
-    f"{REPEATED_BYTES:,} is the most",
+    LARGE_REPEATED: (
+        "the texts that every element repeats have {at} bytes in all elements together; "
+        f"{REPEATED_BYTES:,} is the most"
+    ),
     NO_LOOKUP_KEY: "column {column}, which is looked up, is missing or null",
     NO_ROW: "the lookup file has no row for column {column} ({text})",
     NO_ROW_OF_KEY: "the lookup file has no row for column {column} and the others of its key",
@@ -241,7 +245,8 @@ class Explainer:
         return Bad(rows, details, kinds, words, [reason_of(int(group) >> 16) for group in groups])
 
     def _template(self, code: int, column: int) -> tuple[bytes, bytes, bytes]:
-        """A reason in three parts: the text before the part that differs, which part that is, the text after it.
+        """A reason in three parts: the text before the part that differs, which part that is, the text after
+        it.
 
         The part that differs from record to record is "at", "note", "text" or nothing.
         """

@@ -23,7 +23,9 @@ def byte_lengths(column: pa.Array) -> Int64s:
 
 
 def texts_of(columns: Iterable[pa.Array]) -> Int64s | int:
-    """Bytes of the texts of each row, all columns together. Columns of other types count nothing. Shape (n,), or 0."""
+    """Bytes of the texts of each row, all columns together. Columns of other types count nothing. Shape
+    (n,), or 0.
+    """
     return sum(byte_lengths(column) for column in columns if pa.types.is_string(column.type))
 
 
@@ -36,7 +38,9 @@ def without_long(column: pa.Array, most: int) -> pa.Array:
 
 
 def note_large(faults: Faults, key: Int64s, values: Int64s | int, *, most_key: int, most_values: int) -> None:
-    """Note a fault of each tuple that is too large. key, values: bytes of its key, and of the texts of its values."""
+    """Note a fault of each tuple that is too large. key, values: bytes of its key, and of the texts of its
+    values.
+    """
     if len(key) and int(key.max()) > most_key:
         faults.note(key > most_key, LARGE_KEY, at=key)
     if not isinstance(values, int) and len(values) and int(values.max()) > most_values:

@@ -1,4 +1,6 @@
-"""Reads two groups of columns in one pass, where only what is wrong with the first group is a fault of the record."""
+"""Reads two groups of columns in one pass, where only what is wrong with the first group is a fault of the
+record.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,9 @@ class Reader(Protocol):
 class ReaderBeside:
     """Finds the cells of `first` columns, and behind them those of others.
 
-    strict: reads the first columns alone. both: reads all. A record that `both` cannot read is read again by `strict`, and
-    the other columns hold nothing there. So cells and faults of the first columns are those of `strict`.
+    strict: reads the first columns alone. both: reads all. A record that `both` cannot read is read again by
+    `strict`, and the other columns hold nothing there. So cells and faults of the first columns are those of
+    `strict`.
     """
 
     def __init__(self, strict: Reader, both: Reader, *, first: int) -> None:

@@ -100,7 +100,9 @@ def _escape(data: UInt8s, at: int) -> tuple[int, int]:
 
 @kernel
 def string(data: UInt8s, at: int) -> tuple[int, int, int, int]:
-    """A string from behind its first quote on -> (closing quote, all bytes or-ed, whether it has escapes, code)."""
+    """A string from behind its first quote on -> (closing quote, all bytes or-ed, whether it has escapes,
+    code).
+    """
     all_bits = 0
     escapes = 0
     while True:
@@ -202,7 +204,9 @@ def _scalar(data: UInt8s, at: int) -> tuple[int, int]:
 
 @kernel
 def _name(data: UInt8s, at: int, stop: int) -> tuple[int, int]:
-    """The name of a field that nobody needs, and its colon -> (where the value begins or the fault is, code)."""
+    """The name of a field that nobody needs, and its colon -> (where the value begins or the fault is,
+    code).
+    """
     if data[at] != QUOTE:
         return at, NO_JSON
     at, _, _, code = string(data, at + 1)

@@ -205,7 +205,8 @@ def _text_cell(reading: Reading, at: int, row: int, column: int) -> tuple[int, i
         cells.lengths[column, row] = at - begin
         if reading.columns.kinds[column] not in (TEXT, ANY):
             code = OTHER_TYPE_TEXT
-        # `all_bits` has all bytes or-ed: below 0x80 the whole string is ASCII, and the slow check is not needed.
+        # `all_bits` has all bytes or-ed: below 0x80 the whole string is ASCII, and the slow check is not
+        # needed.
         elif all_bits >= _NOT_ASCII and not is_utf8(reading.data, begin, at):
             code = NOT_UTF8
         cells.states[column, row] = ESCAPED if escapes else VALUE
@@ -301,7 +302,8 @@ def _field(reading: Reading, at: int, outer: int, guess: int) -> tuple[int, int,
 
 @inlined
 def _record(reading: Reading, at: int, stop: int, row: int) -> tuple[int, int, int]:
-    """The object that a record is, from its first bracket on -> (where it ends or the fault is, code, column or -1).
+    """The object that a record is, from its first bracket on -> (where it ends or the fault is, code, column
+    or -1).
 
     Needed objects within objects are entered in the same loop. `around` is the stack of the objects that are
     still open.

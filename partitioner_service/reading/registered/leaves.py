@@ -270,7 +270,8 @@ class Filler:
         if leaf.holds == "float":
             floats = raw.floats[column.place, rows]
             finite = np.isfinite(floats)
-            # Decimals are read without exponents, so a number with an exponent is written out, to its last digit.
+            # Decimals are read without exponents, so a number with an exponent is written out, to its last
+            # digit.
             texts = [text if "e" not in text else f"{Decimal(text):f}" for text in map(repr, floats.tolist())]
             self._write(column, rows, pa.array(texts, pa.string()))
             self._refuse(rows[~finite], NOT_FINITE, column, schemas, leaf)

@@ -1,7 +1,7 @@
 """The schemas of the ids that records name.
 
-Each schema is asked for once. Ids that are new to this process are asked for a few at a time, and for a bounded
-time per call, so that a stream of made-up ids neither floods the registry nor stops the instance.
+Each schema is asked for once. Ids that are new to this process are asked for a few at a time, and for a
+bounded time per call, so that a stream of made-up ids neither floods the registry nor stops the instance.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ _RegistryReply: TypeAlias = RegisteredSchema | SchemaRefused | None
 
 
 def schemas_of(settings: Settings, *, ask_for: float = _ASK_FOR) -> Schemas | None:
-    """The schemas of the registry in these settings. None if the records need no registry. Raises ConfigError.
+    """The schemas of the registry in these settings. None if the records need no registry. Raises
+    ConfigError.
 
     ask_for: as of `Schemas`. A command that reads a sample once has no reason to stop early (`math.inf`).
     """
@@ -67,9 +68,9 @@ class Schemas:
     """Remembers the newest 10,000 schemas, and for a minute that an id has none or that it is withheld.
 
     hands_out_any: whether the registry hands out any schema now. It is called when the registry refuses the
-    first schemas that it is asked for. most: number of ids without a schema that are remembered. The ids of a block
-    that waits are remembered until the block has been read, however long that takes. at_once: how many threads
-    ask. ask_for: seconds after which a call raises SchemasToCome.
+    first schemas that it is asked for. most: number of ids without a schema that are remembered. The ids of a
+    block that waits are remembered until the block has been read, however long that takes. at_once: how many
+    threads ask. ask_for: seconds after which a call raises SchemasToCome.
     """
 
     def __init__(
@@ -93,8 +94,8 @@ class Schemas:
         """What is known of each of these ids.
 
         Raises RegistryAway while not all answers are known (SchemasToCome if the registry does answer), and
-        SchemaRefused if the registry has refused everything since this process began. Answers that came before
-        the error are kept, so the next call goes on from there.
+        SchemaRefused if the registry has refused everything since this process began. Answers that came
+        before the error are kept, so the next call goes on from there.
         """
         numbers = list(ids)
         # Nothing is forgotten while a block waits. Otherwise a block of many unknown ids might never be
@@ -137,7 +138,9 @@ class Schemas:
             )
 
     def _answers(self, numbers: list[int]) -> tuple[dict[int, _RegistryReply], RegistryAway | None]:
-        """What the registry says of these ids, as far as the time goes, and why it stopped answering, if it did."""
+        """What the registry says of these ids, as far as the time goes, and why it stopped answering, if
+        it did.
+        """
         waiting, until = deque(dict.fromkeys(numbers)), self._clock() + self._ask_for
         answers: dict[int, _RegistryReply] = {}
         failures: list[RegistryAway] = []

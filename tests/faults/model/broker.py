@@ -21,7 +21,9 @@ class Topic:
 
 
 class Broker:
-    """All that a cluster knows. ending: transactions that have ended and whose offsets are not written yet."""
+    """All that a cluster knows. ending: transactions that have ended and whose offsets are not written
+    yet.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -43,7 +45,9 @@ class Broker:
         return True
 
     def recreate(self, name: str) -> None:
-        """Delete a topic and make it again, with as many partitions. Who knows the old one finds the new one by its name."""
+        """Delete a topic and make it again, with as many partitions. Who knows the old one finds the new
+        one by its name.
+        """
         old = self.topics.pop(name)
         self.create(name, len(old.logs), old.config)
 

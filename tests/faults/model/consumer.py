@@ -22,7 +22,9 @@ Callback = Callable[[Any, list[TopicPartition]], object]
 
 @dataclass
 class _Position:
-    """Where a partition is read. end_told: the end that was told last. failed: an error was told, and it is read no more."""
+    """Where a partition is read. end_told: the end that was told last. failed: an error was told, and it
+    is read no more.
+    """
 
     offset: int
     end_told: int = -1
@@ -110,7 +112,9 @@ class Consumer:
             self._world.sleep(_WAIT * 5)
 
     def _offsets(self, wanted: set[tuple[str, int]]) -> dict[tuple[str, int], Any] | None:
-        """What the group has committed. None while a transaction may change it, for readers of committed records."""
+        """What the group has committed. None while a transaction may change it, for readers of committed
+        records.
+        """
         if self._committed and self._broker.transactions.pending(self._group, wanted):
             return None
         return dict(self._broker.groups.of(self._group).offsets)
@@ -224,7 +228,8 @@ class Consumer:
                 self._give_up("revoke")
             if not member.gone:
                 groups.rejoin(self._group, member)
-        # A member that has joined again waits for the next generation: it never gets the share of the one before.
+        # A member that has joined again waits for the next generation: it never gets the share of the one
+        # before.
         elif given is not None and not member.joined and given[0] > self._generation and self._owned is None:
             self._generation, self._owned = given
             self._callbacks["assign"](self, [TopicPartition(topic, number) for topic, number in self._owned])

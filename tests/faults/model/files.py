@@ -1,4 +1,5 @@
-"""A file system in memory, and folders on it with the interface of `spark_consumers.checkpoints.folders.Folder`.
+"""A file system in memory, and folders on it with the interface of
+`spark_consumers.checkpoints.folders.Folder`.
 
 A name that ends a rename is there whole or not at all, as on a local disk.
 """
@@ -16,8 +17,8 @@ from tests.faults.world import World
 class Files:
     """Paths and what they hold: a text, or a table.
 
-    atomic: whether a file is created or renamed in one step, as on a disk. A store of objects looks first and writes
-    then, and it renames by a copy.
+    atomic: whether a file is created or renamed in one step, as on a disk. A store of objects looks first and
+    writes then, and it renames by a copy.
     """
 
     world: World

@@ -22,8 +22,8 @@ Parts = list[tuple[str, int]]
 class Member:
     """A member of a group.
 
-    heard_at: when its client hears that a rebalance is under way. given: generation and partitions of the last
-    assignment. gone: no longer a member.
+    heard_at: when its client hears that a rebalance is under way. given: generation and partitions of the
+    last assignment. gone: no longer a member.
     """
 
     name: str
@@ -41,8 +41,8 @@ class Member:
 class Group:
     """One group.
 
-    offsets: (topic, partition) -> what is committed. before: all that was committed, the oldest first. on_first: gets
-    the first offsets ever. on_change: gets the offsets that a transaction has changed.
+    offsets: (topic, partition) -> what is committed. before: all that was committed, the oldest first.
+    on_first: gets the first offsets ever. on_change: gets the offsets that a transaction has changed.
     """
 
     name: str
@@ -55,7 +55,9 @@ class Group:
     on_change: Callable[[dict[tuple[str, int], Committed]], object] | None = None
 
     def take(self, found: dict[tuple[str, int], Committed]) -> None:
-        """Take over these offsets. Of two, the one that was written last counts, whichever transaction ends first."""
+        """Take over these offsets. Of two, the one that was written last counts, whichever transaction
+        ends first.
+        """
         if self.on_first is not None:
             self.on_first(found)
             self.on_first = None
@@ -125,7 +127,9 @@ class Groups:
         world.at(0.0, lambda: self._complete_when_all_have_joined(group))
 
     def stalled(self, process: Process) -> None:
-        """A process no longer sends heartbeats, or may not. Members of it are expelled when their time is over."""
+        """A process no longer sends heartbeats, or may not. Members of it are expelled when their time is
+        over.
+        """
         for group in self._groups.values():
             for member in group.members.values():
                 if member.process is process:

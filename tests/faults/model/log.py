@@ -1,4 +1,6 @@
-"""The log of one partition: records, markers of transactions, where it begins and ends, what is still open."""
+"""The log of one partition: records, markers of transactions, where it begins and ends, what is still
+open.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Spark's structured streaming as far as exactness depends on it: its protocol, and the few calls that evenflow makes.
+"""Spark's structured streaming as far as exactness depends on it: its protocol, and the few calls that
+evenflow makes.
 
-A micro-batch is planned (`offsets/N`), its tasks run and may be repeated, the new version of the state is saved,
-and it is committed (`commits/N`). A start repeats a micro-batch that was planned and not committed, from the same
-offsets and the same version of the state. What tasks write is at least once.
+A micro-batch is planned (`offsets/N`), its tasks run and may be repeated, the new version of the state is
+saved, and it is committed (`commits/N`). A start repeats a micro-batch that was planned and not committed,
+from the same offsets and the same version of the state. What tasks write is at least once.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class Concurrent(EvenflowError):
 class Storage:
     """What outlives a driver: files. A version of a bucket's state is a file of its checkpoint.
 
-    piece: how often a micro-batch takes a part of what there is. watched: whether drivers look at the ids of their topics.
-    A look is a call, and most runs have no topic that is made again.
+    piece: how often a micro-batch takes a part of what there is. watched: whether drivers look at the ids of
+    their topics. A look is a call, and most runs have no topic that is made again.
     """
 
     files: Files
@@ -249,7 +250,9 @@ class Query:
     def each(
         self, begin: dict[int, int], end: dict[int, int], take: Callable[[int, list[pa.Table]], object]
     ) -> None:
-        """Run the tasks of a micro-batch. take: gets the number and the rows of each task of the last stage."""
+        """Run the tasks of a micro-batch. take: gets the number and the rows of each task of the last
+        stage.
+        """
         frame = self._frame
         if frame.combine is None:
             blobs = {log.number: [e.value for e in self._read(log, begin, end)] for log in self._logs()}
@@ -341,7 +344,9 @@ class Query:
         return answer
 
     def _version(self, folder: str) -> dict[Any, Any]:
-        """The state with which this micro-batch begins: the newest version in the folder that is not younger."""
+        """The state with which this micro-batch begins: the newest version in the folder that is not
+        younger.
+        """
         names = self._folder.names(folder)
         versions = [number for name in names if (number := int(name.partition(".")[0])) <= self._batch]
         return self._folder.read(f"{folder}/{max(versions)}.delta") if versions else {}

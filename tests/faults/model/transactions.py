@@ -1,4 +1,6 @@
-"""The coordinator of transactions: producers by transactional id, their epochs, and what ends a transaction."""
+"""The coordinator of transactions: producers by transactional id, their epochs, and what ends a
+transaction.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ class Transactions:
         return known is not None and known.to_write > 0
 
     def take(self, name: str, timeout: float) -> int | None:
-        """A new epoch of this id, which fences every older one. None as long as a transaction is being ended."""
+        """A new epoch of this id, which fences every older one. None as long as a transaction is being
+        ended.
+        """
         identity = self._identities.setdefault(name, Identity(name))
         if identity.to_write:
             return None

@@ -29,7 +29,9 @@ def _settings_file(folder: Path, kafka: KafkaSettings, name: str) -> Path:
 
 
 def _fill(settings: Settings) -> None:
-    """500 tuples/s of event time, half of them of one key; a third in partition 0, the rest in partition 1; ended."""
+    """500 tuples/s of event time, half of them of one key; a third in partition 0, the rest in partition
+    1; ended.
+    """
     client = clients.producer(settings.kafka)
     for row in range(TUPLES):
         body = {"who": "всё" if row % 2 else f"k{row % 1000}", "at": row * 2}

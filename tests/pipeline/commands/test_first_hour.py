@@ -84,7 +84,9 @@ class Terminals:
         return "\n".join(file.read_text() for file in sorted(self.folder.glob("*.log")))
 
     def stop(self, *, but: tuple[str, ...] = ()) -> None:
-        """Ctrl-C in the terminals, the last one first; to the script SIGTERM, as a shell may have it ignore the other."""
+        """Ctrl-C in the terminals, the last one first; to the script SIGTERM, as a shell may have it
+        ignore the other.
+        """
         for command, service in reversed(self.services.items()):
             if service.poll() is None and not command.startswith(but or ("\0",)):
                 service.send_signal(signal.SIGTERM if command.startswith("python") else signal.SIGINT)

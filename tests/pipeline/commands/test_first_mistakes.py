@@ -1,4 +1,6 @@
-"""What a stranger gets wrong in the first hour is refused before any topic or offset is touched, and leaves nothing."""
+"""What a stranger gets wrong in the first hour is refused before any topic or offset is touched, and
+leaves nothing.
+"""
 
 from __future__ import annotations
 
@@ -45,10 +47,10 @@ class Stranger:
         words = {"topic": self.topic, "key": "user", "total": "sum(amount)", "window": "4s"} | changed
         file = self.folder / "evenflow.toml"
         file.write_text(
-            f'[kafka]\n"bootstrap.servers" = "{self.kafka.bootstrap_servers}"\nrequest_timeout = "5s"\n'
-            f'[input]\ntopic = "{words["topic"]}"\n'
-            f'[query]\nname = "{self.name}"\nkey = "{words["key"]}"\ntime = "at"\nwindow = "{words["window"]}"\n'
-            f'slide = "1s"\n[query.aggregates]\nn = "count"\ntotal = "{words["total"]}"\n'
+            f'[kafka]\n"bootstrap.servers" = "{self.kafka.bootstrap_servers}"\nrequest_timeout ='
+            f' "5s"\n[input]\ntopic = "{words["topic"]}"\n[query]\nname = "{self.name}"\nkey ='
+            f' "{words["key"]}"\ntime = "at"\nwindow = "{words["window"]}"\nslide ='
+            f' "1s"\n[query.aggregates]\nn = "count"\ntotal = "{words["total"]}"\n'
         )
         return file
 

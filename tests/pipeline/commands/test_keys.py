@@ -1,4 +1,6 @@
-"""Where does a key go? Two real instances on a real broker are asked: the page `/key/`, and `evenflow key`."""
+"""Where does a key go? Two real instances on a real broker are asked: the page `/key/`, and
+`evenflow key`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A query that goes on under another name: the real services before and after, and every result computed anew."""
+"""A query that goes on under another name: the real services before and after, and every result computed
+anew.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A stranger's topic, made and filled by other programs, and what `doctor` and the services say of it first."""
+"""A stranger's topic, made and filled by other programs, and what `doctor` and the services say of it
+first.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ ORDERS = 2_000
 
 
 class Stranger:
-    """Another team's program: makes the topic with the broker's defaults and writes to it with its own client."""
+    """Another team's program: makes the topic with the broker's defaults and writes to it with its own
+    client.
+    """
 
     def __init__(self, kafka: KafkaSettings, topic: str, folder: Path) -> None:
         self.kafka = kafka
@@ -327,7 +331,9 @@ def test_a_look_that_fails_is_a_warning_that_says_where(
 
 
 def plenty(seconds: Iterable[int]) -> list[dict[str, Any]]:
-    """20,002 orders, one every 5 ms until now, some of them 1.5 s late. seconds: those with their time in seconds."""
+    """20,002 orders, one every 5 ms until now, some of them 1.5 s late. seconds: those with their time in
+    seconds.
+    """
     found = [order(number) | {"at": NOW - (PLENTY - number) * 5} for number in range(PLENTY)]
     for number in range(0, PLENTY, 50):
         found[number]["at"] -= 1_500

@@ -1,4 +1,6 @@
-"""The controller on a real broker. The test writes telemetry as the partitioners and the Spark stages would."""
+"""The controller on a real broker. The test writes telemetry as the partitioners and the Spark stages
+would.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ class Pipeline:
     def batch(
         self, controller: Controller | None = None, *, load: float = 0.85, workers: int = 4, skew: int = 0
     ) -> None:
-        """A batch interval later: a partitioner and the fused stage have said something, and that is judged."""
+        """A batch interval later: a partitioner and the fused stage have said something, and that is
+        judged.
+        """
         self.now += 5
         time_ms, millions = round(self.now * 1000), 1_700_000_000_000
         said = partitioner(

@@ -1,4 +1,6 @@
-"""A live pipeline that is scaled while it runs: executors of their own, workers at slide boundaries, exact results."""
+"""A live pipeline that is scaled while it runs: executors of their own, workers at slide boundaries, exact
+results.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,8 @@ def test_executors_go_1_3_1_and_workers_4_8_4_while_one_of_two_instances_reads_t
         },
     )
     stream = Stream(settings)
-    # The second instance lives here, without the agent that reads plans: it is told of them when this test says so.
+    # The second instance lives here, without the agent that reads plans: it is told of them when this test
+    # says so.
     late = settings.model_copy(
         update={"partitioner": settings.partitioner.model_copy(update={"instance": "1"})}
     )

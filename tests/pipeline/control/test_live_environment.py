@@ -1,4 +1,6 @@
-"""The live environment on a real pipeline: its steps change the workers while tuples flow, and results are exact."""
+"""The live environment on a real pipeline: its steps change the workers while tuples flow, and results are
+exact.
+"""
 
 from __future__ import annotations
 

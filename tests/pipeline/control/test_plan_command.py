@@ -139,9 +139,10 @@ def test_a_controller_that_stops_says_which_plan_stays_in_force(
     wait_until(adopted)
     controller.tell_end()
     controller.close()
-    assert caplog.messages[-1] == (
-        "stopped: the plan of epoch 1 with 6 workers stays in force; `evenflow plan --clear` gives `workers` its "
-        "meaning back"
+    assert (
+        caplog.messages[-1]
+        == "stopped: the plan of epoch 1 with 6 workers stays in force; `evenflow plan --clear` gives"
+        " `workers` its meaning back"
     )
     assert applied_plans(settings).current == plan
     assert read_plans(settings) == [plan]

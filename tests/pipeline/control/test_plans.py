@@ -1,4 +1,6 @@
-"""Plans on a real broker: they take over on slide boundaries whoever reads them when, and results stay exact."""
+"""Plans on a real broker: they take over on slide boundaries whoever reads them when, and results stay
+exact.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def hand_over(settings: Settings, *planes: DataPlane) -> None:
 
 
 def epochs_by_pane(settings: Settings, partitions: set[int]) -> dict[int, set[tuple[int, bool]]]:
-    """Of what came from these input partitions: pane -> (epoch, whether a worker above the first four had some)."""
+    """Of what came from these input partitions: pane -> (epoch, whether a worker above the first four had
+    some).
+    """
     found: defaultdict[int, set[tuple[int, bool]]] = defaultdict(set)
     for message in records(settings, "routed"):
         frame = decode_frame(message.value(), fingerprint=settings.fingerprint)

@@ -17,7 +17,9 @@ pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280), pytest.mark.long]
 def test_a_slow_worker_of_the_real_pipeline_gets_less_and_results_are_exact(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:
-    """The tuples of worker 0 take eight times as long as others'. Only the time that Spark measures tells it apart."""
+    """The tuples of worker 0 take eight times as long as others'. Only the time that Spark measures tells
+    it apart.
+    """
     settings = make_settings(
         kafka_settings,
         query_name,

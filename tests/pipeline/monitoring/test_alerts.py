@@ -1,6 +1,6 @@
-"""Each alert fires on a real pipeline that has the fault it is for: skew, a stalled partition and those that are paused
-because of it, rejected tuples, overload, state that cannot be saved, a part that hangs, a controller that is gone, and
-micro-batches that come again.
+"""Each alert fires on a real pipeline that has the fault it is for: skew, a stalled partition and those that
+are paused because of it, rejected tuples, overload, state that cannot be saved, a part that hangs, a
+controller that is gone, and micro-batches that come again.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ _PATIENCE = 240.0 * PATIENCE
 
 
 class Trouble(threading.Thread):
-    """Writes a stream with one key at 90 %, 5 % garbage, and a second input partition that stands still after a while."""
+    """Writes a stream with one key at 90 %, 5 % garbage, and a second input partition that stands still
+    after a while.
+    """
 
     def __init__(self, kafka: object, topic: str) -> None:
         super().__init__(daemon=True)

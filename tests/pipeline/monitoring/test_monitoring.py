@@ -1,4 +1,6 @@
-"""A live pipeline under a real Prometheus: every panel has data, every metric is there, and the live page says the same."""
+"""A live pipeline under a real Prometheus: every panel has data, every metric is there, and the live page
+says the same.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ class Watched:
 
 
 class Observer(threading.Thread):
-    """Asks everything once the stream is far enough; the pipeline itself runs in the main thread, as signals want it."""
+    """Asks everything once the stream is far enough; the pipeline itself runs in the main thread, as
+    signals want it.
+    """
 
     def __init__(self, ports: WebPorts, prometheus: Prometheus) -> None:
         super().__init__(daemon=True)
@@ -86,7 +90,9 @@ class Observer(threading.Thread):
         self.seen["names"] = self._prometheus.metadata()
 
     def _panels(self) -> dict[str, int | str]:
-        """Series of each query, at the latest at the end: a slow Spark closes its first window when all is replayed."""
+        """Series of each query, at the latest at the end: a slow Spark closes its first window when all is
+        replayed.
+        """
         panels: dict[str, int | str] = {}
         asking = {
             name: expression

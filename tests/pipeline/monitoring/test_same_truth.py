@@ -100,7 +100,8 @@ def test_a_broker_that_is_gone_is_named_by_all_and_the_application_still_stops_w
                 return code == 503 and said["reason"].startswith(gone) and no_kafka(keeping_up(live))
 
             def no_kafka(verdict: dict[str, str]) -> bool:
-                # Silence of all parts, or the page's own client that reaches no broker: whichever is noticed first.
+                # Silence of all parts, or the page's own client that reaches no broker: whichever is noticed
+                # first.
                 silent = verdict["word"] == "bad" and "does Kafka answer?" in verdict["text"]
                 return silent or settings.kafka.bootstrap_servers in verdict["text"]
 

@@ -1,4 +1,6 @@
-"""What a real Prometheus makes of a part that starts again, of a very large pipeline, and of one that is not there."""
+"""What a real Prometheus makes of a part that starts again, of a very large pipeline, and of one that is
+not there.
+"""
 
 from __future__ import annotations
 
@@ -118,8 +120,10 @@ class Growing:
     def told(self) -> PartitionerRecord:
         hot = HotKey(key="hot", length=3, share=0.01, holders=3)
         return PartitionerRecord(
-            **_COMMON, time=1, instance=str(self._number), started=1, owned=len(self._partitions), inputs=1, epoch=1,
-            workers=WORKERS, tuples=1, rejected=0, read=1, filtered=0, period_ms=1_000, keys=50.0 + self._number,
+            **_COMMON, time=1, instance=str(self._number), started=1, owned=len(self._partitions), inputs=1,
+            epoch=1,
+            workers=WORKERS, tuples=1, rejected=0, read=1, filtered=0, period_ms=1_000,
+            keys=50.0 + self._number,
             imbalance=0.001, head_keys=self._number, hottest=[hot] * 10,
         )  # fmt: skip
 
@@ -130,7 +134,8 @@ def spark(settings: Settings) -> SparkInstruments:
     made.batch(
         BatchRecord(
             **_COMMON, time=round(1_000 * time.time()), stage="fused", batch=1, rows=100, duration_ms=600,
-            batch_interval_ms=1_000, load=0.6, backlog=1, parts={"combine": work, "reduce": work}, slots=8, epoch=1,
+            batch_interval_ms=1_000, load=0.6, backlog=1, parts={"combine": work, "reduce": work}, slots=8,
+            epoch=1,
             tuples=100_000, rows_out=10, windows_closed=1, open_windows=2, state_bytes=10**6,
             finished=1,
         )
@@ -148,7 +153,8 @@ def controller(settings: Settings) -> ControllerInstruments:
     )
     made.decided(
         DecisionRecord(
-            **_COMMON, time=round(1_000 * time.time()), policy="ds2", step=1, p=WORKERS, r=8, wanted_p=WORKERS,
+            **_COMMON, time=round(1_000 * time.time()), policy="ds2", step=1, p=WORKERS, r=8,
+            wanted_p=WORKERS,
             wanted_r=8, zone=1, observation={"load": 0.6},
         )
     )  # fmt: skip
@@ -157,7 +163,9 @@ def controller(settings: Settings) -> ControllerInstruments:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """That has scraped a hundred instances which own a thousand input partitions and route to a hundred workers."""
+    """That has scraped a hundred instances which own a thousand input partitions and route to a hundred
+    workers.
+    """
     settings = load_settings(query={"name": "large"})
     with ExitStack() as stack:
         pages: list[ExitStack] = []
@@ -180,7 +188,8 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
             CONTROLLER_JOB: port(controller(settings)),
         }
         folder = tmp_path_factory.mktemp("large")
-        # A hundred pages in one process: with less time for each round, scrapes run out of time beside other work.
+        # A hundred pages in one process: with less time for each round, scrapes run out of time beside other
+        # work.
         prometheus = stack.enter_context(Prometheus(folder, targets, every=8.0, hold=8.0))
         wait_until(lambda: value(prometheus, f"count(up == 1) == {INSTANCES + 2}"))
         wait_until(lambda: prometheus.query("query:evenflow_imbalance_ratio:rate1m"))

@@ -123,7 +123,8 @@ def test_the_application_says_what_it_does_and_sparks_own_noise_goes_to_a_file(
     finally:
         process.kill()
     lines = log.read_text().splitlines()
-    # A busy machine may start Python too slowly for Spark, which is said (tests/pipeline/spark/test_slow_start.py).
+    # A busy machine may start Python too slowly for Spark, which is said
+    # (tests/pipeline/spark/test_slow_start.py).
     assert all(" INFO " in line or "Spark waits 10 s" in line for line in lines), "nothing but what we say"
     said = "\n".join(lines)
     for part in (

@@ -1,7 +1,7 @@
 """An S3 API on loopback: moto's server, in a process and a virtual environment of its own.
 
-moto's botocore and the Kubernetes client want different versions of one package, so they never share an environment. What
-lies in the store outlives `stop` and `start`.
+moto's botocore and the Kubernetes client want different versions of one package, so they never share an
+environment. What lies in the store outlives `stop` and `start`.
 """
 
 from __future__ import annotations

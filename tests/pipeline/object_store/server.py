@@ -1,5 +1,5 @@
-"""moto's S3 on a free port of 127.0.0.1, in moto's own environment: prints the port, then does what each line of its
-standard input orders, and says so. It ends with that input.
+"""moto's S3 on a free port of 127.0.0.1, in moto's own environment: prints the port, then does what each line
+of its standard input orders, and says so. It ends with that input.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 
 class Handler(WSGIRequestHandler):
-    """Says `100 Continue` once: Python's handler says it, too, and the client takes the second one for the answer."""
+    """Says `100 Continue` once: Python's handler says it, too, and the client takes the second one for the
+    answer.
+    """
 
     def handle_expect_100(self) -> bool:
         return True

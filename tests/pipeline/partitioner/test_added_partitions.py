@@ -83,7 +83,9 @@ def rows(partitions: range, times: range) -> Rows:
 
 
 def old_and_new() -> tuple[Rows, Rows, Rows]:
-    """What the old partitions hold first, tuples of the new one that are too old, and what all three hold then."""
+    """What the old partitions hold first, tuples of the new one that are too old, and what all three hold
+    then.
+    """
     before = rows(range(2), range(0, 20_000, 20))
     too_old = rows(range(2, 3), range(3_000, 9_000, 100))
     return before, too_old, rows(range(3), range(20_000, 40_000, 20))
@@ -196,7 +198,9 @@ def test_a_topic_that_grew_twice_while_nobody_ran_is_taken_in_between_two_runs_o
 
 
 def run_spark_for_a_while(settings: Settings) -> None:
-    """Until it has written results. What it has merged by then is of the partitions that the query has taken in."""
+    """Until it has written results. What it has merged by then is of the partitions that the query has
+    taken in.
+    """
     stop, errors = Event(), list[BaseException]()
 
     def body() -> None:
@@ -240,7 +244,8 @@ class KilledLoop(Loop):
 def test_an_instance_that_is_killed_while_it_takes_a_partition_in_leaves_it_to_the_next(
     kafka_settings: KafkaSettings, query_name: str
 ) -> None:
-    # Longer than the first transaction takes on a busy machine. The next start waits for the end of the one left open.
+    # Longer than the first transaction takes on a busy machine. The next start waits for the end of the one
+    # left open.
     settings = settings_of(kafka_settings, query_name, partitioner={"transaction_timeout": "15s"})
     before, too_old, after = old_and_new()
     killed = reading(before, settings, loop=KilledLoop)

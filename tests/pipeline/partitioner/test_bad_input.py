@@ -1,4 +1,6 @@
-"""What is wrong with records is in the rejected topic; what is wrong with settings or rights is said, exit code 2."""
+"""What is wrong with records is in the rejected topic; what is wrong with settings or rights is said, exit
+code 2.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,8 @@ def test_each_kind_of_bad_record_is_rejected_with_its_reason_and_its_neighbours_
         pipeline.start("partition", "--until-ended")
         pipeline.finish()
     found = rejections(settings)
-    # the first tuple of a partition needs the same confirmation as any other jump (rule "jumps need confirmation")
+    # the first tuple of a partition needs the same confirmation as any other jump (rule "jumps need
+    # confirmation")
     assert [reason for reason, _, _ in found] == ["jump", *(reason for _, reason, _ in rows)]
     for (_, source, message), (value, _, detail) in zip(found[1:], rows, strict=True):
         assert message.value() == value
@@ -104,7 +107,9 @@ def test_each_kind_of_bad_record_is_rejected_with_its_reason_and_its_neighbours_
 def test_a_live_topic_of_nothing_but_bad_records_flows_into_rejected_and_sigterm_ends_it(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
-    """The key column holds floats: once, nothing was read of such a topic for minutes, and SIGTERM took as long."""
+    """The key column holds floats: once, nothing was read of such a topic for minutes, and SIGTERM took as
+    long.
+    """
     settings = make_settings(
         kafka_settings,
         query_name,

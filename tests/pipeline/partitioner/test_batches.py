@@ -1,4 +1,6 @@
-"""Micro-batches through the whole pipeline: two instances, one of them killed in mid-batch, and results are exact."""
+"""Micro-batches through the whole pipeline: two instances, one of them killed in mid-batch, and results
+are exact.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What an instance begins with on a real broker: its own state, else another's, and the table that was heard last."""
+"""What an instance begins with on a real broker: its own state, else another's, and the table that was
+heard last.
+"""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_a_commit_without_an_answer_loses_and_doubles_nothing(
                 run(settings)
             assert refused.value.hint == IN_DOUBT
             assert 0 < total(all_states(settings))[0] < ROWS
-        else:  # nothing was sent to the broker, so the transaction can be aborted, and its blocks are read again
+        else:  # nothing was sent to the broker: the transaction is aborted, and its blocks are read again
             run(settings)
     if happens:
         run(settings)

@@ -1,4 +1,6 @@
-"""Instances as processes on a real broker that tell each other what they know, and what becomes of it when one is killed."""
+"""Instances as processes on a real broker that tell each other what they know, and what becomes of it when
+one is killed.
+"""
 
 from __future__ import annotations
 
@@ -191,7 +193,8 @@ def test_a_sync_topic_that_is_deleted_while_they_run_costs_the_exchange_and_noth
     admin.delete_topics(instances.settings[0].kafka, [instances.settings[0].topic("sync")])
     instances.feed_until(lambda: all(instances.told(number)["unanswered"] > 5 for number in range(2)))
     for child in instances.running.values():
-        # On a busy machine tables may be missing for a moment before, too. Each silence is said once, and so is its end.
+        # On a busy machine tables may be missing for a moment before, too. Each silence is said once, and so
+        # is its end.
         output = child.output()
         assert output.count("no table has come") == output.count("tables come again") + 1
     instances.finish()
@@ -257,14 +260,17 @@ def test_results_are_exact_while_instances_tell_each_other_are_killed_and_come_b
                 pipeline.start("partition", "--instance", number, name=number)
 
         def route_with(*some: str) -> None:
-            """Go on with the stream until these instances have a table of all of them. One alone hears nothing."""
+            """Go on with the stream until these instances have a table of all of them. One alone hears
+            nothing.
+            """
             routed, said = total(all_states(settings))[0], len(telemetry(settings))
 
             def reached() -> bool:
                 stream.write(100)
                 if instances == 1:
                     return total(all_states(settings))[0] > routed
-                # On a busy machine a table may be of fewer, so not all need to have the newest one of all at once.
+                # On a busy machine a table may be of fewer, so not all need to have the newest one of all at
+                # once.
                 since = telemetry(settings)[said:]
                 return {
                     one.instance for one in since if one.exchange and one.exchange.members == len(some)

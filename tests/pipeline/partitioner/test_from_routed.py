@@ -77,7 +77,9 @@ def delete_before(settings: Settings, topic: str, partition: int, offset: int) -
 
 
 def lose_the_last(monkeypatch: pytest.MonkeyPatch, settings: Settings, worker: int, number: int) -> None:
-    """From now on the last frames of this routed partition are not there, as after a power cut of a broker."""
+    """From now on the last frames of this routed partition are not there, as after a power cut of a
+    broker.
+    """
 
     def short(kafka: Any, topic: str, **bounds: Any) -> Iterator[list[Record]]:
         blocks = list(read_range(kafka, topic, **bounds))
@@ -200,7 +202,8 @@ def test_a_mark_that_an_idle_partition_was_given_is_found_again(kafka_settings: 
     assert before[1].idle_mark == 10_500
     forget(settings)
     found, known = continue_from_routed(settings), awake(before)
-    # Partition 0 may have slept at its own mark, which changes no verdict, is told to nobody and is not found again.
+    # Partition 0 may have slept at its own mark, which changes no verdict, is told to nobody and is not found
+    # again.
     own = replace(known[0], idle_mark=None).mark(settings.query)
     assert known[0].idle_mark in (None, own)
     known[0] = replace(known[0], idle_mark=None)

@@ -1,4 +1,6 @@
-"""Several partitioner instances on a real broker: they share the input, rebalance, and fence their doubles."""
+"""Several partitioner instances on a real broker: they share the input, rebalance, and fence their
+doubles.
+"""
 
 from __future__ import annotations
 

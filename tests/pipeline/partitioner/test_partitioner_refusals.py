@@ -1,4 +1,6 @@
-"""What the partitioner refuses to go on with on a real broker: topics, offsets or a query that changed under it."""
+"""What the partitioner refuses to go on with on a real broker: topics, offsets or a query that changed
+under it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A partitioner that is stopped in mid-transaction, loses its partitions to another, and goes on as if nothing had been."""
+"""A partitioner that is stopped in mid-transaction, loses its partitions to another, and goes on as if
+nothing had been.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,8 @@ def instance(kafka: KafkaSettings, query: str, name: str, **partitioner: Any) ->
 @pytest.mark.parametrize(
     ("options", "aborted"),
     [
-        # On a busy machine the stop may hit the commit itself. Then the heir waits until the broker aborts it.
+        # On a busy machine the stop may hit the commit itself. Then the heir waits until the broker aborts
+        # it.
         ({"commit_interval": "5s", "transaction_timeout": "20s"}, False),
         ({"commit_interval": "2s", "transaction_timeout": "4s"}, True),
     ],

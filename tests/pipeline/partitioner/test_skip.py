@@ -1,4 +1,6 @@
-"""Batches that cannot be fetched: they are noticed as what they are, and an operator's order goes past them."""
+"""Batches that cannot be fetched: they are noticed as what they are, and an operator's order goes past
+them.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def row(at: int) -> dict[str, Any]:
 
 
 def bomb(settings: Settings, *, count: int, codec: str = "zstd") -> None:
-    """One batch in partition 0 that grows from a few KB to `count` MB. Of zstd the consumer decompresses less than 160."""
+    """One batch in partition 0 that grows from a few KB to `count` MB. Of zstd the consumer decompresses
+    less than 160.
+    """
     client = Producer(
         librdkafka_config(settings.kafka)
         | {
@@ -81,7 +85,9 @@ def running(settings: Settings) -> Iterator[DataPlane]:
 
 
 def damage(folder: Path, settings: Settings, partition: int) -> None:
-    """Change a byte in the second batch of this partition of the input, on the disk of a broker that is down."""
+    """Change a byte in the second batch of this partition of the input, on the disk of a broker that is
+    down.
+    """
     (log,) = folder.glob(f"**/{settings.topic('input')}-{partition}/*.log")
     data = bytearray(log.read_bytes())
     second = 12 + int.from_bytes(data[8:12], "big")
@@ -227,7 +233,9 @@ def test_a_bomb_that_killed_an_instance_is_not_fetched_again_and_an_order_goes_p
 
 
 def aborted(settings: Settings, value: bytes) -> None:
-    """A record in partition 0 of a transaction that is aborted: it takes an offset, and so does the end of it."""
+    """A record in partition 0 of a transaction that is aborted: it takes an offset, and so does the end of
+    it.
+    """
     client = Producer(librdkafka_config(settings.kafka) | {"transactional.id": settings.query.name})
     client.init_transactions(30)
     client.begin_transaction()
@@ -279,7 +287,8 @@ def test_nothing_behind_a_damaged_batch_is_read_before_an_order_goes_past_it(
 def test_a_bounded_read_that_ends_before_a_damaged_batch_is_not_troubled_by_it(
     query_name: str, tmp_path: Path
 ) -> None:
-    """Behind such a batch librdkafka takes records for headers, and most often asks for an offset that is gone.
+    """Behind such a batch librdkafka takes records for headers, and most often asks for an offset that is
+    gone.
 
     What it asks for depends on the bytes, so there are many partitions.
     """

@@ -1,1 +1,3 @@
-"""What a query can say, through the whole pipeline: aggregates, expressions, keys, formats, views, code of one's own."""
+"""What a query can say, through the whole pipeline: aggregates, expressions, keys, formats, views, code of
+one's own.
+"""

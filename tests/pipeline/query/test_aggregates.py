@@ -1,4 +1,6 @@
-"""Every aggregate there is, through real Kafka and Spark into the two kinds of typed results, as `verify` recomputes it."""
+"""Every aggregate there is, through real Kafka and Spark into the two kinds of typed results, as `verify`
+recomputes it.
+"""
 
 from __future__ import annotations
 

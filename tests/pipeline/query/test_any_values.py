@@ -1,4 +1,6 @@
-"""count_distinct of a column without a declared type, through the whole pipeline: exact by verify, and by hand."""
+"""count_distinct of a column without a declared type, through the whole pipeline: exact by verify, and by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ REFUSED = ["{}", "[1]", "NaN", "1e9999999999"]
 
 
 class Visits(Stream):
-    """Visits of users whose ids are texts, numbers in several spellings, truth values or null. A few are none of them."""
+    """Visits of users whose ids are texts, numbers in several spellings, truth values or null. A few are
+    none of them.
+    """
 
     def visits(self, count: int) -> None:
         draw = random.Random(5)

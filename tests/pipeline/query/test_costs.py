@@ -1,4 +1,6 @@
-"""Tuples that cost differently, through the whole pipeline: exact by verify, and loads that are the sums of their costs."""
+"""Tuples that cost differently, through the whole pipeline: exact by verify, and loads that are the sums
+of their costs.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,8 @@ def cost(number: Number) -> int:
 class Parcels(Stream):
     """Parcels with a weight and parts that only the cost reads. Some have nothing that is a cost.
 
-    several: whether a record holds several of them, or none. beside: for each parcel, how many are in its record.
+    several: whether a record holds several of them, or none. beside: for each parcel, how many are in its
+    record.
     """
 
     def __init__(self, settings: Settings, *, several: bool) -> None:

@@ -1,4 +1,6 @@
-"""Keys, texts and lists that fit into no record, through the real services: nothing stops, and verify agrees."""
+"""Keys, texts and lists that fit into no record, through the real services: nothing stops, and verify
+agrees.
+"""
 
 from __future__ import annotations
 

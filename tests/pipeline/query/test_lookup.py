@@ -1,4 +1,6 @@
-"""A query that is joined with a lookup file: TPC-H Q3 through the whole pipeline, and what a start refuses."""
+"""A query that is joined with a lookup file: TPC-H Q3 through the whole pipeline, and what a start
+refuses.
+"""
 
 from __future__ import annotations
 

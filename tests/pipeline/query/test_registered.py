@@ -1,4 +1,6 @@
-"""Avro and Protobuf through Kafka and Spark: a schema that changes in mid-stream, a registry that is late, bad records."""
+"""Avro and Protobuf through Kafka and Spark: a schema that changes in mid-stream, a registry that is late,
+bad records.
+"""
 
 from __future__ import annotations
 

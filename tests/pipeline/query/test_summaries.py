@@ -1,4 +1,6 @@
-"""A summary of a query and a view, with a key each: what comes out is a direct aggregation of the raw input, in SQL."""
+"""A summary of a query and a view, with a key each: what comes out is a direct aggregation of the raw
+input, in SQL.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Several queries on one input: views of one query, read and routed once, and queries of their own on one topic."""
+"""Several queries on one input: views of one query, read and routed once, and queries of their own on one
+topic.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,8 @@ def test_views_are_exact_in_the_split_wiring_when_spark_is_killed(
     with Pipeline(settings, tmp_path) as pipeline:
         pipeline.start("partition", "--until-ended")
         pipeline.start("aggregate", "--until-ended")
-        # What is there may be one micro-batch, and the one to continue from is to stand on another one's state.
+        # What is there may be one micro-batch, and the one to continue from is to stand on another one's
+        # state.
         pipeline.wait_until(lambda: batches_done(view(settings, "coarse"), "reduce") > 0)
         stream.write(1_500)
         pipeline.wait_until(lambda: batches_done(view(settings, "coarse"), "reduce") > 1)

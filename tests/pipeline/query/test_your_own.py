@@ -1,4 +1,6 @@
-"""A partitioner, a source and a query of one's own run through the real pipeline, found by module and name."""
+"""A partitioner, a source and a query of one's own run through the real pipeline, found by module and
+name.
+"""
 
 from __future__ import annotations
 

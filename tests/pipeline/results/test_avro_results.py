@@ -33,7 +33,8 @@ from workbench.verify.shell import verify
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(400)]
 
 AGGREGATES = {
-    "n": "count", "i_sum": "sum(i)", "i_mean": "mean(i)", "f_min": "min(f)", "top 3": "top_k(i, 3)", "few": "collect(f, 4)",
+    "n": "count", "i_sum": "sum(i)", "i_mean": "mean(i)", "f_min": "min(f)", "top 3": "top_k(i, 3)",
+    "few": "collect(f, 4)",
 }  # fmt: skip
 VIEWS = {"slow": {"slide": "5s", "aggregates": {"n": "count", "i.max": "max(i)"}}}
 
@@ -45,7 +46,8 @@ def registry() -> Iterator[RegistryInMemory]:
 
 
 def read(settings: Settings, registry: RegistryInMemory) -> tuple[Result, int]:
-    """The rows by (window start, key), of the highest revision, as a foreign reader has them; and how many records.
+    """The rows by (window start, key), of the highest revision, as a foreign reader has them; and how many
+    records.
 
     A field has the name of its column again. Nothing of evenflow decodes them.
     """

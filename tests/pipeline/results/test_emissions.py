@@ -1,4 +1,6 @@
-"""`emit = "changes"` and `"top(K, COLUMN)"` through real Kafka and Spark into every kind of results, and verified."""
+"""`emit = "changes"` and `"top(K, COLUMN)"` through real Kafka and Spark into every kind of results, and
+verified.
+"""
 
 from __future__ import annotations
 

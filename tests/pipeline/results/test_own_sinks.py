@@ -1,4 +1,6 @@
-"""A sink of one's own with real Spark: the one that docs/your-own-sinks.md shows, and one that `verify` can read."""
+"""A sink of one's own with real Spark: the one that docs/your-own-sinks.md shows, and one that `verify`
+can read.
+"""
 
 from __future__ import annotations
 

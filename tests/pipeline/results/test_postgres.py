@@ -1,4 +1,6 @@
-"""Results in a table of a real Postgres: each micro-batch once, whoever commits it, and no row differs after a pipeline."""
+"""Results in a table of a real Postgres: each micro-batch once, whoever commits it, and no row differs
+after a pipeline.
+"""
 
 from __future__ import annotations
 

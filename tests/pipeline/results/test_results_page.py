@@ -70,7 +70,9 @@ EXPECTED = sorted(
 
 
 def written(kafka: KafkaSettings, name: str, folder: Path, sink: str) -> tuple[Settings, int]:
-    """A results topic: a micro-batch that was cut off within its second window, then all of it, and the next one."""
+    """A results topic: a micro-batch that was cut off within its second window, then all of it, and the
+    next one.
+    """
     settings = make_settings(
         kafka,
         name,
@@ -146,7 +148,9 @@ def test_the_lines_for_arrow_frames_give_every_row_once(
 
 
 def parquet_results(folder: Path) -> tuple[Settings, Any]:
-    """Three windows with whole numbers as keys; the second micro-batch was repeated, another one cut off. And Spark."""
+    """Three windows with whole numbers as keys; the second micro-batch was repeated, another one cut off.
+    And Spark.
+    """
     settings = Settings(
         input={"partitions": 2},
         query={"name": "q", "key": "k", "types": {"k": "int64"}, "aggregates": {"tuples": "count"}},

@@ -1,4 +1,6 @@
-"""The pipeline under the users that `evenflow topics strimzi` prints, by certificates, on a broker that refuses all else."""
+"""The pipeline under the users that `evenflow topics strimzi` prints, by certificates, on a broker that
+refuses all else.
+"""
 
 from __future__ import annotations
 
@@ -167,7 +169,8 @@ def test_what_a_part_must_not_do_is_refused(settings: Settings, names: Names) ->
         ("controller", "routed"),
     ):
         assert not _written(kafka[part], topic(role)), f"{part} wrote {role}"
-    # Who verifies may write nowhere, so the broker gives it no producer id (the matrix below). A replay may write the input.
+    # Who verifies may write nowhere, so the broker gives it no producer id (the matrix below). A replay may
+    # write the input.
     assert _written(kafka["replay"], topic("input"))
     with RawReader(kafka["partitioner"], topic("input")) as reader:
         fetched = [reader.fetch(partition, 0) for partition in range(4)]

@@ -1,6 +1,7 @@
 """A partitioner whose clients log in by a token (OAUTHBEARER) that ends, and is renewed, while it runs.
 
-Spark is left out: the broker takes unsigned tokens alone without keys of its own, and Java clients signed ones.
+Spark is left out: the broker takes unsigned tokens alone without keys of its own, and Java clients signed
+ones.
 """
 
 from __future__ import annotations

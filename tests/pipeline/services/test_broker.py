@@ -21,7 +21,9 @@ pytestmark = pytest.mark.pipeline
 ROOT = Path(__file__).parents[3]
 TIMEOUT = 30.0 * PATIENCE
 SHORT_SESSION = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "300"}
-"""A crashed broker may register again when its session has expired: 9 s by default, right for busy machines."""
+"""A crashed broker may register again when its session has expired: 9 s by default, right for busy
+machines.
+"""
 OWNER = """
 import signal, sys
 from pathlib import Path
@@ -95,7 +97,9 @@ def test_data_survives_a_crash_on_the_same_port() -> None:
 
 @pytest.mark.more
 def test_a_broken_earlier_run_is_cleaned_up(tmp_path: Path) -> None:
-    """Its owner is killed with SIGKILL: the JVM goes too, and the folder with its stale lock is usable at once."""
+    """Its owner is killed with SIGKILL: the JVM goes too, and the folder with its stale lock is usable at
+    once.
+    """
     owner = subprocess.Popen(
         [sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=ROOT
     )

@@ -1,4 +1,6 @@
-"""A second process of the same instance: refused in words, and the first one lives on, unless it is to be replaced."""
+"""A second process of the same instance: refused in words, and the first one lives on, unless it is to be
+replaced.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ def test_a_second_process_is_refused_by_port_and_by_name_may_take_over_and_goes_
 ) -> None:
     (port,) = free_ports(1)
     one_port = make_settings(kafka_settings, query_name, partitioner={"web_port": port})
-    # On a slow machine a process takes more than 10 s to start. The group must still know the killed one by then.
+    # On a slow machine a process takes more than 10 s to start. The group must still know the killed one by
+    # then.
     any_port = make_settings(missed_after(kafka_settings, 25_000), query_name)
     create_topics(one_port)
     rows = some_rows(800)

@@ -306,8 +306,9 @@ def test_a_broker_killed_in_mid_stream_costs_time_and_nothing_else(query_name: s
             broker.kill()
             broker.restart()
             stream.write(500)
-            # Each goes on, or ends with a status that makes a supervisor start it again (librdkafka's transaction
-            # calls may hang after a broker's crash: the watchdog ends the process then); none stands still.
+            # Each goes on, or ends with a status that makes a supervisor start it again (librdkafka's
+            # transaction calls may hang after a broker's crash: the watchdog ends the process then); none
+            # stands still.
             partitioner = pipeline.running["partition"]
             wait_for(
                 lambda: committed(settings) == 3_500 or partitioner.returncode in (2, 75), partitioner.output

@@ -1,4 +1,6 @@
-"""SIGTERM to a whole process group, as systemd and `timeout` send it: every service ends in order, and quietly."""
+"""SIGTERM to a whole process group, as systemd and `timeout` send it: every service ends in order, and
+quietly.
+"""
 
 from __future__ import annotations
 

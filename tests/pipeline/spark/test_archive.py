@@ -1,4 +1,6 @@
-"""The archives of classes are made by a real broker and a real driver, and a second time there is nothing to do."""
+"""The archives of classes are made by a real broker and a real driver, and a second time there is nothing
+to do.
+"""
 
 from pathlib import Path
 

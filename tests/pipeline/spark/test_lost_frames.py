@@ -1,4 +1,6 @@
-"""Frames that are gone between partitioner and reducer, on a real broker and in real Spark (rule "a gap is noticed")."""
+"""Frames that are gone between partitioner and reducer, on a real broker and in real Spark (rule "a gap is
+noticed").
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ class State(dict[str, bytes]):
 
 
 def results(settings: Settings, frames: list[Message]) -> list[dict[str, Any]]:
-    """What combiner and reducer make of these records of the routed topic, in one micro-batch and one bucket."""
+    """What combiner and reducer make of these records of the routed topic, in one micro-batch and one
+    bucket.
+    """
     layout = Layout.from_settings(settings, "t")
     stretches = [
         (worker, [(m.offset(), m.value()) for m in frames if m.partition() == worker])

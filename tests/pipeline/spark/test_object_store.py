@@ -1,4 +1,6 @@
-"""Checkpoints in an object store (S3), whose API is on loopback: the application is killed, the store goes away."""
+"""Checkpoints in an object store (S3), whose API is on loopback: the application is killed, the store goes
+away.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,7 @@ def _batches(settings: Settings) -> int:
 
 @pytest.mark.long
 @pytest.mark.parametrize("sink", ["kafka", "frames", "parquet", "delta"])
-def test_a_driver_whose_checkpoint_is_in_a_store_is_paused_in_a_micro_batch_and_replaced_and_results_are_exact(
+def test_a_driver_whose_checkpoint_is_in_a_store_is_paused_in_a_micro_batch_and_replaced_exactly(
     kafka_settings: Any, query_name: str, tmp_path: Path, store: ObjectStore, sink: str
 ) -> None:
     in_kafka = sink in ("kafka", "frames")

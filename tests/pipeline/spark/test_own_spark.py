@@ -1,4 +1,6 @@
-"""The routed tuples and the results in a Spark job of one's own (docs/own-spark.md), with real Spark and a real broker."""
+"""The routed tuples and the results in a Spark job of one's own (docs/own-spark.md), with real Spark and a
+real broker.
+"""
 
 from __future__ import annotations
 
@@ -315,7 +317,8 @@ def test_a_program_in_java_reads_a_frame_by_the_lines_of_the_page(
         (tmp_path / str(number)).write_bytes(record.value())
         jars = f"{Path(pyspark.__file__).parent}/jars/*"
         done = subprocess.run(
-            ["java", "--add-opens=java.base/java.nio=ALL-UNNAMED", "-cp", jars, "ReadFrame.java", str(number)],
+            ["java", "--add-opens=java.base/java.nio=ALL-UNNAMED", "-cp", jars, "ReadFrame.java",
+            str(number)],
             cwd=tmp_path, capture_output=True, text=True, timeout=120 * PATIENCE,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

@@ -307,7 +307,9 @@ def _rows(table: Any) -> Result:
 
 
 def _empty_shuffle_partitions(settings: Settings, stage: str) -> list[int]:
-    """Shuffle partitions whose state never held a bucket: with bucket numbers for labels, two buckets share one."""
+    """Shuffle partitions whose state never held a bucket: with bucket numbers for labels, two buckets
+    share one.
+    """
     state = run_folder(settings, stage) / "state" / "0"
     sizes = {
         number: max(file.stat().st_size for file in (state / str(number)).glob("*.changelog"))

@@ -1,4 +1,5 @@
-"""Two live drivers of one stage: the older one stands still within a micro-batch, and the newer one takes over.
+"""Two live drivers of one stage: the older one stands still within a micro-batch, and the newer one takes
+over.
 
 Rule "one writer per stage".
 """

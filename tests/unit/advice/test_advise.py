@@ -13,9 +13,12 @@ from evenflow.simulation import Scenario, entrant, generated, simulate
 
 FIELDS = [
     "partitioner", "options", "workers", "instances", "routed_partitions", "input_partitions", "reasons",
-    "size_reasons", "warnings", "source", "tuples", "unreadable", "strays", "seconds", "rate", "keys", "keys_estimate",
-    "zipf", "top_share", "hot_key_count", "hot_share", "hot_turnover", "hot_keys", "window_ms", "slide_ms", "window_tuples",
-    "paper_rule", "tolerance", "merge_cost", "capacity", "agrees", "fullest_worker_rate", "candidates", "settings",
+    "size_reasons", "warnings", "source", "tuples", "unreadable", "strays", "seconds", "rate", "keys",
+    "keys_estimate",
+    "zipf", "top_share", "hot_key_count", "hot_share", "hot_turnover", "hot_keys", "window_ms", "slide_ms",
+    "window_tuples",
+    "paper_rule", "tolerance", "merge_cost", "capacity", "agrees", "fullest_worker_rate", "candidates",
+    "settings",
     "provenance",
 ]  # fmt: skip
 
@@ -201,8 +204,8 @@ def test_times_that_are_equal_everywhere_are_doubted() -> None:
     one = advise(Sample("s", keys, np.full(500, 1_000), timed=True), Wishes(workers=2, window_ms=60_000))
     doubts = [warning for warning in one.warnings if "the same event time" in warning]
     assert doubts == [
-        "all 500 tuples have the same event time: is it the right time column? Nothing that needs a window, a slide or a "
-        "rate can be seen"
+        "all 500 tuples have the same event time: is it the right time column? Nothing that needs a window, a"
+        " slide or a rate can be seen"
     ]
     assert not any("less than a window" in warning for warning in one.warnings)
     numbered = advise(Sample("s", keys, np.arange(500)), Wishes(workers=2))

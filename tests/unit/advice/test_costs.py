@@ -60,9 +60,10 @@ def test_the_advice_says_the_column_and_the_share_of_the_fullest_worker_and_give
     found = advise(costly(), Wishes(workers=8))
     of = {one.partitioner: one.slowest_worker / 8 for one in found.candidates}
     assert found.reasons[0].startswith("tuples are weighed by value, 2.0")
-    assert found.reasons[1] == (
-        f"the fullest worker has {of['hashing']:.1%} of the work with hashing and {of['evenflow']:.1%} with evenflow; "
-        "a fair share is 12.5%"
+    assert (
+        found.reasons[1]
+        == f"the fullest worker has {of['hashing']:.1%} of the work with hashing and {of['evenflow']:.1%}"
+        " with evenflow; a fair share is 12.5%"
     )
     assert 'cost = "value"' in found.settings().splitlines()
     fields = found.as_json()

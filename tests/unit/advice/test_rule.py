@@ -100,7 +100,9 @@ def test_the_worst_placement_counts_and_the_own_seed_is_shown() -> None:
 def test_the_rule_of_004_falls_out_of_the_cost(
     workers: int, groups: int, fair: int, imbalance: float
 ) -> None:
-    """Shuffling has every group everywhere at most: it costs 1 + groups (workers - 1) / fair share at most."""
+    """Shuffling has every group everywhere at most: it costs 1 + groups (workers - 1) / fair share at
+    most.
+    """
     worst = figures(workers=workers, imbalance=imbalance, gamma=groups * workers, distinct=groups)
     shuffle = Candidate("shuffle", few_groups_only=True)
     cost = judged(shuffle, [worst], window_tuples=fair * workers, merge_cost=1, few_groups=True).cost

@@ -82,7 +82,9 @@ def plans() -> list[Any]:
 
 
 def exact_plans() -> list[Any]:
-    """Those whose partials depend on the tuples alone; the law of any cut holds the others to their bounds."""
+    """Those whose partials depend on the tuples alone; the law of any cut holds the others to their
+    bounds.
+    """
     found = []
     for case in plans():
         _, aggregate, call = case.values[0].outputs[0]

@@ -1,4 +1,6 @@
-"""Aggregates of one's own: loaded by name, computed in two steps as the others, held to the laws, refused in words."""
+"""Aggregates of one's own: loaded by name, computed in two steps as the others, held to the laws, refused
+in words.
+"""
 
 from __future__ import annotations
 

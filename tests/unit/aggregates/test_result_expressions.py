@@ -13,7 +13,8 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.settings import Query
 
 AGGREGATES = {
-    "n": "count", "hi": "max(x)", "lo": "min(x)", "day": "max(d)", "spread": "= hi - lo", "mean": "= hi / (n - 1)",
+    "n": "count", "hi": "max(x)", "lo": "min(x)", "day": "max(d)", "spread": "= hi - lo",
+    "mean": "= hi / (n - 1)",
     "late": "= day > DATE '2026-01-01'", "tenths": "= n * 0.1",
 }  # fmt: skip
 

@@ -72,7 +72,9 @@ def size(value: Any) -> int:
 
 
 def has_room(output: Output, found: Any, tuples: list[tuple[int, Any]]) -> bool:
-    """Whether the value of these (time, value) fits, by plain Python. found: what the engine says, for sketches."""
+    """Whether the value of these (time, value) fits, by plain Python. found: what the engine says, for
+    sketches.
+    """
     _, aggregate, call = output
     name, values = aggregate.name, [value for _, value in tuples if value is not None]
     order = (lambda v: v.encode()) if values and isinstance(values[0], str) else (lambda v: v)

@@ -1,4 +1,6 @@
-"""The replayed queues of micro-batches: what a batch costs, which rate it allows, and what clustering compares."""
+"""The replayed queues of micro-batches: what a batch costs, which rate it allows, and what clustering
+compares.
+"""
 
 from __future__ import annotations
 

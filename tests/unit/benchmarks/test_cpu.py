@@ -1,4 +1,6 @@
-"""CPU time by process: nothing is counted twice, and what lived between two looks is counted through its parent."""
+"""CPU time by process: nothing is counted twice, and what lived between two looks is counted through its
+parent.
+"""
 
 import os
 import subprocess

@@ -1,4 +1,6 @@
-"""The grid of loads: its tables stand in the guide as the kept figures say, and bear out what the guide recommends."""
+"""The grid of loads: its tables stand in the guide as the kept figures say, and bear out what the guide
+recommends.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Micro-batches that are scheduled in groups: the queue, the planner in it, and what Spark's triggers cost."""
+"""Micro-batches that are scheduled in groups: the queue, the planner in it, and what Spark's triggers
+cost.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The kept figures show what the pages say beside their pictures. The titles of the pictures claim nothing."""
+"""The kept figures show what the pages say beside their pictures. The titles of the pictures claim
+nothing.
+"""
 
 import json
 import re

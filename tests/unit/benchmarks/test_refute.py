@@ -1,4 +1,6 @@
-"""The opponent of evenflow: its cases can be made, it judges by the goals, and it shows the worst of each kind."""
+"""The opponent of evenflow: its cases can be made, it judges by the goals, and it shows the worst of each
+kind.
+"""
 
 import json
 import subprocess

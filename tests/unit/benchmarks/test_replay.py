@@ -1,4 +1,6 @@
-"""The replayed queues of figures 13 to 15 of 000: what is counted, what it costs, and which rate it allows."""
+"""The replayed queues of figures 13 to 15 of 000: what is counted, what it costs, and which rate it
+allows.
+"""
 
 from __future__ import annotations
 

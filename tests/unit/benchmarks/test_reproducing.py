@@ -1,4 +1,6 @@
-"""The faithfulness report: complete, computed from its results, and its verdicts follow from stated criteria."""
+"""The faithfulness report: complete, computed from its results, and its verdicts follow from stated
+criteria.
+"""
 
 import json
 import re
@@ -141,7 +143,10 @@ def test_a_part_more_that_holds_never_makes_a_verdict_worse(held: list[bool], ev
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.statement[:40])
 def test_a_claim_that_says_all_is_judged_as_one(claim: Claim) -> None:
-    bound = r"\b(all settings|all others|always|whatever|at most|at least|up to \d|within|every threshold|no key)\b"
+    bound = (
+        r"\b(all settings|all others|always|whatever|at most|at least|up to \d|within|every threshold|no"
+        r" key)\b"
+    )
     if re.search(bound, claim.statement) and "and shrinks" not in claim.statement:
         assert claim.every
 
@@ -204,7 +209,9 @@ def test_every_verdict_says_how_many_parts_hold(page: Path) -> None:
 
 
 def test_dalton_does_not_beat_dagreedy_inside_its_own_spread() -> None:
-    """The kept figures of the shift: median 8.4e-3 against 8.8e-3, but Dalton's seeds reach from 6.3e-3 to 1.45e-2."""
+    """The kept figures of the shift: median 8.4e-3 against 8.8e-3, but Dalton's seeds reach from 6.3e-3 to
+    1.45e-2.
+    """
     claim = next(claim for claim in CLAIMS if "beats DAGreedy on skewed" in claim.statement)
     assert judged(claim, KEPT.figures("windowed"), full_plan(Path(), 1)).level == "not reproduced"
 

@@ -1,4 +1,6 @@
-"""Every figure, table and algorithm of the papers has one line on the page, and each place that it names is there."""
+"""Every figure, table and algorithm of the papers has one line on the page, and each place that it names
+is there.
+"""
 
 import re
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Speed as a slope between two lengths, the search for the highest rate that holds, and what is told on the way."""
+"""Speed as a slope between two lengths, the search for the highest rate that holds, and what is told on
+the way.
+"""
 
 import numpy as np
 import pytest

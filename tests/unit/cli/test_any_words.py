@@ -1,4 +1,6 @@
-"""Any words for any command end with status 0, 1 or 2 and a message, never in a traceback, and without a broker soon."""
+"""Any words for any command end with status 0, 1 or 2 and a message, never in a traceback, and without a
+broker soon.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,10 @@ OPTIONS = sorted(
 WORDS = st.one_of(
     st.sampled_from(OPTIONS).filter(lambda word: word not in ("--config", "-c")),
     st.sampled_from(
-        ["0", "1", "-1", "9" * 400, "1e400", "nan", "10s", "-5s", "x", "", "--", "-", "-h", "--help", "a=b", "=", "é",
-         "\x1b[31m", "key", "/no/such/file", ".", "--no-such-option", "status", "true", "[", "{}", "%s", "{0}", "\ud7ff"]
+        ["0", "1", "-1", "9" * 400, "1e400", "nan", "10s", "-5s", "x", "", "--", "-", "-h", "--help", "a=b",
+        "=", "é",
+         "\x1b[31m", "key", "/no/such/file", ".", "--no-such-option", "status", "true", "[", "{}", "%s",
+         "{0}", "\ud7ff"]
     ),
     st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8),
 )  # fmt: skip
@@ -81,8 +85,10 @@ def test_any_words_end_in_words(command: tuple[str, ...], words: list[str]) -> N
 @pytest.mark.parametrize(
     "words",
     [
-        ["doctor"], ["status"], ["status", "--json"], ["reset", "--yes"], ["skip", "0", "0", "--because", "x"],
-        ["rename", "other"], ["key", "a"], ["plan", "--workers", "2"], ["topics", "create"], ["query", "check"], ["verify"],
+        ["doctor"], ["status"], ["status", "--json"], ["reset", "--yes"], ["skip", "0", "0", "--because",
+        "x"],
+        ["rename", "other"], ["key", "a"], ["plan", "--workers", "2"], ["topics", "create"], ["query",
+        "check"], ["verify"],
     ],
     ids=" ".join,
 )  # fmt: skip

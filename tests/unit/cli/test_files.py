@@ -1,4 +1,6 @@
-"""Every command that reads a file takes the same words for it and says the same of it (issue: `data.txt` read as words)."""
+"""Every command that reads a file takes the same words for it and says the same of it (issue: `data.txt`
+read as words).
+"""
 
 import json
 from importlib import import_module
@@ -57,8 +59,10 @@ def test_a_file_whose_columns_are_named_is_a_table(command: str, words: list[str
         (["--no-header", "--key", "c7", "--time", "c1"], "has no column 'c7'; it has 'c0', 'c1', 'c2'"),
         (["--key", "c0", "--time", "c1"], "has no column 'c0', 'c1'; it has 'a', '0', '0.0'"),
         (["--no-header", "--key", "c0", "--time", "c0"], "the time column 'c0' is 'a' in row 1"),
-        (["--format", "words", "--delimiter", " "], "is read as words (--format words says so), which takes no --delimiter"),
-        (["--format", "json", "--no-header"], "is read as json (--format json says so), which takes no --no-header"),
+        (["--format", "words", "--delimiter", " "],
+        "is read as words (--format words says so), which takes no --delimiter"),
+        (["--format", "json", "--no-header"],
+        "is read as json (--format json says so), which takes no --no-header"),
         (["--format", "json", "--key", "c0"], "data.txt: row 1 (a 0 0.0) "),
     ],
 )  # fmt: skip
@@ -96,7 +100,8 @@ def test_a_demo_of_a_query_refuses_words_about_a_file() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--control", "prompt-plus", "--workers", "3", "--no-header"], "--workers, --no-header cannot be said"),
+        (["--control", "prompt-plus", "--workers", "3", "--no-header"],
+        "--workers, --no-header cannot be said"),
         (["--profile", "sine"], "--profile is of a closed loop"),
     ],
 )  # fmt: skip

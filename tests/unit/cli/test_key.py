@@ -138,7 +138,8 @@ def test_different_homes_are_pointed_out(tmp_path: Path) -> None:
     )
     hashed = hash_keys([key])
     one.assign(hashed, np.array([3_999]))
-    # The second one has given the first candidate of the key another key before, so the key goes to the other one.
+    # The second one has given the first candidate of the key another key before, so the key goes to the other
+    # one.
     home = one.explain(int(hashed[0])).home
     other = next(h for h in hash_keys([f"o{n}" for n in range(99)]) if two.explain(int(h)).workers == (home,))
     two.assign(np.array([other]), np.array([3_999]))
@@ -249,7 +250,8 @@ def test_whatever_another_server_says_is_a_row(tmp_path: Path, answer: Any, said
 
 def record(name: str, owned: int, pages: str | None = "127.0.0.1:1") -> PartitionerRecord:
     return PartitionerRecord(
-        query="q", fingerprint="0" * 16, time=0, instance=name, started=0, owned=owned, inputs=4, epoch=0, workers=1,
+        query="q", fingerprint="0" * 16, time=0, instance=name, started=0, owned=owned, inputs=4, epoch=0,
+        workers=1,
         tuples=0, rejected=0, read=0, filtered=0, period_ms=0, pages=pages,
     )  # fmt: skip
 

@@ -67,7 +67,9 @@ def test_times_give_windows_and_a_rate_and_the_capacity_the_workers(file: Path) 
 
 @pytest.fixture
 def priced(tmp_path: Path) -> Path:
-    """900 orders of thirty customers, latest first: those of c4 are dear, and one lies a year before all others."""
+    """900 orders of thirty customers, latest first: those of c4 are dear, and one lies a year before all
+    others.
+    """
     lines = ["who,at,ms,plain,note"]
     for row in range(900):
         at = 1_800_000_000_000 - row * 100 - (31_536_000_000 if row == 450 else 0)
@@ -149,8 +151,10 @@ def test_a_generator_that_never_ends_is_sampled_too() -> None:
 def test_people_get_hot_keys_figures_reasons_and_settings(file: Path) -> None:
     shown = invoke("--input", file, "--key", "who", "--workers", 4, "--also", "pkg:d=3")
     for words in (
-        "2,000 tuples", "[red]x", "50.00%", "replication", "pkg:d=3", "recommended: ", "the selection rule of 004",
-        "for evenflow.toml:", "[partitioner]\nname = ", "routed_partitions = 8", "# the input topic: 4 partitions",
+        "2,000 tuples", "[red]x", "50.00%", "replication", "pkg:d=3", "recommended: ",
+        "the selection rule of 004",
+        "for evenflow.toml:", "[partitioner]\nname = ", "routed_partitions = 8",
+        "# the input topic: 4 partitions",
     ):  # fmt: skip
         assert words in shown, words
 

@@ -18,7 +18,8 @@ from evenflow.sweep.table import SERIES
 from tests.unit.commands.test_simulate import COUNTING
 
 SMALL = [
-    "--tuples", "2e3", "--keys", "50", "--workers", "3,4", "--zipf", "1:1.5:0.5", "--seeds", "1:3", "--jobs", "1",
+    "--tuples", "2e3", "--keys", "50", "--workers", "3,4", "--zipf", "1:1.5:0.5", "--seeds", "1:3", "--jobs",
+    "1",
     "--partitioner", "pkg", "--partitioner", "hashing", "--window", "200ms", "--slide", "20ms",
 ]  # fmt: skip
 ROOT = Path(__file__).parents[3]
@@ -60,7 +61,8 @@ def test_a_sweep_has_a_row_for_every_combination(file: Path) -> None:
 
 def test_a_row_is_what_simulate_says(file: Path) -> None:
     words = [
-        "simulate", "--json", "--tuples", "2e3", "--keys", "50", "--workers", "4", "--zipf", "1.5", "--seed", "3",
+        "simulate", "--json", "--tuples", "2e3", "--keys", "50", "--workers", "4", "--zipf", "1.5", "--seed",
+        "3",
         "--partitioner", "pkg", "--window", "200ms", "--slide", "20ms", "--jobs", "1",
     ]  # fmt: skip
     said = json.loads(CliRunner().invoke(app, words).stdout)
@@ -176,7 +178,7 @@ def test_two_partitioners_are_compared_seed_by_seed(file: Path) -> None:
         assert ours["exponent"] == one["condition"]["exponent"]
         assert (json.loads(ours["options"]).get("d"), json.loads(theirs["options"]).get("d")) == (2, None)
         assert program().items() <= ours.items()
-    (alone, *_) = invoke("compare", file, "--metric", "window_imbalance", "--json").splitlines()
+    alone, *_ = invoke("compare", file, "--metric", "window_imbalance", "--json").splitlines()
     assert json.loads(alone)["provenance"].keys() == found[0]["first_provenance"].keys()
     shown = invoke("compare", file, "pkg", "hashing")
     assert "mean over seeds with its 95% t interval" in shown

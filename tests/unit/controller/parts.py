@@ -71,7 +71,9 @@ def partitioner(settings: Settings, **fields: Any) -> PartitionerRecord:
 
 
 def batch(settings: Settings, **fields: Any) -> BatchRecord:
-    """A micro-batch of the fused stage that took 4 of 5 s: 5,000 tuples combined in 3 of 4 parts of the time."""
+    """A micro-batch of the fused stage that took 4 of 5 s: 5,000 tuples combined in 3 of 4 parts of the
+    time.
+    """
     shown: dict[str, Any] = {
         "stage": "fused",
         "batch": 1,

@@ -1,4 +1,6 @@
-"""A pipeline with a constant load whose Spark driver begins: slow first micro-batches, a backlog, and noise."""
+"""A pipeline with a constant load whose Spark driver begins: slow first micro-batches, a backlog, and
+noise.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ WORKERS = 4
 class Shape:
     """How a driver begins.
 
-    first: intervals that its first micro-batch takes beyond its load. slow: share by which the code is slower at first.
-    tau: s in which this becomes e times less. backlog: intervals of input that wait at the beginning.
+    first: intervals that its first micro-batch takes beyond its load. slow: share by which the code is slower
+    at first. tau: s in which this becomes e times less. backlog: intervals of input that wait at the
+    beginning.
     """
 
     first: float
@@ -38,7 +41,9 @@ class Shape:
 
 @dataclass
 class Run:
-    """A controller sees a driver begin. load: W that `WORKERS` workers have once all is warm. noise: of W, as a share."""
+    """A controller sees a driver begin. load: W that `WORKERS` workers have once all is warm. noise: of W,
+    as a share.
+    """
 
     load: float
     interval: float

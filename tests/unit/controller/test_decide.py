@@ -91,7 +91,7 @@ def test_a_plan_by_hand_is_what_the_policy_goes_on_from() -> None:
             partitioner(pipeline.settings, workers=6, event_time=time, rate=10.0 * pipeline.now),
             batch(pipeline.settings, duration_ms=6_000, mark=time - 1_000, finished=finished),
         )
-    (plan, *_) = [judged.plan for judged in pipeline.judged if judged.plan is not None]
+    plan, *_ = [judged.plan for judged in pipeline.judged if judged.plan is not None]
     assert (plan.epoch, plan.p) == (41, 7)
 
 

@@ -1,4 +1,6 @@
-"""Who leads: one candidate at a time, not longer than it can renew, and the next one at once where the first one leaves."""
+"""Who leads: one candidate at a time, not longer than it can renew, and the next one at once where the
+first one leaves.
+"""
 
 from __future__ import annotations
 

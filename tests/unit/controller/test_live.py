@@ -1,4 +1,6 @@
-"""The live environment with recorded telemetry: steps become plans, and observations that count become outcomes."""
+"""The live environment with recorded telemetry: steps become plans, and observations that count become
+outcomes.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -67,7 +67,10 @@ def test_a_plan_that_is_not_realised_is_said_once_and_that_it_is_over(
             talk.judged(pipeline.judged[-1])
             talk.look({})
     assert caplog.messages == [
-        "the newest plan is not realised, so nothing more is asked for: the fused stage has 2 executors of the 4 it needs",
+        (
+            "the newest plan is not realised, so nothing more is asked for: the fused stage has 2 executors"
+            " of the 4 it needs"
+        ),
         "the newest plan is realised",
     ]
 

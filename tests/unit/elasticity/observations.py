@@ -50,8 +50,8 @@ def sequences(draw: st.DrawFn, most: int = 25) -> list[Observation]:
 class Plant:
     """A pipeline whose work goes down with p and r, and that obeys at once.
 
-    combine, reduce: workers and reducers that one interval's load keeps busy. fixed: of W, whatever p and r. A micro-batch
-    holds what one interval brings; those that are not worked off wait.
+    combine, reduce: workers and reducers that one interval's load keeps busy. fixed: of W, whatever p and r.
+    A micro-batch holds what one interval brings; those that are not worked off wait.
     """
 
     combine: float

@@ -1,4 +1,6 @@
-"""`mblinucb` never collapses: whatever load, parallel share and start, what waits is worked off again (`backlog`)."""
+"""`mblinucb` never collapses: whatever load, parallel share and start, what waits is worked off again
+(`backlog`).
+"""
 
 from __future__ import annotations
 

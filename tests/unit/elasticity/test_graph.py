@@ -1,4 +1,6 @@
-"""Operators in a graph: their order, their budgets, the environment, and training along the graph (003, Alg. 1)."""
+"""Operators in a graph: their order, their budgets, the environment, and training along the graph (003,
+Alg. 1).
+"""
 
 from __future__ import annotations
 

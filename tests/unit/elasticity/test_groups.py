@@ -40,7 +40,9 @@ def step(
 
 
 def spike(*, amend: bool) -> dict[int, float]:
-    """W of each micro-batch when the load doubles at micro-batch 15 (001, figure 3.6): G = 10, one second each."""
+    """W of each micro-batch when the load doubles at micro-batch 15 (001, figure 3.6): G = 10, one second
+    each.
+    """
     planner = GroupPlanner(slide_ms=SECOND, group=10, amend=amend)
     policy = create("prompt-plus", bounds=Bounds(p_max=16, r_max=4), d=1, proportional=True)
     schedule, plant, loads = Schedule(SECOND), Plant(combine=3.4, reduce=0.0, p=4, r=1), {}

@@ -1,4 +1,6 @@
-"""What Polars computes for the partitioner is what DuckDB computes for verify, for every expression of the language."""
+"""What Polars computes for the partitioner is what DuckDB computes for verify, for every expression of the
+language.
+"""
 
 from __future__ import annotations
 

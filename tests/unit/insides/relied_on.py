@@ -1,6 +1,8 @@
-"""Parts of Faust, mode, aiohttp and pyspark that have no promise to stay, and that evenflow relies on all the same.
+"""Parts of Faust, mode, aiohttp and pyspark that have no promise to stay, and that evenflow relies on all the
+same.
 
-`python -m tests.unit.insides.relied_on` prints the rows of docs/insides.md as the installed packages have them.
+`python -m tests.unit.insides.relied_on` prints the rows of docs/insides.md as the installed packages have
+them.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from typing import Any
 
 RELIED_ON: Mapping[str, str] = {
     "faust.transport.drivers.aiokafka:AIOKafkaConsumerThread._create_worker_consumer": (
-        "it chooses the isolation level by `consumer.in_transaction`, which we set for the length of this call"
+        "it chooses the isolation level by `consumer.in_transaction`, which we set for the length of this"
+        " call"
     ),
     "faust.transport.drivers.aiokafka:AIOKafkaConsumerThread.seek_to_committed": (
         "where an assigned partition begins; ours begins sync and telemetry at their end"
@@ -22,31 +25,53 @@ RELIED_ON: Mapping[str, str] = {
     "faust.transport.drivers.aiokafka:AIOKafkaConsumerThread._ensure_consumer": (
         "gives aiokafka's consumer, and raises `ConsumerNotStarted` before there is one"
     ),
-    "faust.transport.drivers.aiokafka:AIOKafkaConsumerThread.call_thread": "runs a coroutine in the consumer's thread",
-    "faust.transport.drivers.aiokafka:Consumer._new_consumer_thread": "the only place that makes the consumer's thread",
+    "faust.transport.drivers.aiokafka:AIOKafkaConsumerThread.call_thread": (
+        "runs a coroutine in the consumer's thread"
+    ),
+    "faust.transport.drivers.aiokafka:Consumer._new_consumer_thread": (
+        "the only place that makes the consumer's thread"
+    ),
     "faust.transport.consumer:ConsumerThread": "the base of that thread, as it is driven by Faust",
     "aiokafka:AIOKafkaConsumer.end_offsets": "the ends of logs, by partition, without a change of positions",
     "aiokafka.client:AIOKafkaClient.send": "sends a request to a broker in the newest version that both know",
     "aiokafka.client:AIOKafkaClient.ready": "says whether there is a connection to a broker, and makes one",
-    "aiokafka.client:AIOKafkaClient.set_topics": "gives a future that is done once the topic's leaders are known",
-    "aiokafka.protocol.fetch:FetchRequest": (
-        "asks for batches; what is stable and what was aborted stands in the answer before the batches, which come last"
+    "aiokafka.client:AIOKafkaClient.set_topics": (
+        "gives a future that is done once the topic's leaders are known"
     ),
-    "aiokafka.record.util:calc_crc32c_py": "the checksum of a batch; what is imported is this or the same in C",
-    "mode.threads:ServiceThread.start": "makes the thread as `ServiceThread.Worker`, which we replace by a daemon",
+    "aiokafka.protocol.fetch:FetchRequest": (
+        "asks for batches; what is stable and what was aborted stands in the answer before the batches, which"
+        " come last"
+    ),
+    "aiokafka.record.util:calc_crc32c_py": (
+        "the checksum of a batch; what is imported is this or the same in C"
+    ),
+    "mode.threads:ServiceThread.start": (
+        "makes the thread as `ServiceThread.Worker`, which we replace by a daemon"
+    ),
     "mode.threads:WorkerThread.stop": "replaced: it would wait within the event loop without a limit",
-    "faust.web.drivers.aiohttp:Web.__init__": "makes `web_app`, `_runner` and `_transport_handlers` before the app starts",
-    "faust.web.drivers.aiohttp:Web.start_server": "sets the runner up before it asks the handler of `tcp` for a site",
+    "faust.web.drivers.aiohttp:Web.__init__": (
+        "makes `web_app`, `_runner` and `_transport_handlers` before the app starts"
+    ),
+    "faust.web.drivers.aiohttp:Web.start_server": (
+        "sets the runner up before it asks the handler of `tcp` for a site"
+    ),
     "faust.web.drivers.aiohttp:Web._new_transport": "takes the site from `_transport_handlers`",
-    "faust.web.base:Web._enabled_blueprints": "leaves `/router/` and `/table/` out by the settings `web_*_enabled`",
+    "faust.web.base:Web._enabled_blueprints": (
+        "leaves `/router/` and `/table/` out by the settings `web_*_enabled`"
+    ),
     "faust.web.views:View.get_methods": "gives each page only the methods that it has",
     "faust.sensors.prometheus:setup_prometheus_sensors": "adds `/metrics/` and its sensors to our registry",
-    "aiohttp.web_runner:BaseSite.start": "registers the site; what `SockSite.start` does beyond is ours (the bound)",
-    "aiohttp.web_runner:SockSite.start": "what our site does in its place must stay the same, apart from the bound",
+    "aiohttp.web_runner:BaseSite.start": (
+        "registers the site; what `SockSite.start` does beyond is ours (the bound)"
+    ),
+    "aiohttp.web_runner:SockSite.start": (
+        "what our site does in its place must stay the same, apart from the bound"
+    ),
     "aiohttp.web_server:Server.connections": "the open connections, the oldest first",
     "aiohttp.web_protocol:RequestHandler.force_close": "closes a connection at once",
     "pyspark.util:local_connect_and_auth": (
-        "how a Python process of Spark's connects to Java; `early_answer.py` does the same before it imports pyspark"
+        "how a Python process of Spark's connects to Java; `early_answer.py` does the same before it imports"
+        " pyspark"
     ),
     "pyspark.sql.streaming.transform_with_state_driver_worker:main": (
         "its module, run as a program, connects first, with the port and secret of the environment"

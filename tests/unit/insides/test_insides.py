@@ -17,8 +17,8 @@ PAGE = (ROOT / "docs/insides.md").read_text()
 def test_an_inside_is_as_it_was_when_somebody_read_it(place: str) -> None:
     row = next(row for row in PAGE.splitlines() if f"`{place}`" in row)
     assert row.endswith(f"| `{fingerprint(place)}` |"), (
-        f"{place} has changed: read it, see whether that holds which docs/insides.md says, and then put the rows of "
-        "`python -m tests.unit.insides.relied_on` into the page"
+        f"{place} has changed: read it, see whether that holds which docs/insides.md says, and then put the"
+        " rows of `python -m tests.unit.insides.relied_on` into the page"
     )
 
 

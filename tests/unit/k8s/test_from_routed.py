@@ -23,7 +23,9 @@ def manifest(file: str, kind: str) -> dict[str, Any]:
 
 
 def patched(whole: Any, patch: list[dict[str, Any]]) -> None:
-    """Apply a JSON patch of `add` behind the last entry and of `remove`. Raises KeyError for what is not there."""
+    """Apply a JSON patch of `add` behind the last entry and of `remove`. Raises KeyError for what is not
+    there.
+    """
     for one in patch:
         *path, last = one["path"].strip("/").split("/")
         place = whole

@@ -1,4 +1,6 @@
-"""What the manifests allow, and what they do not: pods of the profile `restricted`, networks, rights, room on disks."""
+"""What the manifests allow, and what they do not: pods of the profile `restricted`, networks, rights, room
+on disks.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from spark_consumers.cluster import own_pod
 K8S = Path(__file__).parents[3] / "k8s"
 _PATCHES = {"overlays/production/parts.yaml"}
 _VOLUMES = {
-    "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret",
+    "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected",
+    "secret",
 }  # fmt: skip
 
 
@@ -63,7 +66,8 @@ def unmet(pod: dict[str, Any]) -> list[str]:
 
 def test_all_pods_are_looked_at() -> None:
     assert {name.partition(": ")[2] for name in PODS} >= {
-        *(f"evenflow-{part}" for part in ("partitioner", "controller", "combiner", "reducer", "replay", "verify")),
+        *(f"evenflow-{part}" for part in ("partitioner", "controller", "combiner", "reducer", "replay",
+        "verify")),
         "executor", "kafka", "prometheus", "grafana",
     }  # fmt: skip
 

@@ -1,4 +1,6 @@
-"""Records through every stage without Kafka and Spark: how large what comes out of each stage is, in bytes."""
+"""Records through every stage without Kafka and Spark: how large what comes out of each stage is, in
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,8 @@ class Kept(dict[str, bytes]):
 
 @dataclass
 class Sizes:
-    """frame, blob: the largest record of the stage. results: the largest record by sink (key and value). reasons: of
-    the rejected records. rows: result rows. unfit: values that are null because they do not fit.
+    """frame, blob: the largest record of the stage. results: the largest record by sink (key and value).
+    reasons: of the rejected records. rows: result rows. unfit: values that are null because they do not fit.
     """
 
     frame: int = 0
@@ -64,8 +66,8 @@ def through_all(
 ) -> Sizes:
     """What becomes of these blocks of records. Every stage checks what it gets from the stage before.
 
-    Where the query reads them, a record's key is its value, and its timestamp is 1 ms. registry: has the schemas of
-    Avro and Protobuf records.
+    Where the query reads them, a record's key is its value, and its timestamp is 1 ms. registry: has the
+    schemas of Avro and Protobuf records.
     """
     found = Sizes()
     router = Router(settings, partitioners.create("hashing", workers=1, seed=7))

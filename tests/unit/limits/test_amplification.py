@@ -30,7 +30,9 @@ from tests.unit.partitioner_service.reading.registered_records import (
 K, V, S, R = 64, 128, 400, 400
 BOUNDS = {"max_key_bytes": K, "max_value_bytes": V, "max_state_bytes": S, "max_result_bytes": R}
 FRAME_BYTES, FIXED = 1_000, 30_000
-"""The size near which frames and blobs are cut here, and what headers, columns of fixed width and Arrow may add."""
+"""The size near which frames and blobs are cut here, and what headers, columns of fixed width and Arrow
+may add.
+"""
 NASTY = st.sampled_from(["", "a", "\x01", "\u2028", "é", "\U0001f600", '"', "\\"])
 TEXTS = st.builds(lambda text, times: text * times, NASTY, st.sampled_from([0, 1, 7, 30, 64, 65, 129, 500]))
 JSON = st.recursive(
@@ -159,7 +161,8 @@ EXTREMES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
     ),
     "a text of 4 MB": (query_of("max(s)"), [{"k": "a", "s": ESCAPED * 4_000_000}]),
     "four texts of 1 MB": (
-        {"aggregates": {"a": "min(s)", "b": "max(s)", "c": "first(s)", "d": "last(s)"}, "types": {"s": "string"}},
+        {"aggregates": {"a": "min(s)", "b": "max(s)", "c": "first(s)", "d": "last(s)"},
+        "types": {"s": "string"}},
         [{"k": ESCAPED * 65_536, "s": ESCAPED * 1_000_000}],
     ),
     "a list that just fits": (query_of("collect(s, 10000)"), [{"k": "a", "s": ESCAPED * 999_976}] * 4),
@@ -205,7 +208,8 @@ GREEDY: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
         {"explode": "items", "key": "note", "aggregates": {"n": "count"}, "where": "note <> 'test'"},
         {"note": "n" * 60_000, "items": [{"s": "b"}] * 100_000},
     ),
-    "deep nesting": ({"k": "a"}, {"aggregates": {"n": "count"}}, {"k": "a", "more": json.loads("[" * 900 + "]" * 900)}),
+    "deep nesting": ({"k": "a"}, {"aggregates": {"n": "count"}}, {"k": "a",
+    "more": json.loads("[" * 900 + "]" * 900)}),
     "a derived text": (
         {"k": "a", "s": "b"},
         {"columns": {"long": "s || s || s"}, "aggregates": {"n": "max(long)"}, "types": {"s": "string"}},

@@ -105,7 +105,8 @@ def test_a_key_of_several_columns_finds_its_row_and_no_other(
         ("id,name,price\na,x,1\n", {"types": {"id": "int64"}}, "cannot be read.*a"),
         ("id,name,price\na,x,NaN\n", {"columns": {"name": "string", "price": "float64"}}, "not finite"),
         (f"id,name,price\na,{'x' * (LOOKUP_TEXT_BYTES + 1)},1\n", {}, "a text of 1,001 bytes"),
-        ("id,name,price\na,x,1\n", {"columns": {"name": "string", "id": "int64"}}, "is its key|cannot be one"),
+        ("id,name,price\na,x,1\n", {"columns": {"name": "string", "id": "int64"}},
+        "is its key|cannot be one"),
     ],
 )  # fmt: skip
 def test_a_csv_file_that_does_not_fit_is_refused_in_words(
@@ -170,8 +171,10 @@ def test_a_file_that_is_missing_damaged_or_has_another_content_is_refused(tmp_pa
         ({"types": {"name": "string"}}, "types has 'name', but that is a column of the lookup file"),
         ({"columns": {"name": "upper(id)"}}, "columns has 'name', but that is a column of the lookup file"),
         ({"time": "name"}, "time has 'name', but that is a column of the lookup file"),
-        ({"columns": {"id": "upper(x)"}, "types": {"x": "string"}}, "only a column of the record can be looked up"),
-        ({"explode": "items", "lookup": {"key": ["id", "items.id"]}}, "has columns of the record and of its elements"),
+        ({"columns": {"id": "upper(x)"}, "types": {"x": "string"}},
+        "only a column of the record can be looked up"),
+        ({"explode": "items", "lookup": {"key": ["id", "items.id"]}},
+        "has columns of the record and of its elements"),
         ({"explode": "name", "key": "id"}, "has 'name', which explode = 'name' takes apart"),
         ({"types": {"id": "float64"}}, "lookup.key 'id' cannot be float64"),
     ],

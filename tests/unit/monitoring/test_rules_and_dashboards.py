@@ -1,4 +1,6 @@
-"""Rules and dashboards: committed as the code makes them, and nothing in them names a metric that does not exist."""
+"""Rules and dashboards: committed as the code makes them, and nothing in them names a metric that does not
+exist.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,10 @@ KNOWN = (
 
 
 def test_metrics_are_found_in_an_expression() -> None:
-    text = 'max by (query, le) (rate(a_total{b="c"}[5m:1s])) > on (query) group_left (x) q:d:rate1m or vector(0) and e'
+    text = (
+        'max by (query, le) (rate(a_total{b="c"}[5m:1s])) > on (query) group_left (x) q:d:rate1m or vector(0)'
+        " and e"
+    )
     text += " offset 5m"
     assert metrics_in(text) == {"a_total", "q:d:rate1m", "e"}
 

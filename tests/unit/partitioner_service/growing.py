@@ -26,8 +26,8 @@ class Killed(BaseException):
 class GrowingRun(Run):
     """As `Run`. Partitions that the query has not taken in are not expected in any result.
 
-    taken_at: mark (ms) that each partition was taken in with. refused: partitions came when all others had ended.
-    calm: nothing happens while an instance works.
+    taken_at: mark (ms) that each partition was taken in with. refused: partitions came when all others had
+    ended. calm: nothing happens while an instance works.
     """
 
     def __post_init__(self) -> None:
@@ -114,7 +114,9 @@ class GrowingRun(Run):
         self.commit(instance)
 
     def rebalance(self) -> None:
-        """Partitions are handed out anew. Members that work just now lose theirs. Not all know all new partitions."""
+        """Partitions are handed out anew. Members that work just now lose theirs. Not all know all new
+        partitions.
+        """
         there = [member for member in self.members if member not in self.busy]
         if not there:
             return

@@ -1,9 +1,11 @@
-"""A small Kafka for runs of the real `Source`, `Sink`, `Added` and `Loop`: one thread, one topic of each role.
+"""A small Kafka for runs of the real `Source`, `Sink`, `Added` and `Loop`: one thread, one topic of each
+role.
 
-What is modelled is what a taking-in rests on. Offsets, frames and the record of the beginning become visible with their
-transaction, in the order in which they were written. The broker refuses the offsets of a member of another generation.
-A rebalance may begin inside any call of a busy member. That member then loses its partitions and hears of it later.
-Offsets are handed over and committed in one go, so nobody looks while they are pending.
+What is modelled is what a taking-in rests on. Offsets, frames and the record of the beginning become visible
+with their transaction, in the order in which they were written. The broker refuses the offsets of a member of
+another generation. A rebalance may begin inside any call of a busy member. That member then loses its
+partitions and hears of it later. Offsets are handed over and committed in one go, so nobody looks while they
+are pending.
 """
 
 from __future__ import annotations
@@ -77,10 +79,11 @@ class Transaction:
 
 @dataclass(eq=False)
 class Kafka:
-    """committed: states by input partition. log: (offset, frame) by routed partition, as far as readers see them.
+    """committed: states by input partition. log: (offset, frame) by routed partition, as far as readers see
+    them.
 
-    meanwhile: called inside each call of a client. taken: called with the states of partitions that were taken in.
-    given_up: how many transactions were aborted that would have taken partitions in.
+    meanwhile: called inside each call of a client. taken: called with the states of partitions that were
+    taken in. given_up: how many transactions were aborted that would have taken partitions in.
     """
 
     settings: Settings
@@ -164,7 +167,9 @@ class Kafka:
 
 
 class Consumer:
-    """A member of the group. share: what it is assigned, None once it has heard. lost: it has lost what it had."""
+    """A member of the group. share: what it is assigned, None once it has heard. lost: it has lost what it
+    had.
+    """
 
     def __init__(self, kafka: Kafka) -> None:
         self._kafka = kafka
@@ -216,7 +221,9 @@ class Consumer:
 
 
 class Producer:
-    """A transactional producer. refuses: its next commit is refused, and the transaction has to be aborted."""
+    """A transactional producer. refuses: its next commit is refused, and the transaction has to be
+    aborted.
+    """
 
     def __init__(self, kafka: Kafka) -> None:
         self._kafka = kafka

@@ -1,4 +1,6 @@
-"""Partitioners that come, go and abort over a routed topic that may lose frames, through combiner and reducer."""
+"""Partitioners that come, go and abort over a routed topic that may lose frames, through combiner and
+reducer.
+"""
 
 from __future__ import annotations
 

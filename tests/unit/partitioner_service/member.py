@@ -1,4 +1,6 @@
-"""A partitioner instance without its process: the real loop, source, sink, router and taking-in over a small Kafka."""
+"""A partitioner instance without its process: the real loop, source, sink, router and taking-in over a
+small Kafka.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tuples ahead of the clock: which clock they are held against, and that they leave their partition as it was."""
+"""Tuples ahead of the clock: which clock they are held against, and that they leave their partition as it
+was.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,9 @@ FIGURES: dict[str, Any] = {
 
 
 class Instance:
-    """An instance with a batch each second. The tests say how late the last one came, and what was cut short."""
+    """An instance with a batch each second. The tests say how late the last one came, and what was cut
+    short.
+    """
 
     def __init__(self, caplog: pytest.LogCaptureFixture, **partitioner: Any) -> None:
         how = {"name": "prompt", "batch_interval": 1_000, "batch_clock": "processing"} | partitioner
@@ -126,7 +128,10 @@ def test_without_batches_and_before_the_first_one_there_is_no_concern() -> None:
     [
         (
             {"name": "prompt"},
-            "micro-batches of 1 min of event time: each is routed once every input partition of this instance has passed",
+            (
+                "micro-batches of 1 min of event time: each is routed once every input partition of this"
+                " instance has passed"
+            ),
         ),
         (
             {"batch_interval": "2s", "batch_clock": "processing"},
@@ -134,7 +139,10 @@ def test_without_batches_and_before_the_first_one_there_is_no_concern() -> None:
         ),
         (
             {"batch_interval": "2s", "batch_clock": "processing", "batch_release": "off"},
-            "micro-batches of 2 s of processing time: each is cut at its end, or once more than 128,000,000 bytes wait",
+            (
+                "micro-batches of 2 s of processing time: each is cut at its end, or once more than"
+                " 128,000,000 bytes wait"
+            ),
         ),
     ],
     ids=["by event time", "early release", "at the beat"],

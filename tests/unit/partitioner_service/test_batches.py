@@ -1,4 +1,6 @@
-"""Micro-batches in the data plane: what a batch holds, when it is cut, and that nothing depends on how it was read."""
+"""Micro-batches in the data plane: what a batch holds, when it is cut, and that nothing depends on how it
+was read.
+"""
 
 from __future__ import annotations
 

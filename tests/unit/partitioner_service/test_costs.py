@@ -140,7 +140,8 @@ def test_costs_of_elements_may_read_the_elements_and_their_record(
         "aggregates": {"s": "sum(half)", "m": "sum(many)"},
     }
     rows = [
-        {"k": "aa", "t": 1, "urgency": 2, "items": [{"weight": 1, "price": 4}, {"weight": "x"}, {"weight": 4, "price": 16}]},
+        {"k": "aa", "t": 1, "urgency": 2, "items": [{"weight": 1, "price": 4}, {"weight": "x"}, {"weight": 4,
+        "price": 16}]},
         {"k": "bb", "t": 1, "urgency": 3, "items": []},
         {"k": "cc", "t": 1, "items": [{"weight": 9}]},
     ]  # fmt: skip
@@ -174,7 +175,8 @@ ROWS = st.lists(
     st.one_of(
         st.fixed_dictionaries(
             {"k": st.sampled_from("abc"), "t": st.integers(0, 9)},
-            optional={"size": HELD, "items": st.lists(st.fixed_dictionaries({}, optional={"w": HELD}), max_size=3)},
+            optional={"size": HELD, "items": st.lists(st.fixed_dictionaries({}, optional={"w": HELD}),
+            max_size=3)},
         ),
         st.just(b"{"),
     ),
@@ -213,7 +215,8 @@ def test_costs_of_a_block_do_not_depend_on_how_it_is_cut(
 
 ANY = st.one_of(HELD, st.booleans(), st.lists(st.just(1), max_size=1), st.just(2**70), st.just("x" * 40))
 BROKEN = [
-    b"{", b"", b'{"k":"a","t":1,"w":1,"w":2}', b'{"k":"a","t":1,"v":1,"v":2}', b'{"k":"a","t":1,"w":"\\ud800"}',
+    b"{", b"", b'{"k":"a","t":1,"w":1,"w":2}', b'{"k":"a","t":1,"v":1,"v":2}',
+    b'{"k":"a","t":1,"w":"\\ud800"}',
 ]  # fmt: skip
 HOSTILE = st.lists(
     st.fixed_dictionaries(
@@ -223,7 +226,8 @@ HOSTILE = st.lists(
             "w": ANY,
             "d": st.one_of(ANY, st.just("2026-01-31")),
             "u": st.one_of(ANY, st.fixed_dictionaries({}, optional={"a": ANY, "b": ANY})),
-            "items": st.one_of(ANY, st.lists(st.one_of(ANY, st.fixed_dictionaries({}, optional={"w": ANY, "v": ANY})))),
+            "items": st.one_of(ANY, st.lists(st.one_of(ANY, st.fixed_dictionaries({}, optional={"w": ANY,
+            "v": ANY})))),
         },
     )
     .map(json.dumps)

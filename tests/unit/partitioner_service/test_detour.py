@@ -1,4 +1,6 @@
-"""Each record before a bomb is read once, then the bomb is reported. librdkafka gets the partition when it is past."""
+"""Each record before a bomb is read once, then the bomb is reported. librdkafka gets the partition when it
+is past.
+"""
 
 from __future__ import annotations
 

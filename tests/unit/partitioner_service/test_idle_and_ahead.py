@@ -1,4 +1,6 @@
-"""Who is held back and put to sleep; a partition that waits for long is named once, with the one it waits for."""
+"""Who is held back and put to sleep; a partition that waits for long is named once, with the one it waits
+for.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def at(first: int | None, largest: int | None, **fields: Any) -> PartitionState:
 
 
 def paced(source: Source, peers: Any, monkeypatch: pytest.MonkeyPatch, *, partitions: int) -> Pace:
-    """With a max_skew of 10 s; `peers` is what the group has committed, or the error that reading it meets."""
+    """With a max_skew of 10 s; `peers` is what the group has committed, or the error that reading it
+    meets.
+    """
 
     def committed_states(reader: object, settings: Settings, **more: int) -> Any:
         if isinstance(peers, Exception):
@@ -264,10 +268,11 @@ STEPS = st.lists(
 def test_wherever_one_partition_leaps_no_other_gets_a_mark_that_a_right_tuple_does_not_justify(
     steps: list[tuple[int, list[int], int]], moment: int, far: int, goes_on: bool
 ) -> None:
-    """Partition 3 leaps at some moment. A step is (partition, steps of its time in ms, seconds until the next).
+    """Partition 3 leaps at some moment. A step is (partition, steps of its time in ms, seconds until the
+    next).
 
-    No other gets a mark beyond the times of right tuples. Only once a right tuple has come within `max_skew` of the
-    leap, the leap is none any more, and the mark may be as far as partition 3 is.
+    No other gets a mark beyond the times of right tuples. Only once a right tuple has come within `max_skew`
+    of the leap, the leap is none any more, and the mark may be as far as partition 3 is.
     """
     query = Settings(query={"window": "1s", "slide": "1s"}).query
     begun = judge(query, at(None, None), np.array([0]), max_skew=SKEW).state

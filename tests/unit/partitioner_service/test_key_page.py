@@ -1,4 +1,6 @@
-"""The page `/key/`: any key in its address, everything escaped, a limit of time, and answers that are true."""
+"""The page `/key/`: any key in its address, everything escaped, a limit of time, and answers that are
+true.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ SETTINGS = load_settings(query={"name": "q"}, input={"partitions": 1})
 
 def status(**counts: Any) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "assignment": {}, "input_partitions": 1, "loads": [], "tuples": 0, "read": 0, "filtered": 0, "rejected": 0,
+        "assignment": {}, "input_partitions": 1, "loads": [], "tuples": 0, "read": 0, "filtered": 0,
+        "rejected": 0,
         "rejected_by_reason": {},
     }  # fmt: skip
     return found | counts

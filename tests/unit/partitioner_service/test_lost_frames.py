@@ -68,7 +68,9 @@ def look_ahead(run: Run, routed: int, frame: tuple[int, bytes]) -> None:
 
 
 def losing(run: Run, *, most: int) -> tuple[bool, EvenflowError | None]:
-    """Make fewer than `most` steps of a run that loses frames. Whether it lost any, and what combiner or reducer said."""
+    """Make fewer than `most` steps of a run that loses frames. Whether it lost any, and what combiner or
+    reducer said.
+    """
     draw, lost = run.draw, False
     error: EvenflowError | None = None
     for number in range(draw.randrange(5, most)):

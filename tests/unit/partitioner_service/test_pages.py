@@ -1,4 +1,6 @@
-"""The page at `/` says the main figures from the first moment on, and takes nothing from a settings file as HTML."""
+"""The page at `/` says the main figures from the first moment on, and takes nothing from a settings file
+as HTML.
+"""
 
 from __future__ import annotations
 

@@ -209,11 +209,13 @@ def test_a_reader_that_never_gets_a_tuple_remembers_few_plans() -> None:
 
 
 BLOCKS = st.lists(
-    st.dictionaries(st.integers(0, 1), st.lists(st.integers(0, 9_000), min_size=1, max_size=12), min_size=1, max_size=2),
+    st.dictionaries(st.integers(0, 1), st.lists(st.integers(0, 9_000), min_size=1, max_size=12), min_size=1,
+    max_size=2),
     min_size=1, max_size=6,
 )  # fmt: skip
 PLANS = st.lists(
-    st.tuples(st.integers(0, 6), st.integers(1, ROUTED), st.one_of(st.none(), st.integers(0, 9).map(lambda n: n * 1_000))),
+    st.tuples(st.integers(0, 6), st.integers(1, ROUTED), st.one_of(st.none(), st.integers(0,
+    9).map(lambda n: n * 1_000))),
     max_size=6,
 )  # fmt: skip
 
@@ -262,7 +264,9 @@ def assert_monotone_and_in_range(instance: Instance, p_of: dict[int, int]) -> No
 
 
 def counted(instance: Instance, batches: int) -> Counter[int]:
-    """(start of a window in slides) -> tuples, by combiner and reducer in so many micro-batches, cut anywhere."""
+    """(start of a window in slides) -> tuples, by combiner and reducer in so many micro-batches, cut
+    anywhere.
+    """
     settings = instance.settings
     plan, state = AggregatePlan.of(settings.query), Dict()
     layout = Layout(

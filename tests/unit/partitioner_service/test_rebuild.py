@@ -98,7 +98,9 @@ BLOCKS = st.lists(
 def read(
     settings: Settings, blocks: Any, *, end: bool
 ) -> tuple[list[Record], PartitionState, dict[int, Ruling], int, int]:
-    """Records, the state after them, rejections, the offset behind the last routed record, the largest mark told."""
+    """Records, the state after them, rejections, the offset behind the last routed record, the largest
+    mark told.
+    """
     router = Router(
         settings, create("hashing", workers=2), clock=LiveClock(settings, wall=lambda: NOW / 1000)
     )
@@ -162,8 +164,9 @@ def test_the_state_that_was_committed_is_found_again_whatever_was_read_and_given
         state.offset, largest_mark=told
     )
     # A mark that was given and neither told nor used is forgotten, if the partition's own is no smaller.
-    # A step from where it was may then look like a leap, which makes the others more careful. A first tuple may look as
-    # if it had come by a step of its own where others had taken the partition along, which is at most `max_skew`.
+    # A step from where it was may then look like a leap, which makes the others more careful. A first tuple
+    # may look as if it had come by a step of its own where others had taken the partition along, which is at
+    # most `max_skew`.
     unknown = {"idle_mark": None, "steady_from": None}
     assert replace(found, **unknown) == replace(state, asleep=False, **unknown)
     assert (found.steady_from or 0) >= (state.steady_from or 0) - settings.max_skew

@@ -67,7 +67,9 @@ def test_a_share_above_one_percent_is_said_and_ten_times_that_again(caplog: pyte
 
 
 def test_what_a_filter_drops_is_read_and_not_rejected() -> None:
-    """5 of 5,000 records were late, and a filter kept as many: a tenth of a percent is rejected, not a half."""
+    """5 of 5,000 records were late, and a filter kept as many: a tenth of a percent is rejected, not a
+    half.
+    """
     rejected = Rejected(SETTINGS)
     rejected.note(unreadable(5))
     assert len(rejected.concerns(5_000)) == 1

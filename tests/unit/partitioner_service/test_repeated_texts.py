@@ -1,4 +1,6 @@
-"""Records of many elements beside long texts: what reads the record alone is computed once, the rest is bounded."""
+"""Records of many elements beside long texts: what reads the record alone is computed once, the rest is
+bounded.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,9 @@ TEXTS = st.text("ab\u00e9", max_size=6)
 def test_conditions_and_derived_columns_mean_the_same_however_they_are_taken_apart(
     records: list[dict[str, Any]],
 ) -> None:
-    """Against plain Python: a part that reads the record alone, one that reads elements, one that reads both."""
+    """Against plain Python: a part that reads the record alone, one that reads elements, one that reads
+    both.
+    """
     columns = {"base": "upper(note) || 'x'", "both": "base || items.n"}
     settings = settings_of(
         columns=columns,

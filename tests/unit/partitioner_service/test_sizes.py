@@ -1,4 +1,6 @@
-"""A cost may count the elements of lists and the parts of texts. Counting rejects no record, and `json.loads` agrees."""
+"""A cost may count the elements of lists and the parts of texts. Counting rejects no record, and
+`json.loads` agrees.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +130,8 @@ SPECIAL = [
 ]
 STRINGS = st.lists(st.sampled_from([*SPECIAL, "a"]), max_size=5).map("".join)
 SIMPLE = st.one_of(
-    st.none(), st.booleans(), st.integers(-(10**20), 10**20), st.floats(allow_nan=False, allow_infinity=False), STRINGS
+    st.none(), st.booleans(), st.integers(-(10**20), 10**20), st.floats(allow_nan=False,
+    allow_infinity=False), STRINGS
 )  # fmt: skip
 NESTED = st.recursive(
     SIMPLE,
@@ -189,7 +192,8 @@ def of_user_items(record: bytes) -> float | None:
 
 @examples(150)
 @given(
-    some=st.lists(st.one_of(records(), records(), st.sampled_from([b"{", b"", b'{"k":"a","t":1,"items":[1,']))),
+    some=st.lists(st.one_of(records(), records(), st.sampled_from([b"{", b"",
+    b'{"k":"a","t":1,"items":[1,']))),
     cuts=st.lists(st.integers(0, 10), max_size=3),
     of=st.sampled_from(
         [
@@ -248,7 +252,8 @@ def test_a_list_of_the_record_beside_what_is_taken_apart_is_counted_once_a_recor
 
 
 ELEMENTS = st.lists(
-    st.fixed_dictionaries({}, optional={"parts": LISTS | NESTED, "w": st.integers(0, 9), "other": NESTED}), max_size=4
+    st.fixed_dictionaries({}, optional={"parts": LISTS | NESTED, "w": st.integers(0, 9), "other": NESTED}),
+    max_size=4
 )  # fmt: skip
 
 
@@ -362,7 +367,8 @@ HOSTILE = st.lists(
     )
     .map(json.dumps)
     .map(str.encode)
-    | st.sampled_from([b"{", b"", b'{"k":"a","t":1,"w":[1],"w":[2]}', b'{"k":"a","t":1,"items":[{"w":[1],"w":1}]}'])
+    | st.sampled_from([b"{", b"", b'{"k":"a","t":1,"w":[1],"w":[2]}',
+    b'{"k":"a","t":1,"items":[{"w":[1],"w":1}]}'])
     | st.none(),
     max_size=12,
 )  # fmt: skip
@@ -371,7 +377,8 @@ HOSTILE = st.lists(
 @examples(100)
 @given(
     some=HOSTILE,
-    cost=st.sampled_from(["size(w)", "size(w) + v", "size(words(w))", "size(w.a)", "size(items)", "size(split(w, ';'))"]),
+    cost=st.sampled_from(["size(w)", "size(w) + v", "size(words(w))", "size(w.a)", "size(items)",
+    "size(split(w, ';'))"]),
     exploded=st.booleans(),
     sums=st.booleans(),
 )  # fmt: skip
@@ -417,16 +424,21 @@ def test_a_size_changes_nothing_else_that_is_parsed(
         ("array_length(a)", {}, {}, "(did you mean size?)"),
         ("sizes(a)", {}, {}, "(did you mean size?)"),
         ("items + size(items)", {}, {}, "counts the list 'items', but it also reads this column as float64"),
-        ("length(a) + size(a)", {}, {}, "write size(split(a, ';')) or size(words(a)) to count the parts of a text"),
+        ("length(a) + size(a)", {}, {},
+        "write size(split(a, ';')) or size(words(a)) to count the parts of a text"),
         ("size(words(a)) + size(a)", {}, {}, "counts the list 'a', but it also reads this column as string"),
         ("size(k)", {}, {}, "counts the list 'k', but the query reads this column as string"),
-        ("size(words(n))", {"types": {"n": "int64"}, "aggregates": {"s": "sum(n)"}}, {}, "the query reads this column as"),
-        ("size(items.w)", ITEMS | {"aggregates": {"s": "sum(items.w)"}}, {}, "the query reads this column as float64"),
+        ("size(words(n))", {"types": {"n": "int64"}, "aggregates": {"s": "sum(n)"}}, {},
+        "the query reads this column as"),
+        ("size(items.w)", ITEMS | {"aggregates": {"s": "sum(items.w)"}}, {},
+        "the query reads this column as float64"),
         ("size(tags)", TAGS, {}, "makes texts"),
         ("size(a) + a.b", {}, {}, "column 'a' cannot be a value and also the object"),
-        ("size(tags)", {}, CSV, "which only JSON can hold here, but input.format is 'csv': write size(split(tags, ';'))"),
+        ("size(tags)", {}, CSV,
+        "which only JSON can hold here, but input.format is 'csv': write size(split(tags, ';'))"),
         ("size(value)", OF_KAFKA, TEXT, "which only JSON can hold here, but input.format is 'text'"),
-        ("size(items)", {}, {"format": "avro", "registry": URL}, "only JSON can hold here, but input.format is 'avro'"),
+        ("size(items)", {}, {"format": "avro", "registry": URL},
+        "only JSON can hold here, but input.format is 'avro'"),
         ("size(items)", {}, {"format": "protobuf", "registry": URL}, "but input.format is 'protobuf'"),
         ("size(words(tag))", {}, CSV, "lacks; did you mean 'tags'?"),
         ("size(words(tags))", OF_KAFKA, TEXT, "the one column 'value'"),

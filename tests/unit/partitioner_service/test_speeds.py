@@ -179,9 +179,11 @@ def test_a_partitioner_that_cannot_be_told_is_refused_in_words() -> None:
 def _longest_by_window(
     *, measured: bool, seed: int, slow: int | None = None, dear: int | None = None
 ) -> Float64s:
-    """Time of the slowest worker over the mean time, in each window. From the fifth window on something is amiss.
+    """Time of the slowest worker over the mean time, in each window. From the fifth window on something is
+    amiss.
 
-    slow: a worker whose machine is half as fast then. dear: a worker whose keys are twenty times the work then.
+    slow: a worker whose machine is half as fast then. dear: a worker whose keys are twenty times the work
+    then.
     """
     rng, p, settings = (
         np.random.default_rng(seed),

@@ -31,14 +31,17 @@ class Instance:
         self.talk = LogLines(self.settings, clock=self.clock, wall=self.wall)
         self.shown: dict[str, dict[str, Any]] = {
             str(p): {
-                "lag": 0, "at_end_s": None, "max_time": BEGIN, "watermark": BEGIN, "ended": False, "idle": False,
+                "lag": 0, "at_end_s": None, "max_time": BEGIN, "watermark": BEGIN, "ended": False,
+                "idle": False,
                 "paused": False, "read": 10,
             }
             for p in range(4)
         }  # fmt: skip
 
     def tell(self, *, seconds: float = 0.0, read: int = 0) -> list[dict[str, Any]]:
-        """`seconds` later, in steps of one; each partition that is not at its end reads so many records a step."""
+        """`seconds` later, in steps of one; each partition that is not at its end reads so many records a
+        step.
+        """
         standing = self._step()
         for _ in range(int(seconds)):
             self.clock.now += 1
@@ -57,7 +60,8 @@ class Instance:
     def everyone(self) -> dict[int, PartitionState]:
         return {
             int(p): PartitionState(
-                fingerprint="f", topic_id="t", offset=s["read"], max_time=s["max_time"], first_time=s["max_time"],
+                fingerprint="f", topic_id="t", offset=s["read"], max_time=s["max_time"],
+                first_time=s["max_time"],
                 steady_from=s["max_time"], read=s["read"], routed=s["read"],
             )
             for p, s in self.shown.items()

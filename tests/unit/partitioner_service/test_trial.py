@@ -188,8 +188,8 @@ def test_the_newest_records_before_the_start_are_judged_where_hardly_any_lie_beh
     with pytest.raises(ConfigError) as caught:
         judge("latest", len(log))
     assert caught.value.message.startswith(
-        "10,000 of the newest 10,000 records of topic in (hardly any lie behind input.start = latest) would be rejected "
-        "(100 %: "
+        "10,000 of the newest 10,000 records of topic in (hardly any lie behind input.start = latest) would"
+        " be rejected (100 %: "
     )
     monkeypatch.setattr(trial, "first_offsets", lambda kafka, topic, start: {0: 7_000, 1: 7})
     judge("2026-05-28", 8_000)  # a thousand behind the start are judged alone

@@ -102,5 +102,6 @@ each_micro_batch = over([case for case in CASES if describe(case[0]).micro_batch
 
 def keeps_every_key(p: Partitioner) -> bool:
     """Whether state grows with the distinct keys of the window. False: workers and options bound it."""
-    # Two large numbers, because a bound may have a floor or a ceiling, below or above which keys make no difference.
+    # Two large numbers, because a bound may have a floor or a ceiling, below or above which keys make no
+    # difference.
     return p.state_bound(1 << 41) > p.state_bound(1 << 40)

@@ -68,8 +68,8 @@ def test_each_evenflow_hears_the_sum_of_the_others() -> None:
 
 @given(st.integers(0, 2500))
 def test_what_is_told_is_what_the_window_holds_at_that_moment(pause: int) -> None:
-    """Slides that have passed since the last tuple have left the window: so many more tuples show it that they are
-    believed."""
+    """Slides that have passed since the last tuple have left the window: so many more tuples show it that
+    they are believed."""
     told, moved = instances("evenflow", 2)
     keys, times = zipf(1500, keys=100, z=1.3)
     for part in (told, moved):

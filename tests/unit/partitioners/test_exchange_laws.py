@@ -1,4 +1,6 @@
-"""Laws of what instances tell each other, for every name that tells: whatever happens to messages and tables."""
+"""Laws of what instances tell each other, for every name that tells: whatever happens to messages and
+tables.
+"""
 
 from random import Random
 from typing import Any
@@ -251,7 +253,9 @@ def test_a_merger_that_was_rescaled_makes_tables_of_both_kinds_of_messages(name:
 def test_whatever_happens_to_messages_and_tables_routing_stays_valid_and_snapshots_continue(
     name: str, options: dict, random: Random
 ) -> None:
-    """Lost, late, twice, out of order, damaged and foreign. A twin that is restored at every step does the same."""
+    """Lost, late, twice, out of order, damaged and foreign. A twin that is restored at every step does the
+    same.
+    """
     parts = members(name, options)
     twins = members(name, options)
     slide = slide_of(parts[0])

@@ -1,4 +1,6 @@
-"""What a partitioner says of a key is true: the next tuple goes where it says, and saying it changes nothing."""
+"""What a partitioner says of a key is true: the next tuple goes where it says, and saying it changes
+nothing.
+"""
 
 import re
 
@@ -15,7 +17,9 @@ from tests.unit.partitioners.cases import each, each_micro_batch, each_online, r
 from tests.unit.partitioners.streams import SPREAD, STREAMS, zipf
 
 LATER = (0, 1, 99, 150, 450, 999, 3_000, 70_000, 10_000_000)
-"""How long after the newest tuple the next one comes, ms. Some slides and windows end by then, or all of them."""
+"""How long after the newest tuple the next one comes, ms. Some slides and windows end by then, or all of
+them.
+"""
 
 
 def _next(p, key: int, time: int) -> int:

@@ -22,7 +22,9 @@ PLACES = ((0, 1), (1, 3))
 
 
 def mixed() -> Stream:
-    """Steady skew, other hot keys, no skew, one key with 90 %, a silence, disorder, and a tuple from the future."""
+    """Steady skew, other hot keys, no skew, one key with 90 %, a silence, disorder, and a tuple from the
+    future.
+    """
     rng = np.random.default_rng(42)
     law = np.arange(1, 2001) ** -1.2
     skewed = rng.choice(2000, 9000, p=law / law.sum())

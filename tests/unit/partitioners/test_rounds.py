@@ -1,4 +1,6 @@
-"""Laws of rounds: what a table is made of, and that nobody waits for ever, whatever happens to messages and tables."""
+"""Laws of rounds: what a table is made of, and that nobody waits for ever, whatever happens to messages
+and tables.
+"""
 
 import json
 from collections.abc import Sequence

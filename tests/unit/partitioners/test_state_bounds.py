@@ -124,7 +124,9 @@ def test_the_bound_never_falls_with_the_keys_and_says_which_rules_keep_every_key
 
 
 def filled_by_distinct_keys(name: str, options: dict) -> bool:
-    """Not where frequent keys fill the state, or those of many windows do: see the tests behind the next one."""
+    """Not where frequent keys fill the state, or those of many windows do: see the tests behind the next
+    one.
+    """
     of_many_windows = name == "evenflow" and options.get("window") == "tumbling"
     return name != "dagreedy" and options.get("heavy_hitters") != "sketch" and not of_many_windows
 

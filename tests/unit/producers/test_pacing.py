@@ -1,4 +1,6 @@
-"""A paced replay sends a chunk a tick, whatever a chunk costs; nothing leaves before it is due, nothing much later."""
+"""A paced replay sends a chunk a tick, whatever a chunk costs; nothing leaves before it is due, nothing
+much later.
+"""
 
 from __future__ import annotations
 

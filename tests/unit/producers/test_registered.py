@@ -37,9 +37,11 @@ def test_columns_come_back_as_they_were(form: str) -> None:
     with schema_registry() as kept:
         settings = load_settings(
             query={
-                "name": "q", "key": "k", "time": "t", "window": "1s", "where": "ok AND day >= DATE '2026-01-01'",
+                "name": "q", "key": "k", "time": "t", "window": "1s",
+                "where": "ok AND day >= DATE '2026-01-01'",
                 "aggregates": {"i": "sum(i)", "f": "sum(f)", "p": "sum(price)", "l": "last(place)"},
-                "types": {"i": "int64", "price": "decimal(2)", "day": "date", "ok": "bool", "place": "string"},
+                "types": {"i": "int64", "price": "decimal(2)", "day": "date", "ok": "bool",
+                "place": "string"},
             },
             input={"format": form, "registry": {"url": kept.url}},
         )  # fmt: skip

@@ -1,4 +1,6 @@
-"""From a demand to a pipeline: what the plan promises holds in the model, and its lines are settings that say the same."""
+"""From a demand to a pipeline: what the plan promises holds in the model, and its lines are settings that
+say the same.
+"""
 
 import tomllib
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""Any settings file is read or refused in words: real names with wild values, any bytes, and whatever nests."""
+"""Any settings file is read or refused in words: real names with wild values, any bytes, and whatever
+nests.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,14 @@ PLAIN = st.one_of(
     st.floats(),
     st.text(max_size=12),
     st.sampled_from(
-        ["", "0s", "1s", "10m", "-1s", "1e9999d", "99999999999999h", "key", "@key", "@timestamp", "json", "csv", "avro",
-         "none", "changes", "top(3, n)", "top(", "count", "sum(v)", "quantile(v, 0.5)", "quantile(v, 9)", "collect(v, 10)",
-         "a + b", "a.b.c", "((((", "split(tags, ';')", "decimal(2)", "int64", "http://x:1", "127.0.0.1:9092", ",,",
-         "\x00", "\ud7ff", "é" * 50, "2026-01-01T00:00:00Z", "fused", "frames", "evenflow", "d-choices", "/", "s3a://x/y"]
+        ["", "0s", "1s", "10m", "-1s", "1e9999d", "99999999999999h", "key", "@key", "@timestamp", "json",
+        "csv", "avro",
+         "none", "changes", "top(3, n)", "top(", "count", "sum(v)", "quantile(v, 0.5)", "quantile(v, 9)",
+         "collect(v, 10)",
+         "a + b", "a.b.c", "((((", "split(tags, ';')", "decimal(2)", "int64", "http://x:1", "127.0.0.1:9092",
+         ",,",
+         "\x00", "\ud7ff", "é" * 50, "2026-01-01T00:00:00Z", "fused", "frames", "evenflow", "d-choices", "/",
+         "s3a://x/y"]
     ),
 )  # fmt: skip
 NAMES = st.sampled_from(

@@ -47,7 +47,9 @@ OTHERS: Mapping[str, Any] = {
 
 
 def tables(**changes: Any) -> dict[str, Any]:
-    """Settings with a canary in every place. changes: other values of places, by their names with __ for dots."""
+    """Settings with a canary in every place. changes: other values of places, by their names with __ for
+    dots.
+    """
     made: dict[str, Any] = json.loads(json.dumps(OTHERS))
     for place, value in (
         PLACES | {name.replace("__", "."): value for name, value in changes.items()}

@@ -1,4 +1,6 @@
-"""What exact results rest on cannot be set by hand, in any client's words, and evenflow's own values are the safe ones."""
+"""What exact results rest on cannot be set by hand, in any client's words, and evenflow's own values are
+the safe ones.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from topics import clients
 EVERY = [(client, name) for client, names in EXACTNESS.items() for name in names]
 NAMED_BY_THE_RULE = {
     "librdkafka": {
-        "acks", "request.required.acks", "enable.idempotence", "max.in.flight", "isolation.level", "check.crcs",
+        "acks", "request.required.acks", "enable.idempotence", "max.in.flight", "isolation.level",
+        "check.crcs",
         "auto.offset.reset", "enable.auto.commit", "enable.auto.offset.store", "group.id", "transactional.id",
     },
     "java": {

@@ -1,4 +1,6 @@
-"""The rhythm of blocks and commits where the settings do not say: laws over every rate and number of workers."""
+"""The rhythm of blocks and commits where the settings do not say: laws over every rate and number of
+workers.
+"""
 
 import pytest
 from hypothesis import given

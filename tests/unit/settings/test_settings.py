@@ -347,7 +347,9 @@ def test_reduce_tasks_are_refused_in_the_split_wiring_which_has_no_place_for_the
 def test_of_settings_that_are_accepted_each_transaction_ends_a_block_s_work_before_its_timeout(
     commit_interval: int, linger: int, timeout: int
 ) -> None:
-    """As the data plane does it: while records are scarce each read takes a linger, and then it may be time to commit."""
+    """As the data plane does it: while records are scarce each read takes a linger, and then it may be
+    time to commit.
+    """
     try:
         options = PartitionerSettings(
             commit_interval=commit_interval, linger=linger, transaction_timeout=timeout

@@ -1,4 +1,6 @@
-"""A key that a person types as results show it is, byte for byte, the key that the parser makes of a record."""
+"""A key that a person types as results show it is, byte for byte, the key that the parser makes of a
+record.
+"""
 
 from __future__ import annotations
 

@@ -122,7 +122,10 @@ def test_the_key_of_a_view_is_part_of_its_identity_and_may_make_another_column_o
         ),
         (
             {"v": {"key": "s", "aggregates": {"s": "last(s)"}}},
-            "key = 's' is a text of up to query.max_value_bytes = 1,000,000 bytes, so a result in JSON could have",
+            (
+                "key = 's' is a text of up to query.max_value_bytes = 1,000,000 bytes, so a result in JSON"
+                " could have"
+            ),
         ),
         (
             {"v": HOURLY | {"slide": "15s"}},

@@ -1,4 +1,6 @@
-"""When sources tell and hear in event time: before which tuple, after which delay, and what a lost message costs."""
+"""When sources tell and hear in event time: before which tuple, after which delay, and what a lost message
+costs.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,6 @@
-"""Tuples that cost differently: every load of a figure is a sum of costs, whatever the partitioner does with them."""
+"""Tuples that cost differently: every load of a figure is a sum of costs, whatever the partitioner does
+with them.
+"""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,8 @@
-"""Routing with a channel without delay and loss: what it was when the exchange had no channel and no messages.
+"""Routing with a channel without delay and loss: what it was when the exchange had no channel and no
+messages.
 
-Then every source met every other one at the end of each interval. The figures were written down by that code, and a change
-of a rule writes them anew, and says so: `python -m tests.unit.simulation.test_exchange_golden`.
+Then every source met every other one at the end of each interval. The figures were written down by that code,
+and a change of a rule writes them anew, and says so: `python -m tests.unit.simulation.test_exchange_golden`.
 """
 
 import json

@@ -110,8 +110,9 @@ def test_after_halving_the_bounds_hold_for_frequencies_that_were_halved(
 
 
 def naive(capacity: int, keys: list[int], costs: list[int]) -> list[list[int]]:
-    """[key, count, error] rows, ascending: a new key takes the last of the least, a raise moves an entry to the last
-    place of its count, and then past the groups below its new count, the last entry of each of which goes below it."""
+    """[key, count, error] rows, ascending: a new key takes the last of the least, a raise moves an entry to
+    the last place of its count, and then past the groups below its new count, the last entry of each of
+    which goes below it."""
     rows: list[list[int]] = []
     for key, cost in zip(keys, costs, strict=True):
         at = next((row for row, (known, _, _) in enumerate(rows) if known == key), -1)

@@ -1,4 +1,6 @@
-"""Every source keeps the laws of `check_source`, and whoever breaks one is told which. Data sets: tests/unit/queries."""
+"""Every source keeps the laws of `check_source`, and whoever breaks one is told which. Data sets:
+tests/unit/queries.
+"""
 
 from __future__ import annotations
 

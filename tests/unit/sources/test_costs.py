@@ -53,8 +53,11 @@ def test_costs_are_the_same_as_integers_decimals_and_texts(drawn: list[int]) -> 
 
 def test_what_was_changed_is_said_once_with_counts() -> None:
     assert read(pa.array(["2.5", "", "0.4", "-7", "3", "2e9"])).remarks == (
-        "values of the cost column 'bytes' were changed: 1 rounded to whole numbers; 3 below 1 or missing, which count "
-        "as 1; 1 above 1,000,000, which count as 1,000,000 (a larger unit would tell them apart)",
+        (
+            "values of the cost column 'bytes' were changed: 1 rounded to whole numbers; 3 below 1 or"
+            " missing, which count as 1; 1 above 1,000,000, which count as 1,000,000 (a larger unit would"
+            " tell them apart)"
+        ),
     )
     assert read(pa.array([2, 3])).remarks == ()
     assert read(pa.array([], pa.int64())).remarks == ()

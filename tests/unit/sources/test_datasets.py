@@ -292,7 +292,8 @@ def test_a_header_without_rows_is_a_source_without_tuples(tmp_path: Path, unit) 
 def beginning(path: Path, first: int | None, **more: object) -> Batch:
     """The first tuples in the file's order, of a reader that was told so or was not."""
     options = SourceOptions(
-        key="key", time="time", columns=("key", "time"), types={"key": "string"}, keep_order=True, first=first, **more,
+        key="key", time="time", columns=("key", "time"), types={"key": "string"}, keep_order=True,
+        first=first, **more,
     )  # fmt: skip
     return only(open_source(str(path), options))
 

@@ -1,4 +1,6 @@
-"""Parquet as a source: types as the file has them, times by unit, fields within others, and what is refused."""
+"""Parquet as a source: types as the file has them, times by unit, fields within others, and what is
+refused.
+"""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -86,8 +88,10 @@ def test_the_first_rows_are_read_in_the_order_of_the_file(tmp_path: Path) -> Non
 
 def test_it_is_said_how_a_file_is_read(tmp_path: Path) -> None:
     path = written(tmp_path, name="orders")
-    assert reading_of(path).remark == (
-        f"{path}: read as Parquet, 3 rows, columns who, at, ms, amount, day, user, kind; --format says otherwise"
+    assert (
+        reading_of(path).remark
+        == f"{path}: read as Parquet, 3 rows, columns who, at, ms, amount, day, user, kind; --format says"
+        " otherwise"
     )
 
 

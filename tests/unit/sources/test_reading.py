@@ -1,4 +1,6 @@
-"""What a file is taken for: what is said outright, its name, its first lines, in this order; and what is refused."""
+"""What a file is taken for: what is said outright, its name, its first lines, in this order; and what is
+refused.
+"""
 
 import gzip
 import zipfile
@@ -36,9 +38,12 @@ def told(tmp_path: Path, name: str, content: str, options: SourceOptions = Sourc
         ("o.txt", SPACED, BARE, "CSV with delimiter ' ', no header, columns c0, c1, c2"),
         ("o.txt", SEMICOLONS, KEYED, "CSV with delimiter ';', names in the first row, columns who, at"),
         ("o", SEMICOLONS, KEYED, "CSV with delimiter ';', names in the first row, columns who, at"),
-        ("o.csv", SEMICOLONS, SourceOptions(), "CSV with delimiter ';', names in the first row, columns who, at"),
-        ("o.csv", "a b\nc d\n", SourceOptions(), "CSV with delimiter ',', names in the first row, columns a b"),
-        ("o.tsv", "a\tb,c\n", SourceOptions(), "CSV with delimiter '\\t', names in the first row, columns a, b,c"),
+        ("o.csv", SEMICOLONS, SourceOptions(),
+        "CSV with delimiter ';', names in the first row, columns who, at"),
+        ("o.csv", "a b\nc d\n", SourceOptions(),
+        "CSV with delimiter ',', names in the first row, columns a b"),
+        ("o.tsv", "a\tb,c\n", SourceOptions(),
+        "CSV with delimiter '\\t', names in the first row, columns a, b,c"),
         ("o.log", OBJECTS, KEYED, "JSON lines, columns who, at"),
         ("o.txt", OBJECTS, SourceOptions(), "JSON lines, columns who, at"),
         ("o.txt", PROSE, SourceOptions(), "text, one tuple a word in the column word"),
@@ -63,13 +68,17 @@ def test_what_is_said_outright_is_obeyed_and_not_questioned(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("name", "content", "options", "message"),
     [
-        ("o.txt", SPACED, SourceOptions(), "looks like a table with delimiter ' ', but no column of it is named"),
+        ("o.txt", SPACED, SourceOptions(),
+        "looks like a table with delimiter ' ', but no column of it is named"),
         ("o.dat", PROSE, SourceOptions(), "neither name nor content"),
-        ("o.jsonl", OBJECTS, SourceOptions(key="who", delimiter=","), "(its name says so), which takes no --delimiter"),
-        ("o.csv", OBJECTS, SourceOptions(key="who", format="json", header=False), "which takes no --no-header"),
+        ("o.jsonl", OBJECTS, SourceOptions(key="who", delimiter=","),
+        "(its name says so), which takes no --delimiter"),
+        ("o.csv", OBJECTS, SourceOptions(key="who", format="json", header=False),
+        "which takes no --no-header"),
         ("o.txt", PROSE, SourceOptions(format="words", delimiter=" "), "which takes no --delimiter"),
         ("o.txt", SPACED, SourceOptions(key="c0", columns_named=True), "has no column 'c0'"),
-        ("o.txt", SPACED, SourceOptions(key="who", header=False), "has no column 'who'; it has 'c0', 'c1', 'c2'"),
+        ("o.txt", SPACED, SourceOptions(key="who", header=False),
+        "has no column 'who'; it has 'c0', 'c1', 'c2'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_meant_is_refused(

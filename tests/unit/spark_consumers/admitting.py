@@ -36,8 +36,8 @@ def refuses_to_lose_or_mix_results(
 ) -> None:
     """Starts at a place without results, and at one with the micro-batches 0 and 1 of the checkpoint "ours".
 
-    write: writes these. gone, missing: what is said where the checkpoint's results are not there, and where a reader finds
-    none.
+    write: writes these. gone, missing: what is said where the checkpoint's results are not there, and where a
+    reader finds none.
     """
     sink.admit(settings, found())
     with pytest.raises(DataLossError, match=gone):

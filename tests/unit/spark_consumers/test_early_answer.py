@@ -30,12 +30,10 @@ def started(tmp_path: Path, port: int, *words: str) -> subprocess.Popen[str]:
         "def local_connect_and_auth(port, secret):\n    raise OSError(f'a second connection, to {port}')\n"
     )
     (package / f"sql/streaming/{MODULE.rpartition('.')[2]}.py").write_text(
-        "import os, own\n"
-        "from pyspark.util import local_connect_and_auth\n"
-        "port, secret = int(os.environ['PYTHON_WORKER_FACTORY_PORT']), os.environ['PYTHON_WORKER_FACTORY_SECRET']\n"
-        "file, sock = local_connect_and_auth(port, secret)\n"
-        "file.write(b'pid'); file.flush()\n"
-        "try:\n    local_connect_and_auth(7, secret)\nexcept OSError as error:\n    print(error)\n"
+        "import os, own\nfrom pyspark.util import local_connect_and_auth\nport, secret ="
+        " int(os.environ['PYTHON_WORKER_FACTORY_PORT']), os.environ['PYTHON_WORKER_FACTORY_SECRET']\nfile,"
+        " sock = local_connect_and_auth(port, secret)\nfile.write(b'pid'); file.flush()\ntry:\n   "
+        " local_connect_and_auth(7, secret)\nexcept OSError as error:\n    print(error)\n"
     )
     (tmp_path / "own.py").touch()  # a module of the user's in the working directory
     environment = {

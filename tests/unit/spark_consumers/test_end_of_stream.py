@@ -145,7 +145,9 @@ def test_a_lane_that_has_not_ended_is_not_looked_for_further_back(monkeypatch: p
 
 
 def test_the_marks_of_a_segment_count_only_with_its_last_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A combiner that died between the parts of its last blob: the reducer has not closed the last windows yet."""
+    """A combiner that died between the parts of its last blob: the reducer has not closed the last windows
+    yet.
+    """
     rows = pa.record_batch([pa.array([b"a", b"b", b"c"], pa.large_binary())], names=["key"])
     segments = tuple(Segment(routed, 0, 9, 1, 0, 1, 0) for routed in range(3))
     header = BlobHeader(
@@ -229,7 +231,9 @@ def test_a_bucket_with_open_windows_at_the_end_waits_for_frames_that_are_gone(
 
 
 def test_a_bucket_that_has_not_read_the_end_lacks_blobs_that_were_cut_off() -> None:
-    """Partials may be cut and grow again to where they had been read, and the bucket may know of no open window."""
+    """Partials may be cut and grow again to where they had been read, and the bucket may know of no open
+    window.
+    """
     begun = BucketPosition(windows=0, panes=0, next_end=None, marks=(END_MARK, 7))
     with pytest.raises(DataLossError, match=r"partials was read .* bucket 1 has not read .* partition 1"):
         check_complete(SETTINGS, Tally(bucket_stands={1: begun}), {}, stage="reduce")

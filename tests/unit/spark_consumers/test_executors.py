@@ -1,4 +1,6 @@
-"""Executors follow plans: what a cluster manager is asked for, when, and what is said when it does not give it."""
+"""Executors follow plans: what a cluster manager is asked for, when, and what is said when it does not
+give it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ SETTINGS = load_settings(
 
 
 class Manager:
-    """A cluster manager with room for so many, which gives at once what is asked. Records what it is asked."""
+    """A cluster manager with room for so many, which gives at once what is asked. Records what it is
+    asked.
+    """
 
     def __init__(self, room: int) -> None:
         self.room = room
@@ -229,8 +233,8 @@ def test_without_a_cluster_manager_a_plan_is_followed_and_said_once_to_change_p_
             slots=2, executors=None, epoch=epoch, reducers=local.reducers
         )
     assert caplog.messages == [
-        "spark.master is local[2]: a plan changes the workers in use (p) only; this application has 2 cores whatever it "
-        "says"
+        "spark.master is local[2]: a plan changes the workers in use (p) only; this application has 2 cores"
+        " whatever it says"
     ]
 
 

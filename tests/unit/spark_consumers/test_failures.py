@@ -9,7 +9,10 @@ from spark_consumers.reports.failures import translated
 
 
 def test_our_own_error_in_a_worker_keeps_its_kind_and_its_hint() -> None:
-    report = "Traceback:\nevenflow.errors.ProtocolError: a frame is damaged\n  -> look there\n\n\tat org.apache.spark\n"
+    report = (
+        "Traceback:\nevenflow.errors.ProtocolError: a frame is damaged\n  -> look there\n\n\tat"
+        " org.apache.spark\n"
+    )
     error = translated("combine", report)
     assert isinstance(error, ProtocolError)
     assert (error.message, error.hint) == ("combine stopped: a frame is damaged", "look there")

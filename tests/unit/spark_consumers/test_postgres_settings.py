@@ -1,4 +1,6 @@
-"""What the sink of Postgres refuses before it asks a server: addresses, passwords, columns, and a library that lacks."""
+"""What the sink of Postgres refuses before it asks a server: addresses, passwords, columns, and a library
+that lacks.
+"""
 
 from __future__ import annotations
 

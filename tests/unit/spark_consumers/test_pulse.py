@@ -1,4 +1,6 @@
-"""Heartbeats of a stage: not while it finishes micro-batches, soon after it stops to, then every few seconds."""
+"""Heartbeats of a stage: not while it finishes micro-batches, soon after it stops to, then every few
+seconds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Results that are removed end a running application within seconds, without a record that it would have to read."""
+"""Results that are removed end a running application within seconds, without a record that it would have
+to read.
+"""
 
 from __future__ import annotations
 

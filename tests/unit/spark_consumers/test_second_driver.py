@@ -1,4 +1,6 @@
-"""A second `aggregate` of a query that cannot serve its pages ends before it touches what the first one uses."""
+"""A second `aggregate` of a query that cannot serve its pages ends before it touches what the first one
+uses.
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,9 @@ from tests.unit.spark_consumers.admitting import found
 
 ALL = {"n": "count", "total": "sum(i)", "avg": "mean(f)", "lo`w": "min(i)", "hi": "max(f)"}
 WITHOUT_SERVER = {name: sink for name, sink in SINKS.items() if name != "postgres"}
-"""The sinks that keep the laws without a server. tests/pipeline/results/test_postgres.py holds the other one to them."""
+"""The sinks that keep the laws without a server. tests/pipeline/results/test_postgres.py holds the other
+one to them.
+"""
 NEEDED = {"avro": {"registry": {"url": "http://127.0.0.1:1"}}}
 """What a sink needs that is no text."""
 EVERY_SINK = pytest.mark.parametrize("sink", WITHOUT_SERVER.values(), ids=WITHOUT_SERVER)
@@ -198,7 +200,9 @@ def test_results_are_not_written_into_another_topic_of_the_query(name: str, tmp_
 
 
 def marked(folder: Path, settings: Settings, *batches: int, **owner: str) -> dict[str, Any]:
-    """What a start finds in a folder with our marker (but for these of its fields) and a file of each micro-batch."""
+    """What a start finds in a folder with our marker (but for these of its fields) and a file of each
+    micro-batch.
+    """
     right = Owner(query="q", fingerprint=settings.fingerprint, run="ours")
     texts = {f"{folder / 'path'}/{MARKER}": replace(right, **owner).text()}
     names = [MARKER, "_writing", *(file_name("q", batch, 3) for batch in batches), ".x.crc", "notes.txt"]

@@ -92,7 +92,9 @@ def flip(stored, data):
 
 
 def pieces_and_blobs(emit, aggregates):
-    """The pieces of a bucket and of the task that merges leaders, in the middle of a stream, and what comes next."""
+    """The pieces of a bucket and of the task that merges leaders, in the middle of a stream, and what
+    comes next.
+    """
     pipe = Pipe(plan_of(aggregates, 4, emit=emit), buckets=1)
     stored = Map()
     for at in range(6):

@@ -13,7 +13,10 @@ from spark_consumers.checkpoints.storage import storage_error
     ("java", "said", "do"),
     [
         (
-            "org.apache.hadoop.fs.s3a.UnknownStoreException: `s3a://b/x': NoSuchBucket: The specified bucket does not exist",
+            (
+                "org.apache.hadoop.fs.s3a.UnknownStoreException: `s3a://b/x': NoSuchBucket: The specified"
+                " bucket does not exist"
+            ),
             "the bucket does not exist",
             "make the bucket",
         ),
@@ -23,12 +26,18 @@ from spark_consumers.checkpoints.storage import storage_error
             "AWS_ACCESS_KEY_ID",
         ),
         (
-            "AccessDeniedException: s3a://b: org.apache.hadoop.fs.s3a.auth.NoAuthWithAWSException: No AWS Credentials",
+            (
+                "AccessDeniedException: s3a://b: org.apache.hadoop.fs.s3a.auth.NoAuthWithAWSException: No AWS"
+                " Credentials"
+            ),
             "there are no credentials",
             "AWS_ACCESS_KEY_ID",
         ),
         (
-            "SparkException: task failed\nCaused by: org.apache.hadoop.fs.s3a.AWSClientIOException: upload on s3a://b",
+            (
+                "SparkException: task failed\nCaused by: org.apache.hadoop.fs.s3a.AWSClientIOException:"
+                " upload on s3a://b"
+            ),
             "does not answer as it should",
             "endpoint",
         ),

@@ -1,4 +1,6 @@
-"""The tasks of a summary as Spark runs them, without Spark: combiners, buckets of all parts, the task that merges."""
+"""The tasks of a summary as Spark runs them, without Spark: combiners, buckets of all parts, the task that
+merges.
+"""
 
 from __future__ import annotations
 

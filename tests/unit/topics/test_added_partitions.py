@@ -14,7 +14,9 @@ SETTINGS = Settings(query={"name": "q"})
 
 
 def admitted(monkeypatch: pytest.MonkeyPatch, *, recorded: int, partitions: int) -> Settings:
-    """The settings for a topic of so many partitions, of which the query has taken in as many as are recorded."""
+    """The settings for a topic of so many partitions, of which the query has taken in as many as are
+    recorded.
+    """
     topic = TopicState("q.input", "t", partitions, {}, {}, {})
     began = SETTINGS.with_input_partitions(recorded)
     begin = dict.fromkeys(range(recorded), 5)

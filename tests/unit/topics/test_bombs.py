@@ -53,7 +53,8 @@ def signed(data: bytearray, *, codec: int | None = None, attributes: int = 0) ->
 def built(codec: int, values: Sequence[bytes | None], *, first: int = 0) -> bytes:
     """A batch as a producer makes it."""
     builder = DefaultRecordBatchBuilder(
-        magic=2, compression_type=codec, is_transactional=0, producer_id=-1, producer_epoch=-1, base_sequence=-1,
+        magic=2, compression_type=codec, is_transactional=0, producer_id=-1, producer_epoch=-1,
+        base_sequence=-1,
         batch_size=10**9,
     )  # fmt: skip
     for at, value in enumerate(values):

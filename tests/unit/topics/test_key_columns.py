@@ -1,4 +1,6 @@
-"""A key of several columns is a column for each part in results: which names are free, and what the record says."""
+"""A key of several columns is a column for each part in results: which names are free, and what the record
+says.
+"""
 
 from __future__ import annotations
 

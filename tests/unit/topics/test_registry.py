@@ -1,4 +1,6 @@
-"""The registry's client over HTTP: what is a schema, what is none, what may heal, and what stops a service."""
+"""The registry's client over HTTP: what is a schema, what is none, what may heal, and what stops a
+service.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Whatever a registry answers, for any ids: records are read, rejected with a reason, or wait. Nothing else happens."""
+"""Whatever a registry answers, for any ids: records are read, rejected with a reason, or wait. Nothing
+else happens.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,9 @@ REGISTRY = Registry(SETTINGS.input)
 
 
 class Answering:
-    """A parser whose registry's HTTP is a table: id -> status and body. Any other path is answered by `others`."""
+    """A parser whose registry's HTTP is a table: id -> status and body. Any other path is answered by
+    `others`.
+    """
 
     def __init__(self, answers: dict[int, Answer], others: Answer = ABSENT) -> None:
         self.answers, self.others, self.now = answers, others, 0.0

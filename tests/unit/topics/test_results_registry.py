@@ -54,8 +54,8 @@ def test_a_schema_that_is_not_accepted_beside_an_earlier_one_is_refused_in_words
     said = str(refused.value)
     assert f"another schema is registered at {kept.url} under {SUBJECT}" in said
     assert (
-        "results have no field old0; results have no field old1; results have no field old2; it has no field n"
-        in said
+        "results have no field old0; results have no field old1; results have no field old2; it has no"
+        " field n" in said
     )
     assert "and 3 more" in said
     assert "set results.topic to a topic of its own" in said
@@ -100,8 +100,11 @@ def test_who_may_not_register_is_told_what_to_do(kept: RegistryInMemory) -> None
     kept.read_only = True
     with pytest.raises(
         ConfigError,
-        match=r"does not register the schema.*User is denied(.|\n)*give the user of results.registry the right(.|\n)*"
-        "results.register_schema = false",
+        match=(
+            r"does not register the schema.*User is denied(.|\n)*give the user of results.registry the"
+            r" right(.|\n)*"
+            "results.register_schema = false"
+        ),
     ):
         client(kept.url).admit(SUBJECT, schema(n="long"), register=True)
 

@@ -1,4 +1,6 @@
-"""Topics that are made anew while a service runs are noticed within seconds; a broker that is away is no verdict."""
+"""Topics that are made anew while a service runs are noticed within seconds; a broker that is away is no
+verdict.
+"""
 
 from __future__ import annotations
 

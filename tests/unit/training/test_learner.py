@@ -1,4 +1,5 @@
-"""The loop of a training, with an agent that only remembers: what it is asked for, and what becomes of its policies.
+"""The loop of a training, with an agent that only remembers: what it is asked for, and what becomes of its
+policies.
 
 tests/rl has the real agent, which needs the extra `rl`.
 """

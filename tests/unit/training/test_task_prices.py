@@ -40,7 +40,8 @@ def record(rng: np.random.Generator, *, noise: float = 0.0) -> bytes:
         "reduce": PartWork(tasks=tasks, busy_ms=reduce * off[1], longest_ms=1, rows=clusters, keys=keys),
     }
     return BatchRecord(
-        query="q", fingerprint="0" * 16, time=1, stage="fused", batch=1, rows=1, duration_ms=1, batch_interval_ms=1,
+        query="q", fingerprint="0" * 16, time=1, stage="fused", batch=1, rows=1, duration_ms=1,
+        batch_interval_ms=1,
         parts=works, finished=1,
     ).encode()  # fmt: skip
 

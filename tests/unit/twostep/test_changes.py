@@ -1,4 +1,6 @@
-"""`emit = "changes"`: folded up, it is what `all` gives, whatever the stream, its cut and the restarts in between."""
+"""`emit = "changes"`: folded up, it is what `all` gives, whatever the stream, its cut and the restarts in
+between.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ Rows = dict[tuple[int, bytes], dict[str, Any]]
 
 
 def folded(pipe: Pipe, starts: set[int]) -> Rows:
-    """Every window of these, made of what came out up to it: by key the row of the highest revision, but gone ones."""
+    """Every window of these, made of what came out up to it: by key the row of the highest revision, but
+    gone ones.
+    """
     rows: Rows = {}
     newest: dict[bytes, dict[str, Any]] = {}
     found = sorted(pipe.found, key=lambda row: row["revision"])

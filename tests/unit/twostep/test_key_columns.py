@@ -1,4 +1,6 @@
-"""The parts of a key of several columns are columns of their own in results, and encoded again they are the key's bytes."""
+"""The parts of a key of several columns are columns of their own in results, and encoded again they are
+the key's bytes.
+"""
 
 from __future__ import annotations
 

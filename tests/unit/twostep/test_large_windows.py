@@ -1,4 +1,6 @@
-"""A window of one bucket may hold more than Arrow's text columns do (2 GiB): in state, in merging and on its way out."""
+"""A window of one bucket may hold more than Arrow's text columns do (2 GiB): in state, in merging and on
+its way out.
+"""
 
 from __future__ import annotations
 

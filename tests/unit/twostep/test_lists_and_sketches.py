@@ -1,4 +1,6 @@
-"""Partials that are lists, structs and sketches take the same way through frames, blobs, state and tree as numbers do."""
+"""Partials that are lists, structs and sketches take the same way through frames, blobs, state and tree as
+numbers do.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Reduce tasks between combiner and buckets: the results are those without them, and no piece can be missing."""
+"""Reduce tasks between combiner and buckets: the results are those without them, and no piece can be
+missing.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,9 @@ WRITTEN = (
     b'"closed":9,"newest":8,"tuples":0,"pending":{"2":{"first":3,"last":7,"total":10,"have":4}},"came":{"9":700},'
     b'"came_closed":[[6,800],[7,700]],"came_unknown":8}'
 )
-"""What a bucket of query f wrote after the steps below. States in use hold such bytes, so they never change."""
+"""What a bucket of query f wrote after the steps below. States in use hold such bytes, so they never
+change.
+"""
 
 
 def test_a_position_is_written_and_read_as_ever() -> None:

@@ -28,7 +28,8 @@ SUMMARY = {
 
 def settings_of(**changes: Any) -> Settings:
     query = {
-        "name": "q", "window": "30ms", "slide": "10ms", "types": {"i": "int64"}, "aggregates": {"at": "last(i)"},
+        "name": "q", "window": "30ms", "slide": "10ms", "types": {"i": "int64"},
+        "aggregates": {"at": "last(i)"},
         "views": {"v": {"key": "i", "window": "10ms", "aggregates": {"hi": "max(f)"}}},
         "summaries": {"s": SUMMARY | changes.pop("summary", {})},
     }  # fmt: skip
@@ -90,7 +91,7 @@ def test_the_rows_are_those_of_a_direct_aggregation_of_all_parts_and_a_repeated_
             assert buckets.reduce(part, bucket, blobs[part][bucket], before) == sent
             buckets.waiting.append(sent)
         if number % 2 and batch is not None:
-            continue  # what one micro-batch has sent is merged with the next: as if these buckets had closed later
+            continue  # what a micro-batch has sent is merged with the next: as if these buckets closed later
         before = Dict(buckets.state)
         found = buckets.merge(buckets.waiting, buckets.state)
         if len(buckets.waiting) == len(at):  # each bucket has sent once: Spark brings buckets in any order
@@ -149,9 +150,10 @@ def test_only_rows_that_have_what_having_asks_for_come_out_and_the_first_of_them
     ]
     (row,) = buckets.merge(sent, buckets.state)
     assert (row["key"], row["rank"], row["keys"], row["hi"], row["r"]) == (b"2", 1, 1, 3.0, 3.0)
-    assert (row["_tuples"], row["_tuples_of_all"]) == (2, 6), (
-        "tuples count once for each part that has them in a row"
-    )
+    assert (row["_tuples"], row["_tuples_of_all"]) == (
+        2,
+        6,
+    ), "tuples count once for each part that has them in a row"
     assert (row["window_start"], row["window_end"]) == (-20, 10)
 
 

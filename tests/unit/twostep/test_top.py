@@ -1,4 +1,6 @@
-"""`emit = "top(K, COLUMN)"`: of every window the rows that sorting all of them puts first, whoever closes it when."""
+"""`emit = "top(K, COLUMN)"`: of every window the rows that sorting all of them puts first, whoever closes
+it when.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`late = "update"`: the newest row of each window and key is what `late = "reject"` gives, and rows come out early."""
+"""`late = "update"`: the newest row of each window and key is what `late = "reject"` gives, and rows come
+out early.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,9 @@ ROWS = st.tuples(TIMES, st.sampled_from([b"a", b"b", b"c"]), st.none() | st.inte
 
 
 def view_of(*, slides: int, panes: int, aggregates: dict[str, str], key: str | None = None) -> AggregatePlan:
-    """Its pane is so many slides of the query, its window so many of its panes. key: the column that it groups by."""
+    """Its pane is so many slides of the query, its window so many of its panes. key: the column that it
+    groups by.
+    """
     seen = {"aggregates": aggregates, "slide": slides * SLIDE, "window": panes * slides * SLIDE, "key": key}
     query = Query(
         window=3 * SLIDE, slide=SLIDE, aggregates={"f": "last(f)"}, types={"i": "int64"}, views={"v": seen}

@@ -192,7 +192,8 @@ def test_names_that_avro_does_not_allow_are_written_with_underscores_and_told_ap
     schema = json.loads(form.text)
     assert (schema["namespace"], schema["name"]) == ("evenflow.results", "a_b_c")
     assert {field["name"]: field.get("doc") for field in schema["fields"]} == {
-        "user_id_2": "user.id", "user_id": None, "user_id_3": "user id", "_1st_2": "1st", "_": "é", "ok": None,
+        "user_id_2": "user.id", "user_id": None, "user_id_3": "user id", "_1st_2": "1st", "_": "é",
+        "ok": None,
         "_1st": None, "__2": "",
     }  # fmt: skip
     table = pa.Table.from_pylist([{name: at for at, name in enumerate(names)}], form.schema)

@@ -1,4 +1,5 @@
-"""Bytes of the routed topic and the partials topic that were written once and must be read and written for ever.
+"""Bytes of the routed topic and the partials topic that were written once and must be read and written for
+ever.
 
 `FRAME` and `BLOB` are `examples.a_frame()` and `examples.a_blob()`, as base64.
 """

@@ -1,4 +1,6 @@
-"""Results as Arrow records: any Arrow library reads them, repetitions are known by place, damage is refused."""
+"""Results as Arrow records: any Arrow library reads them, repetitions are known by place, damage is
+refused.
+"""
 
 from __future__ import annotations
 

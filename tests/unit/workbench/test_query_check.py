@@ -1,4 +1,6 @@
-"""What `evenflow query check` says a query keeps is what the same tuples make when they are counted one by one."""
+"""What `evenflow query check` says a query keeps is what the same tuples make when they are counted one by
+one.
+"""
 
 from __future__ import annotations
 
@@ -65,9 +67,10 @@ def test_a_view_with_a_longer_slide_joins_panes_of_its_query() -> None:
 def test_rows_of_a_tuple_are_estimated_for_long_sliding_windows() -> None:
     rows = [order(number) | {"at": NOW + 1000 * number} for number in range(100)]
     long = dict(checked(rows, window="60s", slide="1s").sections["results"])
-    assert long["rows for each tuple"] == (
-        "at most 60.0: 100 tuples in 100 pairs of pane and key, and a pane is in 60 windows. A longer slide, or emit = "
-        "'changes', writes fewer"
+    assert (
+        long["rows for each tuple"]
+        == "at most 60.0: 100 tuples in 100 pairs of pane and key, and a pane is in 60 windows. A longer"
+        " slide, or emit = 'changes', writes fewer"
     )
     assert "rows for each tuple" not in dict(checked(rows, window="60s").sections["results"])
     few = dict(checked(rows, window="2s", slide="1s").sections["results"])
@@ -147,8 +150,9 @@ def test_records_that_are_taken_apart_are_told_in_tuples() -> None:
         "25 of 100",
     )
     assert tuples["keys"] == "2, the hottest has 50 % of the tuples"
-    assert dict(found.sections["columns"])["items.n"] == (
-        "read as int64: n = sum(items.n); found: whole number in 150"
+    assert (
+        dict(found.sections["columns"])["items.n"]
+        == "read as int64: n = sum(items.n); found: whole number in 150"
     )
     assert found.state_sizes is not None
     assert found.state_sizes.tuples == 150

@@ -1,4 +1,6 @@
-"""A sample for advice on a topic: stray times are set aside, and the figures are those of the other tuples."""
+"""A sample for advice on a topic: stray times are set aside, and the figures are those of the other
+tuples.
+"""
 
 from __future__ import annotations
 

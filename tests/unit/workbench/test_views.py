@@ -28,8 +28,10 @@ SETTINGS = load_settings(
 ).with_input_partitions(2)
 HOURLY = view(SETTINGS, "hourly")
 GOOD = Report(
-    windows=3, rows=9, open_windows=0, pending_windows=0, ended=True, mark=None, read=9, routed=9, rejected=0, differences=0,
-    kinds={}, first=(), counters=(), reach=Reach(written=1, due=1, windows=0, behind=0, seconds=0.0, bound=60.0),
+    windows=3, rows=9, open_windows=0, pending_windows=0, ended=True, mark=None, read=9, routed=9, rejected=0,
+    differences=0,
+    kinds={}, first=(), counters=(), reach=Reach(written=1, due=1, windows=0, behind=0, seconds=0.0,
+    bound=60.0),
 )  # fmt: skip
 BAD = replace(
     GOOD, differences=2, kinds={"missing": 2}, first=(Difference(kind="missing", detail="not there"),)

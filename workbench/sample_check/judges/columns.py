@@ -41,7 +41,9 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 """Names that need no quotes in an expression."""
 _NUMBER = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]+)?\s*")
 _MOST_PLACES = 4
-"""Numbers with at most so many digits behind the point look like amounts, for which a decimal type is proposed."""
+"""Numbers with at most so many digits behind the point look like amounts, for which a decimal type is
+proposed.
+"""
 _INSTEAD = {"string": "'none'", "int64": "-1", "bool": "false", "date": "DATE '1970-01-01'"}
 """Type of a key column -> what may stand for a key that is null, in SQL."""
 _ANY: tuple[str, frozenset[Kind]] = ("text", frozenset({"text", "whole number", "decimal"}))
@@ -107,7 +109,9 @@ def _judge_explode(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
 
 
 def _exploding(query: Query, explosion: Explosion, column: str) -> dict[str, Any]:
-    """What changes in the query if another column is taken apart. The columns within its elements are renamed with it."""
+    """What changes in the query if another column is taken apart. The columns within its elements are
+    renamed with it.
+    """
 
     def renamed(name: str) -> str:
         way = explosion.within(name)
@@ -163,7 +167,10 @@ def keyless(query: Query, name: str, form: str) -> str:
 def _better_key(settings: Settings, column: Column, form: str) -> tuple[str, Changes]:
     if column.mostly == "decimal":
         return (
-            "a key is text, a whole number, a date or true or false, never a decimal: name another column in query.key",
+            (
+                "a key is text, a whole number, a date or true or false, never a decimal: name another column"
+                " in query.key"
+            ),
             {},
         )
     return _typed(settings, column, form) or ("write it so, or name another column in query.key", {})
@@ -187,7 +194,10 @@ def _judge_time(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     real = unit_of(column.examples)
     do, changes = f"query.time_unit is {unit!r}: write the times so, or name another column in query.time", {}
     if real == "ns" and column.filled:
-        message = f"column {name!r} looks like nanoseconds (e.g. {column.examples[0]!r}), of which there is no time_unit"
+        message = (
+            f"column {name!r} looks like nanoseconds (e.g. {column.examples[0]!r}), of which there is no"
+            " time_unit"
+        )
         yield Finding(
             "the event time", "problem", message, "write microseconds, or use query.time = '@timestamp'"
         )
@@ -249,7 +259,9 @@ def _better_value(settings: Settings, column: Column, form: str) -> tuple[str, C
 
 
 def _of_texts(column: Column, form: str) -> str:
-    """The end of the advice to write a value of this type or null, for a column that holds texts in some records."""
+    """The end of the advice to write a value of this type or null, for a column that holds texts in some
+    records.
+    """
     end = ", or name another column"
     of_numbers = form in ("float64", "int64") or decimal_scale(form) is not None
     if not of_numbers or not column.count(("text",)):
@@ -273,7 +285,9 @@ def _places(value: float) -> int:
 
 
 def _typed(settings: Settings, column: Column, form: str) -> tuple[str, Changes] | None:
-    """The advice to declare the type that the column's values have. None if the query cannot have another type."""
+    """The advice to declare the type that the column's values have. None if the query cannot have another
+    type.
+    """
     kinds = {"whole number": ("float64", "int64"), "decimal": ("float64",), "truth value": ("bool",)}
     if settings.query.key_columns.count(column.name):
         kinds["whole number"] = ("int64",)
@@ -301,7 +315,10 @@ def _absent(role: str, name: str, shape: RecordShape, candidate: str | None, cha
 
     candidate: the column that is likely meant. changes: put that column into the settings.
     """
-    message = f"none of {shape.rows:,} records has a column {name!r} ({role}); columns seen: {listed(shape.columns)}"
+    message = (
+        f"none of {shape.rows:,} records has a column {name!r} ({role}); columns seen:"
+        f" {listed(shape.columns)}"
+    )
     if candidate is not None:
         return Finding(role, "problem", message, f"did you mean {candidate!r}?", changes)
     return Finding(role, "problem", message, "name a column that the records have")
@@ -315,7 +332,10 @@ def _judge_content(need: _Need, shape: RecordShape, do: str, changes: Changes) -
     column, (words, kinds) = need.column, need.fitting
     missing = shape.rows - column.filled
     if missing and need.required:
-        message = f"column {column.name!r} ({need.role}) is missing or null in {counted(missing, shape.rows)} records"
+        message = (
+            f"column {column.name!r} ({need.role}) is missing or null in {counted(missing, shape.rows)}"
+            " records"
+        )
         message += f" ({share(missing, shape.rows)})"
         yield Finding(need.role, _grade(missing, shape.rows), message, need.without)
     wrong = [kind for kind in column.kinds if kind not in kinds and kind != "null"]
@@ -337,7 +357,9 @@ def likely_name(name: str, shape: RecordShape, *, but: Container[str] = ()) -> s
 
 
 def likely_time(name: str, shape: RecordShape) -> dict[str, Any] | None:
-    """Settings `time` and `time_unit` for the column with a name like this, or else for the only column of times."""
+    """Settings `time` and `time_unit` for the column with a name like this, or else for the only column of
+    times.
+    """
     units = {column.name: unit_of(column.examples) for column in shape.columns.values()}
     timed = {name: unit for name, unit in units.items() if unit not in (None, "ns") and can_be_named(name)}
     candidate = likely_name(name, shape) or (next(iter(timed)) if len(timed) == 1 else None)

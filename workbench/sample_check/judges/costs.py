@@ -1,4 +1,6 @@
-"""Whether the costs that `partitioner.cost` gives the tuples of a sample can say anything to a partitioner."""
+"""Whether the costs that `partitioner.cost` gives the tuples of a sample can say anything to a
+partitioner.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,11 @@ _LEAST = 100
 
 
 def judge_costs(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
-    """Findings about columns of the cost that no record has, and about costs that are all the same or out of range.
+    """Findings about columns of the cost that no record has, and about costs that are all the same or out of
+    range.
 
-    None of these is a problem: a cost changes balance, never results. A partitioner that does not weigh tuples is one,
-    because the service refuses it.
+    None of these is a problem: a cost changes balance, never results. A partitioner that does not weigh
+    tuples is one, because the service refuses it.
     """
     cost = settings.cost
     if cost is not None and not _weighs(settings.partitioner.name):
@@ -55,7 +58,9 @@ def judge_costs(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
 
 
 def _weighs(partitioner: str) -> bool:
-    """Whether this partitioner weighs tuples. True for an unknown one, which is refused for another reason."""
+    """Whether this partitioner weighs tuples. True for an unknown one, which is refused for another
+    reason.
+    """
     try:
         return partitioners.takes_costs(partitioner)
     except ConfigError:
@@ -67,17 +72,26 @@ def _judge_range(settings: Settings, numbers: Float64s) -> Iterator[Finding]:
     count = len(costs)
     named = f"partitioner.cost = {settings.partitioner.cost!r}"
     if below:
-        message = f"{named} is below 1, or no number, for {counted(below, count)} tuples ({share(below, count)}), which "
+        message = (
+            f"{named} is below 1, or no number, for {counted(below, count)} tuples ({share(below, count)}),"
+            " which "
+        )
         message += "count as 1"
         yield Finding(_NAME, "warning", message, "choose a smaller unit (size * 1000), or another column")
     if above:
-        message = f"{named} is above {MAX_COST:,} for {counted(above, count)} tuples ({share(above, count)}), which "
+        message = (
+            f"{named} is above {MAX_COST:,} for {counted(above, count)} tuples ({share(above, count)}),"
+            " which "
+        )
         message += "count as that"
         yield Finding(_NAME, "warning", message, "choose a larger unit (size / 1000)")
     values, tuples = np.unique(costs, return_counts=True)
     most = int(np.argmax(tuples))
     if count >= _LEAST and tuples[most] >= _NEARLY_ALL * count:
-        message = f"{named} is {values[most]:,} for {counted(int(tuples[most]), count)} tuples, so weighing changes nothing"
+        message = (
+            f"{named} is {values[most]:,} for {counted(int(tuples[most]), count)} tuples, so weighing changes"
+            " nothing"
+        )
         yield Finding(_NAME, "warning", message, "leave partitioner.cost out, or name what tuples differ in")
     else:
         message = f"{named}: {values[0]:,} to {values[-1]:,}, {np.mean(costs):,.1f} on average"

@@ -12,7 +12,9 @@ from workbench.sample_check.words import counted
 
 
 def judge_lookup(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
-    """A finding about records without a row. It is a problem if no record has one, whatever becomes of them."""
+    """A finding about records without a row. It is a problem if no record has one, whatever becomes of
+    them.
+    """
     lookup, lookup_facts = settings.query.lookup, facts.lookup
     if lookup is None or lookup_facts is None or not lookup_facts.unmatched:
         return

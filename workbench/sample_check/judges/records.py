@@ -1,4 +1,6 @@
-"""Whether the records have the format that `input.format` says, how many are unreadable, and which keys they have."""
+"""Whether the records have the format that `input.format` says, how many are unreadable, and which keys
+they have.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,16 @@ from workbench.sample_check.words import counted
 
 _DELIMITERS = ",;\t|"
 _SCHEMA_REGISTRY = 0
-"""First byte of a record that was written with a schema registry (Avro, Protobuf). The schema's id follows in 4 bytes."""
+"""First byte of a record that was written with a schema registry (Avro, Protobuf). The schema's id follows
+in 4 bytes.
+"""
 _SHOWN = 3
 
 
 def judge_format(settings: Settings, facts: SampleFacts, values: list[bytes | None]) -> Iterator[Finding]:
-    """Findings if no record has the format that the settings say, or if csv records have another number of fields."""
+    """Findings if no record has the format that the settings say, or if csv records have another number of
+    fields.
+    """
     shape, form = facts.shape, settings.input.format
     if not settings.needed_columns:
         return  # the query reads nothing of the values
@@ -40,7 +46,10 @@ def _judge_fields(settings: Settings, facts: SampleFacts, values: list[bytes | N
     )
     cut = ((value, split_line(value, settings.input.delimiter)) for value in reversed(values))
     example = next((value for value, fields in cut if fields is not None and len(fields) == commonest), None)
-    message = f"{counted(shape.rows - right, shape.rows)} records have another number of fields than the {field_count} of "
+    message = (
+        f"{counted(shape.rows - right, shape.rows)} records have another number of fields than the"
+        f" {field_count} of "
+    )
     message += f"input.columns, mostly {commonest}, e.g. {shown_bytes(example)}"
     do = "name every field in input.columns, and set input.delimiter"
     yield Finding(
@@ -49,7 +58,9 @@ def _judge_fields(settings: Settings, facts: SampleFacts, values: list[bytes | N
 
 
 def judge_readable(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
-    """A finding about how many records would be rejected as unreadable, and why. It is a problem if most would be."""
+    """A finding about how many records would be rejected as unreadable, and why. It is a problem if most
+    would be.
+    """
     if not facts.unreadable:
         return
     message = f"{counted(facts.rejected, facts.records)} records would be rejected "
@@ -64,7 +75,9 @@ def judge_readable(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
 
 
 def judge_filter(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
-    """Findings about how many tuples `query.where` and `query.explode` leave. If none is left, that is likely a mistake."""
+    """Findings about how many tuples `query.where` and `query.explode` leave. If none is left, that is
+    likely a mistake.
+    """
     query = settings.query
     if query.explode is not None and facts.readable:
         yield from _judge_exploded(query, facts)
@@ -72,7 +85,10 @@ def judge_filter(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
         return
     matches = facts.readable - facts.filtered
     noun = "tuples" if query.explode is None else "records"
-    message = f"query.where keeps {counted(matches, facts.readable) if matches else f'none of {facts.readable:,}'} {noun}"
+    message = (
+        f"query.where keeps {counted(matches, facts.readable) if matches else f'none of {facts.readable:,}'}"
+        f" {noun}"
+    )
     if matches:
         yield Finding("filter", "ok", message)
     else:
@@ -91,12 +107,17 @@ def _judge_exploded(query: Query, facts: SampleFacts) -> Iterator[Finding]:
 
 
 def judge_keys(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
-    """A finding about how many keys there are, and how the share of the hottest compares with a worker's fair share."""
+    """A finding about how many keys there are, and how the share of the hottest compares with a worker's
+    fair share.
+    """
     if facts.hottest is None:
         return
     key, tuples = facts.hottest
     workers = settings.partitioner.workers
-    message = f"{facts.keys:,} keys; the hottest, {shown_bytes(key)!r}, has {share(tuples, facts.kept)} of the tuples"
+    message = (
+        f"{facts.keys:,} keys; the hottest, {shown_bytes(key)!r}, has {share(tuples, facts.kept)} of the"
+        " tuples"
+    )
     if tuples * workers > facts.kept:
         message += f", a worker's fair share is {share(1, workers)}"
         yield Finding("keys", "ok", message, "`evenflow advise` says which partitioner and how many workers")
@@ -116,7 +137,10 @@ def judge_partitions(settings: Settings, facts: SampleFacts) -> Iterator[Finding
     for which, state in ((empty, "empty"), (mute, "without a readable record")):
         if which and facts.readable:
             verb, pronoun = ("are", "each") if len(which) > 1 else ("is", "it")
-            message = f"{partitions(which)} {verb} {state}: no window closes until {pronoun} has a record, has ended "
+            message = (
+                f"{partitions(which)} {verb} {state}: no window closes until {pronoun} has a record, has"
+                " ended "
+            )
             message += "or idle_timeout is set"
             yield Finding("partitions", "warning", message, do, mend)
 
@@ -129,7 +153,10 @@ def _other_format(values: list[bytes | None]) -> tuple[str, Changes]:
     filled = [value for value in values if value]
     if in_wire_format(filled):
         return (
-            "they look like Confluent's wire format: set input.format to avro or protobuf, and [input.registry] url",
+            (
+                "they look like Confluent's wire format: set input.format to avro or protobuf, and"
+                " [input.registry] url"
+            ),
             {},
         )
     delimiter, fields = likely_csv(filled)
@@ -157,7 +184,9 @@ def _other_delimiter(settings: Settings, values: list[bytes | None]) -> Changes:
 
 
 def likely_csv(values: Sequence[bytes | None]) -> tuple[str, int]:
-    """The delimiter that cuts most records into the same number of fields, and that number. It is 1 if this is no csv."""
+    """The delimiter that cuts most records into the same number of fields, and that number. It is 1 if
+    this is no csv.
+    """
     best = (",", 1, 0)
     for delimiter in _DELIMITERS:
         split = (split_line(value, delimiter) for value in values[-1_000:])

@@ -90,7 +90,10 @@ def _judge_unit(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
 def _judge_strays(facts: SampleFacts, strays: Strays) -> Iterator[Finding]:
     for group in strays.groups:
         example = group.example
-        message = f"{group.count:,} of {facts.readable:,} times ({share(group.count, facts.readable)}) {group.cause}, e.g. "
+        message = (
+            f"{group.count:,} of {facts.readable:,} times ({share(group.count, facts.readable)})"
+            f" {group.cause}, e.g. "
+        )
         message += f"offset {example.offset} of partition {example.partition}: {shown_bytes(example.value)}"
         yield Finding("strays", "warning", message, "look at their producer; no proposal counts them")
 
@@ -111,12 +114,18 @@ def _judge_ahead(settings: Settings, facts: SampleFacts, *, now: int) -> Iterato
             key=lambda candidate: int(candidate[1].times[candidate[2]]),
         )
         offset, value = piece.record(place)
-        message = f"{ahead:,} of {facts.readable:,} tuples lie more than {format_duration(most)} ahead of the clock, the "
+        message = (
+            f"{ahead:,} of {facts.readable:,} tuples lie more than {format_duration(most)} ahead of the"
+            " clock, the "
+        )
         message += (
             f"furthest at {moment(int(piece.times[place]))} (offset {offset} of partition {part.partition}: "
         )
         message += f"{shown_bytes(value)}): they would be rejected as ahead"
-        do = 'look at the producer\'s clock; for data with times of the future set query.max_ahead_of_clock = "off"'
+        do = (
+            "look at the producer's clock; for data with times of the future set query.max_ahead_of_clock ="
+            ' "off"'
+        )
         yield Finding("time", "warning", message, do)
 
 
@@ -140,7 +149,10 @@ def _judge_jumps(settings: Settings, facts: SampleFacts, *, now: int) -> Iterato
     if proposal is not None:
         jump, jumps = proposal
         late = late_tuples(settings.query, facts.times)
-        message = f"{jumps:,} of {facts.readable:,} tuples lie more than {format_duration(jump)} ahead of those around "
+        message = (
+            f"{jumps:,} of {facts.readable:,} tuples lie more than {format_duration(jump)} ahead of those"
+            " around "
+        )
         message += (
             f"them, and what follows one is late: {late:,} of {facts.readable:,} tuples would be rejected"
         )
@@ -160,7 +172,10 @@ def _judge_equal(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     tuples = sum(times.size for times in facts.times)
     if facts.span is None or facts.span[0] != facts.span[1] or tuples < 2:
         return
-    message = f"all {tuples:,} tuples of the sample have the same event time, {moment(facts.span[0])}: no window closes "
+    message = (
+        f"all {tuples:,} tuples of the sample have the same event time, {moment(facts.span[0])}: no window"
+        " closes "
+    )
     message += "before a later one comes"
     do = (
         f"is query.time = {settings.query.time!r} the right column? If it is, look at more records (--sample)"
@@ -175,19 +190,28 @@ def _judge_order(settings: Settings, facts: SampleFacts, body: SampleFacts) -> I
     if not late:
         yield Finding("order", "ok", f"no tuple comes late: {_order(body)}")
         return
-    message = f"{late:,} of {facts.readable:,} tuples ({share(late, facts.readable)}) come behind their partition's "
+    message = (
+        f"{late:,} of {facts.readable:,} tuples ({share(late, facts.readable)}) come behind their"
+        " partition's "
+    )
     message += f"watermark and would be rejected as late; {_order(body)}"
     most = acceptable(query)
     needed = min(needed_out_of_orderness(query, body.times), most)
     patient = query.model_copy(update={"out_of_orderness": needed})
     lost = late_tuples(patient, facts.times)
     if late_tuples(patient, body.times) >= late_tuples(query, body.times):
-        do = f"no out_of_orderness of at most {format_duration(most)} (ten windows, or a minute) keeps more of them: "
+        do = (
+            f"no out_of_orderness of at most {format_duration(most)} (ten windows, or a minute) keeps more of"
+            " them: "
+        )
         do += "look at their producers"
         yield Finding("order", "warning", message, do)
         return
     loss = "none" if not lost else f"{lost:,} tuples"
-    do = f'set query.out_of_orderness = "{format_duration(needed)}": it loses {loss} of this sample; results come that '
+    do = (
+        f'set query.out_of_orderness = "{format_duration(needed)}": it loses {loss} of this sample; results'
+        " come that "
+    )
     do += "much later"
     yield Finding("order", "warning", message, do, {"query": {"out_of_orderness": format_duration(needed)}})
 
@@ -198,7 +222,9 @@ def _order(facts: SampleFacts) -> str:
 
 
 def _judge_behind(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
-    """Partitions whose newest tuple is far behind. Windows wait for them, and the other partitions are paused."""
+    """Partitions whose newest tuple is far behind. Windows wait for them, and the other partitions are
+    paused.
+    """
     ends = {
         part.partition: int(part.times.max())
         for part in facts.partitions
@@ -210,7 +236,10 @@ def _judge_behind(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     behind = [part for part, end in ends.items() if newest - end > settings.max_skew]
     if behind:
         gap = max(newest - ends[part] for part in behind)
-        message = f"{partitions(behind)} of {len(facts.partitions)} end {span(gap)} of event time before the newest: "
+        message = (
+            f"{partitions(behind)} of {len(facts.partitions)} end {span(gap)} of event time before the"
+            " newest: "
+        )
         message += "windows wait there, and partitions further ahead than max_skew are paused"
         mend: Changes = {"partitioner": {"idle_timeout": "30s"}}
         yield Finding(
@@ -241,10 +270,19 @@ def _judge_gaps(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     if gap <= settings.max_skew:
         return
     enough = format_duration(rounded_up(gap + 1))
-    message = f"{partitions([furthest])} alone of {len(facts.partitions)} has new tuples, with a gap of {span(gap)} between "
-    message += f"two of them. Idle partitions do not follow a step of more than max_skew ({span(settings.max_skew)}), so no "
+    message = (
+        f"{partitions([furthest])} alone of {len(facts.partitions)} has new tuples, with a gap of {span(gap)}"
+        " between "
+    )
+    message += (
+        "two of them. Idle partitions do not follow a step of more than max_skew"
+        f" ({span(settings.max_skew)}), so no "
+    )
     message += "window closes before a second partition has tuples behind the gap"
-    do = f'set partitioner.max_skew = "{enough}", more than the longest gap; or write to a second partition, or end the '
+    do = (
+        f'set partitioner.max_skew = "{enough}", more than the longest gap; or write to a second partition,'
+        " or end the "
+    )
     do += "idle ones"
     yield Finding("partitions", "warning", message, do, {"partitioner": {"max_skew": enough}})
 

@@ -1,4 +1,6 @@
-"""Reads JSON objects that Python's own reader refuses and the partitioner reads: of any depth, and with Inf or -NaN."""
+"""Reads JSON objects that Python's own reader refuses and the partitioner reads: of any depth, and with
+Inf or -NaN.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|-?NaN|-?Inf(?:inity)?")
 _WORDS = {"true": True, "false": False, "null": None}
 _DEEPEST = MOST_LEVELS + 1
-"""How many brackets can be around a column: those of its objects, and that of the list whose elements they may be."""
+"""How many brackets can be around a column: those of its objects, and that of the list whose elements they
+may be.
+"""
 _CLOSERS = {"{": "}", "[": "]"}
 
 
@@ -34,8 +38,8 @@ def read_deep(text: str, number: Callable[[str], Any]) -> Fields:
 class _Scanner:
     """Reads values, names and brackets one after the other, without recursion, so that any depth can be read.
 
-    `_open` holds the closing brackets that are still to come. `_objects` holds what lies in each open bracket so far, and
-    `_names` the field of each that is being read.
+    `_open` holds the closing brackets that are still to come. `_objects` holds what lies in each open bracket
+    so far, and `_names` the field of each that is being read.
     """
 
     def __init__(self, text: str, number: Callable[[str], Any]) -> None:
@@ -57,7 +61,9 @@ class _Scanner:
             raise self._error("extra data")
 
     def _value(self) -> None:
-        """Read one value. If it is an object or a list, read on until its first value that is neither, or its end."""
+        """Read one value. If it is an object or a list, read on until its first value that is neither, or
+        its end.
+        """
         while (char := self._next()) in _CLOSERS and char:
             self._open.append(_CLOSERS[char])
             self._objects.append(Fields())

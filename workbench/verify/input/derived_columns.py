@@ -15,17 +15,19 @@ from workbench.verify.sql import identifier
 
 _HELD = ("partition", "offset", "reason", "key", "time")
 _OWN = {name: f'"@{name}"' for name in _HELD}
-"""Name of our own columns here. The settings refuse names with @, so no column of the query has such a name."""
+"""Name of our own columns here. The settings refuse names with @, so no column of the query has such a
+name.
+"""
 
 
 def derive(db: duckdb.DuckDBPyConnection, query: Query) -> None:
     """Make `tuples` and `readable` of what `records` and `strict` hold.
 
-    `tuples` has partition, offset, reason, key, time, values v* and `chosen`: whether `query.where` keeps the tuple.
-    `readable` has partition, offset, reason, time and `kept` for each record that can be read. kept: whether one of the
-    record's tuples is chosen. Neither has a record that is too large (sizes.py) or has no row in the lookup file
-    (lookup.py). A record is unreadable if a derived column has no value that fits its type, or if the key of a chosen tuple
-    is null. Such a record is then noted in `strict` as unreadable.
+    `tuples` has partition, offset, reason, key, time, values v* and `chosen`: whether `query.where` keeps the
+    tuple. `readable` has partition, offset, reason, time and `kept` for each record that can be read. kept:
+    whether one of the record's tuples is chosen. Neither has a record that is too large (sizes.py) or has no
+    row in the lookup file (lookup.py). A record is unreadable if a derived column has no value that fits its
+    type, or if the key of a chosen tuple is null. Such a record is then noted in `strict` as unreadable.
     """
     read = joined(db, query, _read(query))
     if _plain(query):
@@ -39,15 +41,15 @@ def derive(db: duckdb.DuckDBPyConnection, query: Query) -> None:
         )
         return
     db.execute(
-        'CREATE TABLE readable AS SELECT s.partition, s."offset", s.reason, s.time, coalesce(t.kept, false) AS kept '
-        'FROM strict s LEFT JOIN (SELECT partition, "offset", bool_or(chosen) AS kept FROM tuples GROUP BY ALL) t '
-        'ON t.partition = s.partition AND t."offset" = s."offset" WHERE s.readable'
+        'CREATE TABLE readable AS SELECT s.partition, s."offset", s.reason, s.time, coalesce(t.kept, false)'
+        ' AS kept FROM strict s LEFT JOIN (SELECT partition, "offset", bool_or(chosen) AS kept FROM tuples'
+        ' GROUP BY ALL) t ON t.partition = s.partition AND t."offset" = s."offset" WHERE s.readable'
     )
 
 
 def _plain(query: Query) -> bool:
-    """Whether tuples are what was read: nothing is derived or looked up, every key is there, no element repeats a text of
-    its record.
+    """Whether tuples are what was read: nothing is derived or looked up, every key is there, no element
+    repeats a text of its record.
     """
     return not (
         query.lookup
@@ -63,7 +65,9 @@ def _repeats(query: Query) -> bool:
 
 
 def _read(query: Query) -> str:
-    """SQL of the columns that were read: a row for each record, or for each element if records are taken apart."""
+    """SQL of the columns that were read: a row for each record, or for each element if records are taken
+    apart.
+    """
     names = list(cell_types(query))
     own_columns = ", ".join(f'"{name}" AS {own}' for name, own in _OWN.items())
     if query.explode is not None:  # all such records were read strictly
@@ -80,7 +84,9 @@ def _read(query: Query) -> str:
 
 
 def _with_derived(db: duckdb.DuckDBPyConnection, query: Query, read: str) -> None:
-    """Make `tuples` of a query with derived columns or a condition. Records that do not fit become unreadable."""
+    """Make `tuples` of a query with derived columns or a condition. Records that do not fit become
+    unreadable.
+    """
     opened(db)
     db.execute(f"CREATE TABLE derived AS {_derived(query, read)}")
     if query.explode is not None:  # one tuple that does not fit makes the record unreadable
@@ -104,7 +110,9 @@ def _with_derived(db: duckdb.DuckDBPyConnection, query: Query, read: str) -> Non
 
 
 def _tell(db: duckdb.DuckDBPyConnection) -> None:
-    """Note in `strict` every record with a value that does not fit, also those that were not read strictly."""
+    """Note in `strict` every record with a value that does not fit, also those that were not read
+    strictly.
+    """
     why = "'a derived column has no value that fits its type, or a key is null'"
     db.execute(
         f"UPDATE strict SET why = {why} FROM derived d WHERE strict.partition = d.partition "

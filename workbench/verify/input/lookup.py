@@ -12,10 +12,11 @@ from workbench.verify.sql import identifier, quoted, sql_type
 
 
 def joined(db: duckdb.DuckDBPyConnection, query: Query, read: str) -> str:
-    """SQL of what `read` gives, and beside it the columns of the lookup file, null without a row. Makes `lookup`.
+    """SQL of what `read` gives, and beside it the columns of the lookup file, null without a row. Makes
+    `lookup`.
 
-    DuckDB reads the file by itself. Records without a row are noted as rejected if the settings say so. Raises what
-    `Lookup.content` raises, and ConfigError if DuckDB cannot read the file.
+    DuckDB reads the file by itself. Records without a row are noted as rejected if the settings say so.
+    Raises what `Lookup.content` raises, and ConfigError if DuckDB cannot read the file.
     """
     lookup = query.lookup
     if lookup is None:
@@ -43,14 +44,16 @@ def _read_file(db: duckdb.DuckDBPyConnection, query: Query, lookup: Lookup) -> N
     if not lookup.parquet:
         # All is text first, and no text is null: the same nulls hold as in the pipeline.
         source = (
-            f"read_csv({file}, header = true, all_varchar = true, delim = {quoted(lookup.delimiter)}, quote = '\"', "
-            f"escape = '\"', nullstr = {quoted(_NO_NULL)}, sample_size = -1, hive_partitioning = false)"
+            f"read_csv({file}, header = true, all_varchar = true, delim = {quoted(lookup.delimiter)}, quote ="
+            f" '\"', escape = '\"', nullstr = {quoted(_NO_NULL)}, sample_size = -1, hive_partitioning ="
+            " false)"
         )
     try:
         db.execute(f"CREATE TABLE lookup AS SELECT {', '.join(keys + columns)} FROM {source}")
     except duckdb.Error as error:
         raise ConfigError(
-            f"DuckDB does not read the lookup file {lookup.file} as the partitioner does: {str(error).splitlines()[0]}",
+            f"DuckDB does not read the lookup file {lookup.file} as the partitioner does:"
+            f" {str(error).splitlines()[0]}",
             hint="write the file as Parquet, whose types leave no choice, and begin a query with it",
         ) from None
 
@@ -72,8 +75,8 @@ def _value(lookup: Lookup, name: str, type_: str) -> str:
 def _reject(db: duckdb.DuckDBPyConnection, unmatched: str) -> None:
     """Note these records in `records` and `strict`: they have no tuples."""
     db.execute(
-        f'CREATE TABLE unmatched AS SELECT DISTINCT "@partition" AS partition, "@offset" AS "offset", "@reason" AS reason '
-        f"FROM ({unmatched})"
+        'CREATE TABLE unmatched AS SELECT DISTINCT "@partition" AS partition, "@offset" AS "offset",'
+        f' "@reason" AS reason FROM ({unmatched})'
     )
     for table in ("records", "strict"):
         db.execute(

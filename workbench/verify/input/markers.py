@@ -1,9 +1,9 @@
 """End-of-stream markers, read strictly and by other code than the partitioner's.
 
-A marker is a record without key and value. Its first header of the marker's name holds an object of exactly three
-fields: who has ended (`producer`), how many tuples this producer wrote to the partition (`tuples`), and how many
-producers were announced (`producers`). Any other record without key and value is unreadable, for the partitioner
-and for verify.
+A marker is a record without key and value. Its first header of the marker's name holds an object of exactly
+three fields: who has ended (`producer`), how many tuples this producer wrote to the partition (`tuples`), and
+how many producers were announced (`producers`). Any other record without key and value is unreadable, for the
+partitioner and for verify.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ _BOUNDS = {"tuples": (0, 2**62), "producers": (1, 16)}
 
 
 def marker_of(headers: Sequence[tuple[str, bytes | str | None]] | None) -> dict[str, Any] | None:
-    """The marker in these headers, with the fields of INPUT_SCHEMA. None if there is no marker or it is damaged."""
+    """The marker in these headers, with the fields of INPUT_SCHEMA. None if there is no marker or it is
+    damaged.
+    """
     for name, value in headers or ():
         if name == _HEADER:
             return _decoded(value)

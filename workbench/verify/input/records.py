@@ -32,9 +32,13 @@ from workbench.verify.sql import floor_divided, pointer, quoted, sql_type
 
 _ROWS = 20_000
 _DOUBTFUL = r"\\|,\s*[}\]]|[Nn][Aa][Nn]|[Ii][Nn][Ff]"
-"""JSON that the strict reader has to judge: escapes, trailing commas, NaN and Inf. DuckDB accepts the last three."""
+"""JSON that the strict reader has to judge: escapes, trailing commas, NaN and Inf. DuckDB accepts the last
+three.
+"""
 _ROUNDED = r"\d[eE][-+]?\d|[\d.]{17}"
-"""Numbers that DuckDB may round when it takes them out of JSON: those with an exponent or of 17 characters and more."""
+"""Numbers that DuckDB may round when it takes them out of JSON: those with an exponent or of 17 characters
+and more.
+"""
 _ISO = r"[1-9]\d{3}-\d{2}-\d{2}[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?Z?"
 _INPUTS = """
             FROM inputs i
@@ -46,9 +50,12 @@ _DATE = r"[1-9]\d{3}-\d{2}-\d{2}"
 
 
 def load(db: duckdb.DuckDBPyConnection, settings: Settings, inputs: pa.Table | pa.RecordBatchReader) -> None:
-    """Make `records` and `tuples` from the input, which is read once. Needs tables `committed` and `rejected`."""
+    """Make `records` and `tuples` from the input, which is read once. Needs tables `committed` and
+    `rejected`.
+    """
     db.register("inputs", inputs)
-    # A stream has no size to estimate: left to itself, DuckDB builds the joins' hash table from all of the input.
+    # A stream has no size to estimate: left to itself, DuckDB builds the joins' hash table from all of the
+    # input.
     db.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
     db.execute(f"CREATE TABLE records AS {_select(settings)}")
     db.execute("RESET disabled_optimizers")
@@ -59,7 +66,7 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, inputs: pa.Table | p
         for i, (name, type_) in enumerate(cell_types(settings.query).items())
     )
     db.execute(
-        f'CREATE TABLE strict (partition INTEGER, "offset" BIGINT, reason VARCHAR, readable BOOLEAN, '
+        'CREATE TABLE strict (partition INTEGER, "offset" BIGINT, reason VARCHAR, readable BOOLEAN, '
         f"large BOOLEAN, unmatched BOOLEAN, why VARCHAR, elements BIGINT, key BLOB, time BIGINT{cells})"
     )
     for batch in _read_strictly(db, settings):
@@ -72,7 +79,8 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, inputs: pa.Table | p
 def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterator[pa.RecordBatch]:
     """The rows of `strict`: each record that the SQL has not accepted, or why it is unreadable.
 
-    A record that was rejected as `after-end` is not read: nothing depends on what it holds. A skipped one cannot be.
+    A record that was rejected as `after-end` is not read: nothing depends on what it holds. A skipped one
+    cannot be.
     """
     reader = StrictReader(settings)
     types, elements = cell_types(settings.query), settings.query.element_columns
@@ -122,7 +130,8 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
 
 def _cannot_judge(partition: int, offset: int, why: WithheldSchema) -> ConfigError:
     return ConfigError(
-        f"record {offset} of input partition {partition} was read by the partitioner, and verify cannot read it: {why}",
+        f"record {offset} of input partition {partition} was read by the partitioner, and verify cannot read"
+        f" it: {why}",
         hint="verify as a user who may read every schema that the partitioner's user may",
     )
 
@@ -180,7 +189,8 @@ def _unread(query: Query) -> str:
 def _key_is_there(query: Query) -> list[str]:
     """Conditions that the key is not null.
 
-    Those for a derived key column are added in derived_columns.py, and so are all if the filter comes before the key.
+    Those for a derived key column are added in derived_columns.py, and so are all if the filter comes before
+    the key.
     """
     if filters_before_keys(query):
         return []
@@ -191,7 +201,9 @@ def _key_is_there(query: Query) -> list[str]:
 
 
 def _cut(settings: Settings) -> str:
-    """SQL that cuts the text once: `found` (list of cells), `kinds` (their types, json only), and `well_formed`."""
+    """SQL that cuts the text once: `found` (list of cells), `kinds` (their types, json only), and
+    `well_formed`.
+    """
     columns = settings.needed_columns
     if not columns:
         return "true AS well_formed"
@@ -201,23 +213,24 @@ def _cut(settings: Settings) -> str:
         delimiter = quoted(settings.input.delimiter)
         # A quoted field or a second line needs the strict reader. 65279 is the byte order mark.
         return (
-            f"string_split(text, {delimiter}) AS found, text IS NOT NULL AND text <> '' AND ascii(text) <> 65279 AND NOT "
-            f"regexp_matches(text, '[\"\\r\\n]') AND len(string_split(text, {delimiter})) "
-            f"= {len(settings.input.columns)} AS well_formed"
+            f"string_split(text, {delimiter}) AS found, text IS NOT NULL AND text <> '' AND ascii(text) <>"
+            f" 65279 AND NOT regexp_matches(text, '[\"\\r\\n]') AND len(string_split(text, {delimiter})) ="
+            f" {len(settings.input.columns)} AS well_formed"
         )
     ways = [segments(column) for column in columns]
     paths = "[" + ", ".join(quoted(pointer(way)) for way in ways) + "]"
     once = " AND ".join(
         _is_there_once(field) for field in dict.fromkeys(field for way in ways for field in way)
     )
-    # DuckDB finds nothing below a field that holds no object. For the strict reader such a record is unreadable.
+    # DuckDB finds nothing below a field that holds no object. For the strict reader such a record is
+    # unreadable.
     for outer in dict.fromkeys(way[:length] for way in ways for length in range(1, len(way))):
         once += f" AND coalesce(TRY(json_type(text, {quoted(pointer(outer))})), 'NULL') IN ('OBJECT', 'NULL')"
     if any(decimal_scale(type_) is not None for type_ in cell_types(settings.query).values()):
         once += f" AND NOT regexp_matches(text, {quoted(_ROUNDED)})"
     return (
         f"TRY(json_extract_string(text, {paths})) AS found, TRY(json_type(text, {paths})) AS kinds, "
-        f"coalesce(TRY(json_valid(text)) AND TRY(json_type(text)) = 'OBJECT' "
+        "coalesce(TRY(json_valid(text)) AND TRY(json_type(text)) = 'OBJECT' "
         f"AND NOT regexp_matches(text, {quoted(_DOUBTFUL)}) AND {once}, false) AS well_formed"
     )
 
@@ -250,7 +263,8 @@ def _time(settings: Settings, at: dict[str, str], json: bool) -> str:
         )
     if query.time_unit == "s":
         typed = f"{_kind(cell)} IN ('BIGINT', 'UBIGINT', 'DOUBLE') AND " if json else ""
-        # So few digits are always in range. round_even() rounds as Python's round() does in the strict reader.
+        # So few digits are always in range. round_even() rounds as Python's round() does in the strict
+        # reader.
         return (
             f"CASE WHEN {typed}regexp_full_match({cell}, '-?[0-8]?\\d{{1,9}}(\\.\\d{{1,6}})?') "
             f"THEN round_even(TRY_CAST({cell} AS DOUBLE) * 1000, 0)::BIGINT END"
@@ -293,7 +307,9 @@ def _typed(cell: str, type_: str, form: str) -> tuple[str, str]:
 
 
 def _any(cell: str, form: str) -> tuple[str, str]:
-    """As `_typed`, of a column of any value: the text that tells the kind of the value. Of numbers, whole ones are plain."""
+    """As `_typed`, of a column of any value: the text that tells the kind of the value. Of numbers, whole
+    ones are plain.
+    """
     text = f"concat('\"', {cell})"
     if form == "text":
         return text, f"{cell} IS NOT NULL"
@@ -304,15 +320,24 @@ def _any(cell: str, form: str) -> tuple[str, str]:
     whole = f"({kind} IN ('BIGINT', 'UBIGINT') AND regexp_full_match({cell}, '-?\\d{{1,18}}'))"
     short = f"rtrim({cell}, '0')"
     zeros = f"(length({cell}) - length({short}))"
-    number = f"CASE WHEN {short} IN ('', '-') THEN '0' WHEN {zeros} = 0 THEN {cell} ELSE concat({short}, 'e', {zeros}) END"
-    value = f"CASE WHEN {kind} = 'VARCHAR' THEN {text} WHEN {kind} = 'BOOLEAN' THEN {cell} WHEN {whole} THEN {number} END"
+    number = (
+        f"CASE WHEN {short} IN ('', '-') THEN '0' WHEN {zeros} = 0 THEN {cell} ELSE concat({short}, 'e',"
+        f" {zeros}) END"
+    )
+    value = (
+        f"CASE WHEN {kind} = 'VARCHAR' THEN {text} WHEN {kind} = 'BOOLEAN' THEN {cell} WHEN {whole} THEN"
+        f" {number} END"
+    )
     return value, f"(coalesce({kind}, 'NULL') IN ('NULL', 'VARCHAR', 'BOOLEAN') OR coalesce({whole}, false))"
 
 
 def _null_or(json_kind: str, cell: str, fine: str) -> str:
     """SQL: whether the JSON cell is null, or is of this kind and `fine`."""
     kinds = "'BIGINT', 'UBIGINT', 'DOUBLE'" if json_kind == "number" else quoted(json_kind)
-    return f"(coalesce({_kind(cell)}, 'NULL') = 'NULL' OR {_kind(cell)} IN ({kinds}) AND coalesce({fine}, false))"
+    return (
+        f"(coalesce({_kind(cell)}, 'NULL') = 'NULL' OR {_kind(cell)} IN ({kinds}) AND coalesce({fine},"
+        " false))"
+    )
 
 
 def _number(cell: str, kind: str, json: bool) -> tuple[str, str]:

@@ -10,10 +10,11 @@ from evenflow.settings import Query
 
 
 def note_large(db: duckdb.DuckDBPyConnection, query: Query, tuples: str, *, repeats: bool = False) -> None:
-    """Make `large` (partition, offset), and note these records in `records` and `strict`: they have no tuples.
+    """Make `large` (partition, offset), and note these records in `records` and `strict`: they have no
+    tuples.
 
-    tuples: SQL of the tuples of the records that could be read, with key and v*. repeats: whether it has `repeated`,
-    too: the bytes of the texts of a record that each of its elements repeats.
+    tuples: SQL of the tuples of the records that could be read, with key and v*. repeats: whether it has
+    `repeated`, too: the bytes of the texts of a record that each of its elements repeats.
     """
     texts = [
         f"coalesce(strlen(v{i}), 0)"
@@ -33,7 +34,8 @@ def note_large(db: duckdb.DuckDBPyConnection, query: Query, tuples: str, *, repe
             f'AND {table}."offset" = l."offset"'
         )
     db.execute(
-        'UPDATE strict SET large = true FROM large l WHERE strict.partition = l.partition AND strict."offset" = l."offset"'
+        'UPDATE strict SET large = true FROM large l WHERE strict.partition = l.partition AND strict."offset"'
+        ' = l."offset"'
     )
     db.execute(
         'INSERT INTO strict (partition, "offset", reason, readable, large) '

@@ -1,4 +1,5 @@
-"""One record, read strictly in plain Python. This code decides whether the record is readable, and what it holds.
+"""One record, read strictly in plain Python. This code decides whether the record is readable, and what it
+holds.
 
 Slow and simple on purpose. records.py reads the bulk in DuckDB and sends here whatever is not plainly fine.
 """
@@ -142,7 +143,8 @@ class StrictReader:
             raise Unreadable("the record has no value")
         if self._registered is not None:
             return self._registered.cells(value)
-        # Invalid bytes become lone surrogates, which `_text` refuses. In a column that nobody reads they do no harm.
+        # Invalid bytes become lone surrogates, which `_text` refuses. In a column that nobody reads they do
+        # no harm.
         text = value.decode("utf-8", "surrogateescape")
         if self._input.format == "text":
             return {"value": text}
@@ -201,7 +203,8 @@ class StrictReader:
             bits = int(text, 16)
             return bits - 2**64 if bits >= 2**63 else bits
         digits = text.lstrip("-0") or "0"
-        # The length is tested before int() is called, and zeros are cut off: Python refuses to convert thousands of digits.
+        # The length is tested before int() is called, and zeros are cut off: Python refuses to convert
+        # thousands of digits.
         if not _INTEGER.fullmatch(text) or len(digits) > 100:
             raise Unreadable(f"column {column!r} is no 64-bit integer: {text[:40]!r}")
         number = -int(digits) if text.startswith("-") else int(digits)
@@ -292,7 +295,8 @@ class StrictReader:
         if text is None:
             return None
         number = Decimal(text) if _DECIMAL.fullmatch(text) else None
-        # A decimal has 18 digits. The size is tested first, because quantize raises an error for a much larger number.
+        # A decimal has 18 digits. The size is tested first, because quantize raises an error for a much
+        # larger number.
         if (
             number is None
             or abs(number) >= Decimal(10) ** (18 - scale)

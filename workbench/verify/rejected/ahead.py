@@ -1,9 +1,10 @@
-"""Was each tuple that was rejected as `ahead` really so far ahead of the clock, and were all such tuples rejected?
+"""Was each tuple that was rejected as `ahead` really so far ahead of the clock, and were all such tuples
+rejected?
 
-Where the broker stamps the records, the clock is in the input, and both questions have an exact answer. Elsewhere the
-clock was that of a partitioner instance. The rejection names what it showed. That clock is believed unless it is absurd:
-before the query began, or after verify itself runs. Then a tuple that was let through is found only if it is too far
-ahead even of verify's own clock.
+Where the broker stamps the records, the clock is in the input, and both questions have an exact answer.
+Elsewhere the clock was that of a partitioner instance. The rejection names what it showed. That clock is
+believed unless it is absurd: before the query began, or after verify itself runs. Then a tuple that was let
+through is found only if it is too far ahead even of verify's own clock.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """read = routed + rejected + filtered, and the committed progress of each input partition.
 
-The markers' tuple counts are a lower bound. A partition ends when every announced producer has ended, whatever
-was written before. A replay without an end, or a replay that was interrupted, leaves tuples that no marker
-announces. The partitioner reads and counts these tuples like all others, so they belong to the results, and verify
-only says how many they are. Fewer tuples than announced are a difference: some were lost on the way.
+The markers' tuple counts are a lower bound. A partition ends when every announced producer has ended,
+whatever was written before. A replay without an end, or a replay that was interrupted, leaves tuples that no
+marker announces. The partitioner reads and counts these tuples like all others, so they belong to the
+results, and verify only says how many they are. Fewer tuples than announced are a difference: some were lost
+on the way.
 """
 
 from __future__ import annotations

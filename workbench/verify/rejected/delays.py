@@ -1,7 +1,7 @@
 """How far the mark of an input partition stays behind its event times, by offset.
 
-`out_of_orderness` may grow while a query runs, and the mark does not fall then. As the delay only grows, the mark is the
-largest event time of any accepted tuple less the delay that held at the offset of that tuple.
+`out_of_orderness` may grow while a query runs, and the mark does not fall then. As the delay only grows, the
+mark is the largest event time of any accepted tuple less the delay that held at the offset of that tuple.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ class Delays:
 
     def __init__(self, query: Query, state: Committed) -> None:
         late = query.allowed_lateness
-        # Before the first offset, because it may have grown at once, and then no record was judged by the first value.
+        # Before the first offset, because it may have grown at once, and then no record was judged by the
+        # first value.
         self.steps = [
             (-1, query.first_out_of_orderness + late),
             *((offset, disorder + late) for offset, disorder in state.disorders),
@@ -40,7 +41,8 @@ class Delays:
 
 
 def load_delays(db: duckdb.DuckDBPyConnection, query: Query, committed: Sequence[Committed]) -> None:
-    """Make view `marked`: the readable records with the mark (ms) that each tuple gives its partition if it is accepted.
+    """Make view `marked`: the readable records with the mark (ms) that each tuple gives its partition if it
+    is accepted.
 
     Needs `readable`.
     """

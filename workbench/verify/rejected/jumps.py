@@ -33,9 +33,10 @@ def check_jumps(
 ) -> None:
     """Check which tuples of an input partition were rejected as jumps.
 
-    Each tuple is judged by the `max_jump` that held at its offset. A jump is confirmed if the last consecutive tuples
-    that are too far ahead lie within `max_jump` of each other. If tuples were lost, nothing is checked until progress is
-    known again, that is until an accepted tuple is no earlier than any lost tuple.
+    Each tuple is judged by the `max_jump` that held at its offset. A jump is confirmed if the last
+    consecutive tuples that are too far ahead lie within `max_jump` of each other. If tuples were lost,
+    nothing is checked until progress is known again, that is until an accepted tuple is no earlier than any
+    lost tuple.
     """
     partition, in_force = state.partition, _JumpLimits(query, state)
     if in_force.always_off:
@@ -49,8 +50,8 @@ def check_jumps(
     certain = lost is None
     for offset, time, reason in stream(
         db,
-        'SELECT "offset", time, reason FROM readable WHERE partition = ? '
-        "AND (reason IS NULL OR reason NOT IN ('unreadable', 'unmatched', 'too-large', 'ahead')) ORDER BY \"offset\"",
+        'SELECT "offset", time, reason FROM readable WHERE partition = ? AND (reason IS NULL OR reason NOT'
+        " IN ('unreadable', 'unmatched', 'too-large', 'ahead')) ORDER BY \"offset\"",
         [partition],
     ):
         most = in_force.at(offset)

@@ -1,14 +1,14 @@
 """What retention has deleted of the input, and from when on windows can be compared all the same.
 
-A partition has lost something if its log begins after the place where the query began, and if the partitioner has
-counted more tuples than are left or has read an end of stream that is no longer there. The event times of lost tuples
-that were accepted have an upper bound. When a later tuple was accepted, its pane ended after the partition's mark. So
-no tuple before it had an event time at or after the end of that pane plus the delay. Windows that begin after this
-bound hold no lost tuple and are compared exactly.
+A partition has lost something if its log begins after the place where the query began, and if the partitioner
+has counted more tuples than are left or has read an end of stream that is no longer there. The event times of
+lost tuples that were accepted have an upper bound. When a later tuple was accepted, its pane ended after the
+partition's mark. So no tuple before it had an event time at or after the end of that pane plus the delay.
+Windows that begin after this bound hold no lost tuple and are compared exactly.
 
-Lost rejections matter too. If the rejected topic has lost records, it is not known which input records they stood
-for. So all input records that they can have stood for count as lost: those up to the end of the block of the first
-rejection that is left.
+Lost rejections matter too. If the rejected topic has lost records, it is not known which input records they
+stood for. So all input records that they can have stood for count as lost: those up to the end of the block
+of the first rejection that is left.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def _before(
         'SELECT count(*), min("offset") FROM rejected WHERE partition = ?', [state.partition]
     ).fetchall()[0]
     if log_starts.rejected.get(state.partition, 0) and state.rejected > rejected:
-        # Within a block rejections are not written in the order of offsets. So the first that is left may have lost others
-        # of its block with later offsets.
+        # Within a block rejections are not written in the order of offsets. So the first that is left may
+        # have lost others of its block with later offsets.
         block = settings.partitioner.block_tuples or MOST_BLOCK
         block_end = state.offset if oldest is None else oldest + block
         before = max(before, min(block_end, state.offset))
@@ -98,7 +98,9 @@ def _read(db: duckdb.DuckDBPyConnection, partition: int) -> int:
 
 
 def _until(db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed) -> int | None:
-    """Upper bound (ms) of the event times that were accepted and lost. The module's docstring has the argument."""
+    """Upper bound (ms) of the event times that were accepted and lost. The module's docstring has the
+    argument.
+    """
     query = settings.query
     delay = Delays(query, state).last
     end = scalar(

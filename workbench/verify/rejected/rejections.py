@@ -1,8 +1,8 @@
 """Was each rejection right, and was everything rejected that had to be?
 
-Each input partition is judged by itself, in offset order. Progress comes from the tuples that were not rejected.
-So a wrong rejection is reported once, and does not make later rejections look wrong. Lateness and jumps have files
-of their own.
+Each input partition is judged by itself, in offset order. Progress comes from the tuples that were not
+rejected. So a wrong rejection is reported once, and does not make later rejections look wrong. Lateness and
+jumps have files of their own.
 """
 
 from __future__ import annotations
@@ -98,37 +98,38 @@ def withheld(db: duckdb.DuckDBPyConnection, settings: Settings) -> int:
 
 _WITHOUT_SCHEMA = """(readable OR why IS NULL) AND reason = 'unreadable' AND EXISTS (
     FROM rejected r WHERE r.partition = s.partition AND r."offset" = s."offset" AND r.without_schema)"""
-"""Such a rejection is no difference. The registry hands the schema out now, and may not have done so when the record was
-read."""
+"""Such a rejection is no difference. The registry hands the schema out now, and may not have done so when the
+record was read."""
 
 
 def _unreadable(db: duckdb.DuckDBPyConnection, settings: Settings, findings: Findings) -> None:
     but = f"AND NOT ({_WITHOUT_SCHEMA})" if settings.input.registered else ""
     for partition, offset in stream(
         db,
-        f"SELECT partition, \"offset\" FROM strict s WHERE readable AND reason = 'unreadable' {but} ORDER BY ALL",
+        f"SELECT partition, \"offset\" FROM strict s WHERE readable AND reason = 'unreadable' {but} ORDER"
+        " BY ALL",
     ):
         findings.add(wrong(partition, offset, "rejected as unreadable, but it is readable"))
     for partition, offset in stream(
         db,
-        "SELECT partition, \"offset\" FROM strict WHERE NOT coalesce(large, false) AND reason = 'too-large' ORDER BY ALL",
+        "SELECT partition, \"offset\" FROM strict WHERE NOT coalesce(large, false) AND reason = 'too-large'"
+        " ORDER BY ALL",
     ):
         findings.add(wrong(partition, offset, "rejected as too-large, but it is not"))
     for partition, offset in stream(
         db,
-        "SELECT partition, \"offset\" FROM strict WHERE NOT coalesce(unmatched, false) AND reason = 'unmatched' "
-        "ORDER BY ALL",
+        'SELECT partition, "offset" FROM strict WHERE NOT coalesce(unmatched, false) AND reason ='
+        " 'unmatched' ORDER BY ALL",
     ):
         findings.add(wrong(partition, offset, "rejected as unmatched, but it is not"))
     # A record may be both, if the partitioner need not read all of it to see that it is too large.
     for partition, offset, reason, large, unmatched, why in stream(
         db,
-        'SELECT partition, "offset", reason, coalesce(large, false) AS large, coalesce(unmatched, false) AS unmatched, '
-        "why FROM strict s WHERE NOT readable "
-        f"{but} "
-        "AND NOT coalesce(large AND reason = 'too-large' OR why IS NOT NULL AND reason = 'unreadable' "
-        "OR unmatched AND reason = 'unmatched', false) "
-        "AND NOT coalesce(NOT large AND reason = 'too-large' OR NOT unmatched AND reason = 'unmatched', false) ORDER BY ALL",
+        'SELECT partition, "offset", reason, coalesce(large, false) AS large, coalesce(unmatched, false)'
+        f" AS unmatched, why FROM strict s WHERE NOT readable {but} AND NOT coalesce(large AND reason ="
+        " 'too-large' OR why IS NOT NULL AND reason = 'unreadable' OR unmatched AND reason = 'unmatched',"
+        " false) AND NOT coalesce(NOT large AND reason = 'too-large' OR NOT unmatched AND reason ="
+        " 'unmatched', false) ORDER BY ALL",
     ):
         description = (
             "too large"
@@ -150,7 +151,8 @@ def _after_end(
 ) -> None:
     end = end_of(db, state.partition)
     last = 2**62 if end is None else end.offset  # 2**62: after every offset
-    # If the markers are lost, the first record that was rejected as `after-end` says where the partition ended.
+    # If the markers are lost, the first record that was rejected as `after-end` says where the partition
+    # ended.
     if end is None and lost is not None and state.ended:
         first = scalar(
             db,

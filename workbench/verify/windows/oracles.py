@@ -1,8 +1,8 @@
 """Every aggregate again, in DuckDB: SQL of the exact value, and of how far a result may be from it.
 
-If the totals of panes are enough for an aggregate, it is computed from them in O(result rows). Any other aggregate is
-`whole`: it is computed over the tuples of each window, so a tuple is looked at once for each window that it is in. So is
-an aggregate of one's own: DuckDB calls its `oracle` in Python.
+If the totals of panes are enough for an aggregate, it is computed from them in O(result rows). Any other
+aggregate is `whole`: it is computed over the tuples of each window, so a tuple is looked at once for each
+window that it is in. So is an aggregate of one's own: DuckDB calls its `oracle` in Python.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ def _expressed(
 
 
 def sql_type(kind: pa.DataType) -> str:
-    """DuckDB's type for the values of a result column. Whole numbers are wider, so that a wrong one can be read too."""
+    """DuckDB's type for the values of a result column. Whole numbers are wider, so that a wrong one can be
+    read too.
+    """
     return "HUGEINT" if pa.types.is_integer(kind) else _sql_type(kind)
 
 
@@ -150,7 +152,8 @@ def _mean(at: int, type_: pa.DataType, options: tuple[Any, ...], kind: pa.DataTy
 
 def _spread(at: int, options: tuple[Any, ...], kind: pa.DataType, *, root: bool) -> Oracle:
     """Variance, or its root. The tolerances are the bounds that docs/aggregates.md promises."""
-    # The squares of larger values overflow. Such values are left out, and any result but null is then accepted.
+    # The squares of larger values overflow. Such values are left out, and any result but null is then
+    # accepted.
     x, ends = f"v{at}::DOUBLE", "pop" if "population" in options else "samp"
     small = f"CASE WHEN abs({x}) < {_SQUARES!r} THEN {x} END"
     mean = f"abs(avg({small}))"
@@ -182,7 +185,8 @@ def _quantile(at: int, type_: pa.DataType, options: tuple[Any, ...], kind: pa.Da
     # The nearest rank: the value below or at which a share q of the values lies.
     rank = f"greatest(1, ceil({q!r}::DOUBLE * count(v{at}))::BIGINT)"
     value = f"list_sort(list(v{at}) FILTER (v{at} IS NOT NULL))[{rank}]"
-    # docs/aggregates.md promises 1/256 of the value. The rest allows for the rounding of doubles, also near 0.
+    # docs/aggregates.md promises 1/256 of the value. The rest allows for the rounding of doubles, also near
+    # 0.
     bound = "0" if exact else f"abs(({value})::DOUBLE) / 256 * (1 + 1e-12) + 1e-305"
     return Oracle(value=value, kind=kind, tolerance=bound, whole=True)
 
@@ -195,20 +199,28 @@ def _in_time(at: int) -> str:
 def _top_k(at: int, type_: pa.DataType, options: tuple[Any, ...], kind: pa.DataType) -> Oracle:
     k, _ = options
     entries = f"map_entries(histogram(v{at}))"
-    # With negative counts an ascending sort puts the most frequent first, and of equally frequent values the smaller.
+    # With negative counts an ascending sort puts the most frequent first, and of equally frequent values the
+    # smaller.
     pairs = f"list_sort(list_transform({entries}, lambda e: {{'n': -e.value::BIGINT, 'v': e.key}}))"
     value = f"list_transform({pairs}[1:{k}], lambda p: {{'value': p.v, 'count': -p.n}})"
     return Oracle(value=value, kind=kind, whole=True)
 
 
 def _counted(at: int, call: Call, kind: pa.DataType) -> Oracle:
-    """As `_top_k` with a number of counters. The value is a list of all values, by which a result is judged."""
-    value = f"list_transform(map_entries(histogram(v{at})), lambda e: {{'value': e.key, 'count': e.value::BIGINT}})"
+    """As `_top_k` with a number of counters. The value is a list of all values, by which a result is
+    judged.
+    """
+    value = (
+        f"list_transform(map_entries(histogram(v{at})), lambda e: {{'value': e.key, 'count':"
+        " e.value::BIGINT})"
+    )
     return Oracle(value=value, kind=kind, whole=True, wrong=_beyond_bounds(call))
 
 
 def _beyond_bounds(call: Call) -> str:
-    """SQL: whether the counters `g` break a promise of docs/aggregates.md. `e` holds every value with its exact count."""
+    """SQL: whether the counters `g` break a promise of docs/aggregates.md. `e` holds every value with its
+    exact count.
+    """
     k, counters = call.options
     longest = "coalesce(list_max(list_transform(e, lambda y: strlen(y.value))), 0)"
     entry = f"({ENTRY_BYTES} + {longest if pa.types.is_string(call.type) else 0})"
@@ -223,7 +235,10 @@ def _beyond_bounds(call: Call) -> str:
     most = f"list_sum(list_transform(e, lambda y: y.count)) // ({counters} + 1)"
     counts = "list_transform(g, lambda x: x.count)"
     # No value that is missing from the list may be more frequent than this.
-    last = f"CASE WHEN len(g) = {k} THEN greatest(g[-1].count, g[-1].error) WHEN len(g) > 0 THEN g[-1].error ELSE {most} END"
+    last = (
+        f"CASE WHEN len(g) = {k} THEN greatest(g[-1].count, g[-1].error) WHEN len(g) > 0 THEN g[-1].error"
+        f" ELSE {most} END"
+    )
     fine = [
         f"len(g) <= {k}",
         f"len(list_distinct({mine})) = len(g)",
@@ -239,10 +254,14 @@ def _beyond_bounds(call: Call) -> str:
 
 
 def _clusters(at: int, type_: pa.DataType, options: tuple[Any, ...], kind: pa.DataType) -> Oracle:
-    """There is no one right clustering. A result is accepted if it holds every text once, with its exact count, and if
-    the similarities within its clusters do not sum to less than 0, which is the sum when every text is alone.
+    """There is no one right clustering. A result is accepted if it holds every text once, with its exact
+    count, and if the similarities within its clusters do not sum to less than 0, which is the sum when every
+    text is alone.
     """
-    value = f"list_transform(map_entries(histogram(v{at})), lambda e: {{'value': e.key, 'count': e.value::BIGINT}})"
+    value = (
+        f"list_transform(map_entries(histogram(v{at})), lambda e: {{'value': e.key, 'count':"
+        " e.value::BIGINT})"
+    )
     longest = "greatest(strlen(x.value), strlen(y.value), 1)"
     alike = f"(1 - 2.0::DOUBLE * levenshtein(x.value, y.value) / {longest}) * x.count * y.count"
     pairs = f"list_sum(list_transform(list_filter(c, lambda y: y.value > x.value), lambda y: {alike}))"

@@ -1,8 +1,8 @@
 """The windows again, from the tuples that were not rejected: panes, then windows, all in SQL.
 
-A pane's row stands for the windows that end with this pane and with the empty panes after it. A RANGE frame looks back
-over the window, so the work is O(result rows). A tuple is copied into each of its windows only for aggregates that
-cannot be computed from totals (`Oracle.whole`).
+A pane's row stands for the windows that end with this pane and with the empty panes after it. A RANGE frame
+looks back over the window, so the work is O(result rows). A tuple is copied into each of its windows only for
+aggregates that cannot be computed from totals (`Oracle.whole`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def recompute(
 ) -> int:
     """Make `panes`, `keys`, `skipped` and `expected`. Returns the number of open windows. Needs `tuples`.
 
-    `expected` has a row for each window and key: the window's end, the key's id, values a*, tolerances t*, `tuples` (how
-    many the key has in the window), `unfit` (how many of the values are null because they do not fit), and what
-    `emissions.pick` adds. mark: event time (ms) up
-    to which windows are due. compared_from: windows that begin before this event time (ms) are in `skipped` only. None:
-    all windows are expected.
+    `expected` has a row for each window and key: the window's end, the key's id, values a*, tolerances t*,
+    `tuples` (how many the key has in the window), `unfit` (how many of the values are null because they do
+    not fit), and what `emissions.pick` adds. mark: event time (ms) up
+    to which windows are due. compared_from: windows that begin before this event time (ms) are in `skipped`
+    only. None: all windows are expected.
     """
     query = settings.query
     every_row(db, query, mark)
@@ -45,7 +45,8 @@ def every_row(db: duckdb.DuckDBPyConnection, query: Query, mark: int, *, tuples:
     """
     _panes(db, query, tuples)
     db.execute(
-        "CREATE TABLE keys AS SELECT key, row_number() OVER ()::BIGINT AS id FROM (SELECT DISTINCT key FROM panes)"
+        "CREATE TABLE keys AS SELECT key, row_number() OVER ()::BIGINT AS id FROM (SELECT DISTINCT key FROM"
+        " panes)"
     )
     db.execute("ALTER TABLE panes RENAME TO panes_by_key")
     db.execute("CREATE TABLE panes AS SELECT id, p.* EXCLUDE (key) FROM panes_by_key p JOIN keys USING (key)")
@@ -54,7 +55,9 @@ def every_row(db: duckdb.DuckDBPyConnection, query: Query, mark: int, *, tuples:
 
 
 def emit(db: duckdb.DuckDBPyConnection, settings: Settings, mark: int, compared_from: int | None) -> None:
-    """Reduce `expected` to the rows that come out and are compared, and make `skipped`. Parameters as in `recompute`."""
+    """Reduce `expected` to the rows that come out and are compared, and make `skipped`. Parameters as in
+    `recompute`.
+    """
     query = settings.query
     emissions.pick(db, query, mark, buckets=settings.spark.buckets)
     begin = emissions.compared_from(query, compared_from)
@@ -69,7 +72,9 @@ def last_due_pane(query: Query, mark: int) -> int:
 
 
 def first_emitted_pane(query: Query) -> int:
-    """Index of the first pane that a window may end with. Windows that end earlier begin before `emit_from`."""
+    """Index of the first pane that a window may end with. Windows that end earlier begin before
+    `emit_from`.
+    """
     if query.emit_from is None:
         return -END_MARK
     # Twice negated, // rounds up.
@@ -84,14 +89,16 @@ def _panes(db: duckdb.DuckDBPyConnection, query: Query, tuples: str) -> None:
             total = "fsum" if kind == "float64" else "sum"
             parts += [f"{total}(v{i}) AS s{i}", f"sum(abs(v{i}::DOUBLE)) AS m{i}"]
     db.execute(
-        f"CREATE TABLE panes AS SELECT {_group(query)} AS key, {floor_divided('time', query.slide_ms)} AS pane, "
-        f"{', '.join(parts)} FROM {tuples} AS tuples "
-        f"WHERE reason IS NULL AND chosen AND {_group(query)} IS NOT NULL GROUP BY ALL"
+        f"CREATE TABLE panes AS SELECT {_group(query)} AS key, {floor_divided('time', query.slide_ms)} AS"
+        f" pane, {', '.join(parts)} FROM {tuples} AS tuples WHERE reason IS NULL AND chosen AND"
+        f" {_group(query)} IS NOT NULL GROUP BY ALL"
     )
 
 
 def _group(query: Query) -> str:
-    """SQL of the bytes that a tuple is grouped by: its key, or the value of the column that a view has for it."""
+    """SQL of the bytes that a tuple is grouped by: its key, or the value of the column that a view has for
+    it.
+    """
     if query.own_key is None:
         return "tuples.key"
     return f"encode(v{list(query.value_columns).index(query.own_key)}::VARCHAR)"
@@ -110,16 +117,17 @@ def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int, tuples: str
             f"WHERE pane BETWEEN {first} AND {last}"
         )
     else:
-        # `stop` is the first pane that this row need not stand for: the next pane of the key has a row of its own, and
-        # after `span` panes the window is empty. The copies hold nulls (`slot_columns`), so that a pane is totalled once.
+        # `stop` is the first pane that this row need not stand for: the next pane of the key has a row of its
+        # own, and after `span` panes the window is empty. The copies hold nulls (`slot_columns`), so that a
+        # pane is totalled once.
         over = {"lo": "min", "hi": "max"}
         frames = [
-            f"{_folded(name, columns, query) if name[:2] not in over else over[name[:2]]}({name}) OVER w AS {name}"
+            f"{_folded(name, columns, query) if name[:2] not in over else over[name[:2]]}({name}) OVER w AS"
+            f" {name}"
             for name in names
         ]
         slot_columns = [f"CASE WHEN last = pane THEN {name} END AS {name}" for name in names]
-        db.execute(
-            f"""CREATE VIEW totals AS
+        db.execute(f"""CREATE VIEW totals AS
                 WITH followed AS (
                     SELECT *, least(coalesce(lead(pane) OVER (PARTITION BY id ORDER BY pane), pane + {span}),
                                     pane + {span}, {last} + 1) AS stop
@@ -130,18 +138,19 @@ def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int, tuples: str
                     SELECT id, last, {", ".join(frames)} FROM slots
                     WINDOW w AS (PARTITION BY id ORDER BY last
                                  RANGE BETWEEN {span - 1} PRECEDING AND CURRENT ROW))
-                WHERE last >= {first}"""
-        )
+                WHERE last >= {first}""")
     due = oracles(query)
     joined = "totals"
     if any(oracle.whole for oracle in due):
         _whole(db, query, due, (first, last), tuples)
         joined = "totals LEFT JOIN wholes USING (id, last)"
     values = [
-        f"CAST({f'a{i}' if oracle.whole else oracle.value} AS {sql_type(oracle.kind)}) AS a{i}, "
-        f"{f't{i}' if oracle.whole else oracle.tolerance} AS t{i}"
-        if oracle.wrong is None
-        else f"a{i}, t{i}"
+        (
+            f"CAST({f'a{i}' if oracle.whole else oracle.value} AS {sql_type(oracle.kind)}) AS a{i}, "
+            f"{f't{i}' if oracle.whole else oracle.tolerance} AS t{i}"
+            if oracle.wrong is None
+            else f"a{i}, t{i}"
+        )
         for i, oracle in enumerate(due)
         if not oracle.after
     ]
@@ -151,8 +160,8 @@ def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int, tuples: str
         if not oracle.after
     )
     select_sql = (
-        f"SELECT id, (last + 1) * {query.slide_ms} AS window_end, {', '.join(values)}, rows::HUGEINT AS tuples, "
-        f"{unfit} AS unfit FROM {joined}"
+        f"SELECT id, (last + 1) * {query.slide_ms} AS window_end, {', '.join(values)}, rows::HUGEINT AS"
+        f" tuples, {unfit} AS unfit FROM {joined}"
     )
     after = {i: oracle for i, oracle in enumerate(due) if oracle.after}
     if after:
@@ -169,7 +178,8 @@ def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int, tuples: str
 def _whole(
     db: duckdb.DuckDBPyConnection, query: Query, due: list[Oracle], ends: tuple[int, int], tuples: str
 ) -> None:
-    """Make `wholes` (id, last, a*, t*, u*): the values over the tuples of each window that ends with pane `last`.
+    """Make `wholes` (id, last, a*, t*, u*): the values over the tuples of each window that ends with pane
+    `last`.
 
     ends: the first and the last pane that a window ends with. tuples: name of the table with the tuples.
     """
@@ -209,8 +219,8 @@ def _folded(name: str, columns: list[str], query: Query) -> str:
 def open_windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int) -> int:
     """Distinct windows that have a tuple but are not due yet."""
     last, span = last_due_pane(query, mark), query.panes_per_window
-    # A pane is in the windows that end with the `span` panes from it on. Each pane's count stops at the next pane that
-    # has tuples, so that no window is counted twice.
+    # A pane is in the windows that end with the `span` panes from it on. Each pane's count stops at the next
+    # pane that has tuples, so that no window is counted twice.
     return int(
         scalar(
             db,

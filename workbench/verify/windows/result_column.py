@@ -29,7 +29,9 @@ class Function:
 
     @contextmanager
     def known(self, db: duckdb.DuckDBPyConnection) -> Iterator[None]:
-        """The connection knows the function within. Null comes as None. An EvenflowError of the function is raised."""
+        """The connection knows the function within. Null comes as None. An EvenflowError of the function
+        is raised.
+        """
         failures: list[EvenflowError] = []
 
         def call(value: Any) -> Any:

@@ -1,9 +1,9 @@
 """How many tuples each result row says that it is made of, compared with the input (rule "a gap is noticed").
 
-A sketch, a maximum or a mean may hide a lost tuple. The number of tuples hides none. So each row of a query without
-`count` has the column `_tuples`. With `changes` and `top` some keys of a window have no row. So each row also has
-`_tuples_of_all`, which counts the tuples of these keys, too. What remains unseen there: with `changes`, a bucket that
-emits no row of any window that a lost tuple belongs to.
+A sketch, a maximum or a mean may hide a lost tuple. The number of tuples hides none. So each row of a query
+without `count` has the column `_tuples`. With `changes` and `top` some keys of a window have no row. So each
+row also has `_tuples_of_all`, which counts the tuples of these keys, too. What remains unseen there: with
+`changes`, a bucket that emits no row of any window that a lost tuple belongs to.
 """
 
 from __future__ import annotations
@@ -63,22 +63,26 @@ def _of_rows(db: duckdb.DuckDBPyConnection, query: Query, column: str, findings:
 
 
 def _of_all(db: duckdb.DuckDBPyConnection, query: Query, column: str, findings: Findings) -> None:
-    """One difference for each number that is wrong, because all rows of a window and bucket have the same number."""
-    # A bucket without tuples in the window has no row in `of_all`. The outer join gives null for it, which stands for 0.
+    """One difference for each number that is wrong, because all rows of a window and bucket have the same
+    number.
+    """
+    # A bucket without tuples in the window has no row in `of_all`. The outer join gives null for it, which
+    # stands for 0.
     add_differences(
         db,
         findings,
         "value",
-        f"SELECT min(key) AS key, d.window_end, coalesce(any_value(o.tuples), 0) AS e, s.{column} AS g, "
-        'min(s.partition) AS partition, min(s."offset") AS "offset" FROM expected d '
-        "JOIN single s ON s.id = d.id AND s.window_end = d.window_end "
-        f"AND s.window_start = s.window_end - {query.window} JOIN keys ON keys.id = d.id "
-        "JOIN bucketed b ON b.id = d.id LEFT JOIN of_all o ON o.bucket = b.bucket AND o.window_end = d.window_end "
-        f"GROUP BY b.bucket, d.window_end, s.{column} "
-        f"HAVING coalesce(any_value(o.tuples), 0) IS DISTINCT FROM s.{column}",
-        detail="all keys of the window together have another number of tuples in the input"
-        if query.emission.mode == "top"
-        else "all keys of this key's bucket together have another number of tuples in the input",
+        f"SELECT min(key) AS key, d.window_end, coalesce(any_value(o.tuples), 0) AS e, s.{column} AS g,"
+        ' min(s.partition) AS partition, min(s."offset") AS "offset" FROM expected d JOIN single s ON s.id ='
+        f" d.id AND s.window_end = d.window_end AND s.window_start = s.window_end - {query.window} JOIN keys"
+        " ON keys.id = d.id JOIN bucketed b ON b.id = d.id LEFT JOIN of_all o ON o.bucket = b.bucket AND"
+        f" o.window_end = d.window_end GROUP BY b.bucket, d.window_end, s.{column} HAVING"
+        f" coalesce(any_value(o.tuples), 0) IS DISTINCT FROM s.{column}",
+        detail=(
+            "all keys of the window together have another number of tuples in the input"
+            if query.emission.mode == "top"
+            else "all keys of this key's bucket together have another number of tuples in the input"
+        ),
         column=TUPLES_OF_ALL,
         window=query.window,
     )

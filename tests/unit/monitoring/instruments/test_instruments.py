@@ -153,7 +153,8 @@ BATCHES = BatchesState(
     held_bytes=4_096,
     release_ms=60.0,
     last=BatchState(
-        tuples=900, keys=40, split=2, bsi=4.0, bci=3.0, ksr=1.05, mpi=2.7, reduce_bsi=5.0, reduce_bci=6.0, reduce_ksr=1.0,
+        tuples=900, keys=40, split=2, bsi=4.0, bci=3.0, ksr=1.05, mpi=2.7, reduce_bsi=5.0, reduce_bci=6.0,
+        reduce_ksr=1.0,
         reduce_mpi=4.0, took_ms=250.0, late=0.04,
     ),
 )  # fmt: skip
@@ -309,7 +310,8 @@ def batch(**changed: Any) -> BatchRecord:
         tasks=2, busy_ms=100.0, longest_ms=50.0, rows=60, keys=30.0, repeated=7, result_latencies=[(900, 30)]
     )
     fields: dict[str, Any] = {
-        "stage": "fused", "batch": 3, "rows": 8, "duration_ms": 4_500, "batch_interval_ms": 5_000, "load": 0.9,
+        "stage": "fused", "batch": 3, "rows": 8, "duration_ms": 4_500, "batch_interval_ms": 5_000,
+        "load": 0.9,
         "backlog": 2, "parts": {"combine": combine, "reduce": reduce}, "slots": 2, "executors": 1, "epoch": 7,
         "mark": COMMON["time"] - 3_000, "tuples": 500, "rows_out": 30, "windows_closed": 2, "unfit": 1,
         "last_window_end": COMMON["time"] - 4_000, "open_windows": 3, "open_panes": 2, "reducers": 4,

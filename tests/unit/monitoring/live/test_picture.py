@@ -1,4 +1,6 @@
-"""The picture of a pipeline: rates, loads, hot keys and verdicts, from telemetry of any order and any bytes."""
+"""The picture of a pipeline: rates, loads, hot keys and verdicts, from telemetry of any order and any
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,8 @@ def make() -> tuple[Picture, Clock]:
 
 def instance(at: float, loads: list[int], name: str = "0", **changed: Any) -> PartitionerRecord:
     fields: dict[str, Any] = {
-        "instance": name, "time": round(1000 * at), "started": 1, "owned": 2, "inputs": 2, "epoch": 0, "workers": 4,
+        "instance": name, "time": round(1000 * at), "started": 1, "owned": 2, "inputs": 2, "epoch": 0,
+        "workers": 4,
         "tuples": sum(loads), "rejected": 0, "read": sum(loads) + changed.get("rejected", 0),
         "filtered": 0, "period_ms": 1_000, "rate": 100.0, "lag": 5, "loads": loads,
     }  # fmt: skip
@@ -60,8 +63,10 @@ def batch(at: float = 1.0, **changed: Any) -> BatchRecord:
         tasks=2, busy_ms=100.0, longest_ms=75.0, rows=50, latencies=[(100, 98), (9_000, 2)], replication=1.5
     )
     fields: dict[str, Any] = {
-        "stage": "fused", "batch": 1, "time": round(1000 * at), "rows": 4, "duration_ms": 700, "batch_interval_ms": 1_000,
-        "load": 0.7, "parts": {"combine": combine}, "windows_closed": 1, "rows_out": 9, "last_window_end": 5_000,
+        "stage": "fused", "batch": 1, "time": round(1000 * at), "rows": 4, "duration_ms": 700,
+        "batch_interval_ms": 1_000,
+        "load": 0.7, "parts": {"combine": combine}, "windows_closed": 1, "rows_out": 9,
+        "last_window_end": 5_000,
         "open_windows": 2, "backlog": 3, "finished": 1,
     }  # fmt: skip
     return BatchRecord(**COMMON, **fields | changed)
@@ -69,7 +74,8 @@ def batch(at: float = 1.0, **changed: Any) -> BatchRecord:
 
 def decision(**changed: Any) -> DecisionRecord:
     fields: dict[str, Any] = {
-        "time": 5_000, "policy": "fixed", "step": 1, "p": 4, "r": 1, "wanted_p": 6, "wanted_r": 1, "reason": "because",
+        "time": 5_000, "policy": "fixed", "step": 1, "p": 4, "r": 1, "wanted_p": 6, "wanted_r": 1,
+        "reason": "because",
     }  # fmt: skip
     return DecisionRecord(**COMMON, **fields | changed)
 
@@ -177,7 +183,8 @@ def test_the_three_answers_of_a_pipeline_that_is_well() -> None:
         ([instance(1, [0] * 4)], "keeping up", "nothing has been heard of Spark yet"),
         ([instance(1, [0] * 4, lag=10**9), batch()], "keeping up", "1,000,000,000 records are not read yet"),
         ([instance(1, [0] * 4), instance(2, [100, 0, 0, 0])], "balanced", "75.0% of all tuples more"),
-        ([instance(1, [0] * 4), instance(2, [40] * 4, rejected=40)], "right", "20.0% of the records are rejected"),
+        ([instance(1, [0] * 4), instance(2, [40] * 4, rejected=40)], "right",
+        "20.0% of the records are rejected"),
         ([instance(1, [0] * 4, rejected=3)], "right", "3 records were rejected"),
         ([instance(1, [0] * 4), batch(unfit=2)], "right", "2 result values do not fit"),
         (
@@ -316,7 +323,8 @@ def test_what_an_instance_hears_of_the_others_is_shown_and_grows_older_while_it_
 def test_micro_batches_of_an_instance_are_shown() -> None:
     picture, _ = make()
     last = BatchState(
-        tuples=900, keys=40, split=2, bsi=4.0, bci=3.0, ksr=1.05, mpi=2.7, reduce_bsi=5.0, reduce_bci=6.0, reduce_ksr=1.0,
+        tuples=900, keys=40, split=2, bsi=4.0, bci=3.0, ksr=1.05, mpi=2.7, reduce_bsi=5.0, reduce_bci=6.0,
+        reduce_ksr=1.0,
         reduce_mpi=4.0, took_ms=40.0, late=0.03,
     )  # fmt: skip
     known = BatchesState(

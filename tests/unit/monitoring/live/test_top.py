@@ -1,4 +1,6 @@
-"""`evenflow top` as a person uses it: figures, pause, quit, and nothing that a key could do to the terminal."""
+"""`evenflow top` as a person uses it: figures, pause, quit, and nothing that a key could do to the
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +122,8 @@ def test_a_pipeline_of_which_nothing_is_known_is_shown_as_that() -> None:
 def test_micro_batches_of_all_instances_have_one_line() -> None:
     glance = a_glance()
     known = BatchesGlance(
-        interval_s=1.5, clock="processing", count=1_200, cut_short=3, held=70, tuples=9, split=1, took_s=0.04, late=0.03
+        interval_s=1.5, clock="processing", count=1_200, cut_short=3, held=70, tuples=9, split=1, took_s=0.04,
+        late=0.03
     )  # fmt: skip
     slower = replace(known, count=4, took_s=0.1, late=0.2)
     first = replace(known, count=0, cut_short=0, held=0, tuples=None, split=None, took_s=None, late=None)
@@ -128,8 +131,8 @@ def test_micro_batches_of_all_instances_have_one_line() -> None:
 
     async def play(app: Top, pilot: Any) -> None:
         line = shown(app, "#flow").splitlines()[-1]
-        assert line == (
-            "micro-batches of 1.5 s of processing time: 1,204, 6 cut short, 140 tuples wait, "
+        assert (
+            line == "micro-batches of 1.5 s of processing time: 1,204, 6 cut short, 140 tuples wait, "
             "the slowest of the last ones took 0.10 s, the latest came 20% of its interval late"
         )
 

@@ -1,4 +1,6 @@
-"""Both web servers with their pages, without a broker: that of Spark and the controller, and that of a partitioner."""
+"""Both web servers with their pages, without a broker: that of Spark and the controller, and that of a
+partitioner.
+"""
 
 from __future__ import annotations
 

@@ -54,7 +54,9 @@ class Adding(Merger):
 
 
 class Telling(Partitioner):
-    """Sends each key to a worker that depends on the newest table, so that a table does change the routing."""
+    """Sends each key to a worker that depends on the newest table, so that a table does change the
+    routing.
+    """
 
     tells = True
 
@@ -128,7 +130,9 @@ def settings_of(instance: int | str = 0, instances: int = 2, **partitioner: Any)
 
 
 class Topic:
-    """The sync topic in memory. broken: what the broker answers instead of taking a record. processes: that used it."""
+    """The sync topic in memory. broken: what the broker answers instead of taking a record. processes:
+    that used it.
+    """
 
     def __init__(self) -> None:
         self.records: list[bytes] = []
@@ -143,7 +147,9 @@ class Topic:
 
 
 class Instance:
-    """One instance: its channel and member, and a partitioner. It reads the topic from where it stands now."""
+    """One instance: its channel and member, and a partitioner. It reads the topic from where it stands
+    now.
+    """
 
     def __init__(self, settings: Settings, topic: Topic, clock: Callable[[], float]) -> None:
         self.settings, self.topic = settings, topic

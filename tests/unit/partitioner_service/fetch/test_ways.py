@@ -272,7 +272,8 @@ def test_whatever_is_assigned_paused_and_sought_the_next_record_is_the_one_behin
 class Following:
     """Knows which offset of each assigned partition comes next, and checks that it does.
 
-    Only partitions of which a record has come are paused or sought: librdkafka may lose the position of others.
+    Only partitions of which a record has come are paused or sought: librdkafka may lose the position of
+    others.
     """
 
     def __init__(self, reading: Reading) -> None:

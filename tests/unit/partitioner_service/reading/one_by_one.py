@@ -1,7 +1,8 @@
-"""One record at a time through Arrow's own JSON and CSV readers: what is readable, said by other code than ours.
+"""One record at a time through Arrow's own JSON and CSV readers: what is readable, said by other code than
+ours.
 
-Slow, and of one record only, so that nothing depends on neighbours. The compiled readers must agree with it but for
-what `test_reading_as_arrow_does.py` names.
+Slow, and of one record only, so that nothing depends on neighbours. The compiled readers must agree with it
+but for what `test_reading_as_arrow_does.py` names.
 """
 
 from __future__ import annotations

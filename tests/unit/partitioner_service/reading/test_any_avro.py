@@ -1,4 +1,6 @@
-"""Any Avro schema: the partitioner and verify read what fastavro writes, and both refuse what fastavro alone would take."""
+"""Any Avro schema: the partitioner and verify read what fastavro writes, and both refuse what fastavro
+alone would take.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +40,11 @@ def leaves() -> list[Pair]:
     ints, longs = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
     raw, text = st.binary(max_size=4), st.text(max_size=4)
     return [
-        ("null", st.none()), ("boolean", st.booleans()), ("int", ints), ("long", longs), ("bytes", raw), ("string", text),
+        ("null", st.none()), ("boolean", st.booleans()), ("int", ints), ("long", longs), ("bytes", raw),
+        ("string", text),
         ("float", st.floats(width=32, allow_nan=False)), ("double", st.floats(allow_nan=False)),
-        ({"type": "int", "logicalType": "date"}, ints), ({"type": "long", "logicalType": "timestamp-micros"}, longs),
+        ({"type": "int", "logicalType": "date"}, ints), ({"type": "long", "logicalType": "timestamp-micros"},
+        longs),
         ({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}, raw),
         ({"type": "string", "logicalType": "nobody-knows"}, text),
     ]  # fmt: skip
@@ -88,7 +92,9 @@ def reader_of(schema: Any) -> AvroReader:
 
 
 def written(cell: Any, value: Any) -> Any:
-    """The value of a cell, those of the cells of a record, or the value that was written for what is not kept."""
+    """The value of a cell, those of the cells of a record, or the value that was written for what is not
+    kept.
+    """
     if isinstance(cell, dict):
         return {name: written(inner, value[name]) for name, inner in cell.items()}
     return cell if cell is None else value if cell.kind == "nested" else cell.value
@@ -194,7 +200,8 @@ def test_names_and_symbols_that_fastavro_refuses_are_read_as_avro_for_java_reads
     fixed = {"type": "fixed", "name": "F", "namespace": "", "size": 1}
     fields = [
         ("k", {"type": "enum", "name": "Größe", "symbols": ["klein", "groß"]}), ("t", "long"), ("i", "null"),
-        ("later", ["null", "Later"]), ("f", fixed), ("g", "F"), ("now", record_of(("x", "int"), name="Later")),
+        ("later", ["null", "Later"]), ("f", fixed), ("g", "F"), ("now", record_of(("x", "int"),
+        name="Later")),
     ]  # fmt: skip
     schema = record_of(*fields) | {"namespace": "shop"}
     record = prefix(1) + b"\2\x0a" + b"\2\4" + b"fg" + b"\6"

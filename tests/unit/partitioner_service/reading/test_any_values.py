@@ -1,4 +1,6 @@
-"""Values of any kind, which count_distinct counts: by json.loads, by both readers of each format, and in SQL."""
+"""Values of any kind, which count_distinct counts: by json.loads, by both readers of each format, and in
+SQL.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Records that are taken apart: the compiled reader and verify's find the same tuples, those of a stream of the elements."""
+"""Records that are taken apart: the compiled reader and verify's find the same tuples, those of a stream
+of the elements.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""What is readable, and what is read, is what Arrow's own readers say of the record alone, and `verify` agrees.
+"""What is readable, and what is read, is what Arrow's own readers say of the record alone, and `verify`
+agrees.
 
-Two things are otherwise on purpose: the grammar of JSON decides about a number, not RapidJSON's guess from its exponent
-(it refuses 1e400 in a column that nobody needs, and 0e999999); and one column may be the time and a value.
+Two things are otherwise on purpose: the grammar of JSON decides about a number, not RapidJSON's guess from
+its exponent (it refuses 1e400 in a column that nobody needs, and 0e999999); and one column may be the time
+and a value.
 """
 
 from __future__ import annotations
@@ -78,10 +80,14 @@ def assert_read_alike(query: Settings, records: list[bytes | None]) -> None:
 
 
 NUMBERS = [
-    "0", "-0", "-0.0", "7", "-17", "1.5", "-0.125", "1e3", "1E+5", "2e-3", "1e400", "-1e400", "1e-400", "5e-324", "0e999999",
-    "1.7976931348623157e308", "123456789012345", "1234567890123456", "0.1234567890123456", "999999999999999999",
-    "9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809", "18446744073709551616",
-    "8640000000000001", "1" + "0" * 400, "0." + "0" * 400 + "1", "NaN", "-NaN", "Inf", "-Infinity", "Infinity",
+    "0", "-0", "-0.0", "7", "-17", "1.5", "-0.125", "1e3", "1E+5", "2e-3", "1e400", "-1e400", "1e-400",
+    "5e-324", "0e999999",
+    "1.7976931348623157e308", "123456789012345", "1234567890123456", "0.1234567890123456",
+    "999999999999999999",
+    "9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809",
+    "18446744073709551616",
+    "8640000000000001", "1" + "0" * 400, "0." + "0" * 400 + "1", "NaN", "-NaN", "Inf", "-Infinity",
+    "Infinity",
 ]  # fmt: skip
 NO_NUMBERS = [
     "01",
@@ -102,24 +108,35 @@ NO_NUMBERS = [
     "٣",
 ]
 TIMES = [
-    "1970-01-01", "1970-01-01 ", "2013-01-01Z", "2013-01-01T10:00", "2013-01-01 10:00:01.5Z", "2013-01-01T10", "0000-02-29",
-    "2013-01-01T10:00 Z", "2013-01-01T10:00  Z", "2013-01-01T10:00\tZ", "2013-01-01T10:00\n+0130", "2013-01-01T10:00 ",
-    "2013-01-01T10:00:00.", "2013-01-01T10:00:00.1234567891", "2013-01-01T10:00:00.123456789-23:59", "2013-01-01T10:00:60",
-    "2013-01-01T24:00", "2013-02-29", "2012-02-29", "2100-02-29", "2000-02-29", "9999-12-31T23:59:59.999Z", "0001-01-01",
-    "2013-01-01T10:00+24:00", "2013-01-01T10:00+00:60", "2013-01-01T10:00+01", "2013-1-1", "2013-00-01", "2013-13-01",
-    "2013-01-32", "2013-01-01t10:00", "2013-01-01T10:00z", "2013-01-01T10:00.5", "2013-01-01T10:00-01000", "", "soon",
+    "1970-01-01", "1970-01-01 ", "2013-01-01Z", "2013-01-01T10:00", "2013-01-01 10:00:01.5Z", "2013-01-01T10",
+    "0000-02-29",
+    "2013-01-01T10:00 Z", "2013-01-01T10:00  Z", "2013-01-01T10:00\tZ", "2013-01-01T10:00\n+0130",
+    "2013-01-01T10:00 ",
+    "2013-01-01T10:00:00.", "2013-01-01T10:00:00.1234567891", "2013-01-01T10:00:00.123456789-23:59",
+    "2013-01-01T10:00:60",
+    "2013-01-01T24:00", "2013-02-29", "2012-02-29", "2100-02-29", "2000-02-29", "9999-12-31T23:59:59.999Z",
+    "0001-01-01",
+    "2013-01-01T10:00+24:00", "2013-01-01T10:00+00:60", "2013-01-01T10:00+01", "2013-1-1", "2013-00-01",
+    "2013-13-01",
+    "2013-01-32", "2013-01-01t10:00", "2013-01-01T10:00z", "2013-01-01T10:00.5", "2013-01-01T10:00-01000", "",
+    "soon",
 ]  # fmt: skip
 STRINGS = [
-    "", "a", "key", "NA", "null", "Zürich", "\x00", "\x7f", "日本", "😀", '"', "\\", "/", "\n", "12,50", *TIMES,
+    "", "a", "key", "NA", "null", "Zürich", "\x00", "\x7f", "日本", "😀", '"', "\\", "/", "\n", "12,50",
+    *TIMES,
 ]  # fmt: skip
 ODD_STRINGS = [
-    b'"\\u0041\\u00e9\\u20ac"', b'"\\uD83D\\uDE00"', b'"\\ud83d"', b'"\\ude00"', b'"\\ud83dx"', b'"\\ud83d\\u0041"',
-    b'"\\u00"', b'"\\u12G4"', b'"\\x"', b'"\\/\\b\\f\\n\\r\\t\\"\\\\"', b'"\xff"', b'"\xed\xa0\x80"', b'"\xc0\xaf"',
-    b'"\xf4\x90\x80\x80"', b'"\xe2\x82"', b'"\xf0\x9f\x98\x80"', b'"a\tb"', b'"a\x00b"', b'"a\nb"', b'"open', b'"\\"',
+    b'"\\u0041\\u00e9\\u20ac"', b'"\\uD83D\\uDE00"', b'"\\ud83d"', b'"\\ude00"', b'"\\ud83dx"',
+    b'"\\ud83d\\u0041"',
+    b'"\\u00"', b'"\\u12G4"', b'"\\x"', b'"\\/\\b\\f\\n\\r\\t\\"\\\\"', b'"\xff"', b'"\xed\xa0\x80"',
+    b'"\xc0\xaf"',
+    b'"\xf4\x90\x80\x80"', b'"\xe2\x82"', b'"\xf0\x9f\x98\x80"', b'"a\tb"', b'"a\x00b"', b'"a\nb"', b'"open',
+    b'"\\"',
     b'"\\u0031970-01-01"', b'"\xff\\ud83d"',
 ]  # fmt: skip
 OTHERS = [
-    b"null", b"true", b"false", b"nul", b"nulll", b"True", b"[]", b"{}", b"[1,[2,{}]]", b'{"k":"x","t":5}', b"[1,]", b"[,]",
+    b"null", b"true", b"false", b"nul", b"nulll", b"True", b"[]", b"{}", b"[1,[2,{}]]", b'{"k":"x","t":5}',
+    b"[1,]", b"[,]",
     b'{"a"}', b"{1:2}", b'{"a":1,}', b"[1}", b'{"a":[}', b"[1 2]", b'["\\ud83d"]', b'{"\\ud83d":1}',
     b'[ 1 , { "a" : NaN } ]', b"/**/1", b"'x'", b"", b" ", b"[[[[[[[[[[" + b"]" * 10, b"[" * 10 + b"]" * 9,
 ]  # fmt: skip
@@ -128,7 +145,8 @@ JSON_VALUE = st.one_of(
     st.sampled_from([json.dumps(s).encode() for s in STRINGS] + ODD_STRINGS + OTHERS),
     st.integers(-(2**70), 2**70).map(lambda n: str(n).encode()),
     st.floats().map(lambda n: json.dumps(n).encode()),
-    st.text(max_size=6).map(lambda t: json.dumps(t, ensure_ascii=len(t) % 2 == 0).encode("utf-8", "surrogatepass")),
+    st.text(max_size=6).map(lambda t: json.dumps(t, ensure_ascii=len(t) % 2 == 0).encode("utf-8",
+    "surrogatepass")),
 )  # fmt: skip
 NAMES = st.sampled_from(
     [b"k", b"t", b"v", b"f", b"w", b"", b"\\u006b", b"\\u0074", b"\xff", b"kk", b"\\ud800"]
@@ -183,8 +201,10 @@ def test_hostile_bytes_are_judged_as_arrow_judges_them(query: Settings) -> None:
 
 
 CSV_CELLS = [
-    *NUMBERS, *NO_NUMBERS, *TIMES, *STRINGS, " 7", "7\t", " NA", " ", "0xF ", "0x" + "F" * 16, "0x" + "F" * 17, "0x", "-0x1",
-    "007", "-007", "0" * 120 + "7", "+.5", "+-5", "1E5", "inf", "-nan", "1d5", "NULL", "Null", "\ufeff", "12.5 ", "1 2",
+    *NUMBERS, *NO_NUMBERS, *TIMES, *STRINGS, " 7", "7\t", " NA", " ", "0xF ", "0x" + "F" * 16,
+    "0x" + "F" * 17, "0x", "-0x1",
+    "007", "-007", "0" * 120 + "7", "+.5", "+-5", "1E5", "inf", "-nan", "1d5", "NULL", "Null", "\ufeff",
+    "12.5 ", "1 2",
 ]  # fmt: skip
 
 
@@ -196,7 +216,8 @@ def quoted(text: str) -> str:
 CSV_FIELD = st.one_of(
     st.sampled_from(CSV_CELLS),
     st.sampled_from(CSV_CELLS).map(quoted),
-    st.sampled_from(['"1"2', '"a"b', 'a"b', '"a"b"c', '"a""', '"', '""', '"""', '"a" ', ' "a"', '"a\nb"', '"a\r\nb"']),
+    st.sampled_from(['"1"2', '"a"b', 'a"b', '"a"b"c', '"a""', '"', '""', '"""', '"a" ', ' "a"', '"a\nb"',
+    '"a\r\nb"']),
     st.text(alphabet='ab",\n\r 1é', max_size=5),
     st.integers(-(2**70), 2**70).map(str),
     st.floats().map(repr),

@@ -1,4 +1,6 @@
-"""What reasons show of a record's cells, at every length and with every kind of character where the text is cut."""
+"""What reasons show of a record's cells, at every length and with every kind of character where the text
+is cut.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def test_no_more_is_written_than_there_is_room_for(times: int, between: bytes) -
 
 @dataclass(frozen=True)
 class Reason:
-    """A cell of any length that is wrong: `head` and then `fill`, `least` bytes at least; in words around it."""
+    """A cell of any length that is wrong: `head` and then `fill`, `least` bytes at least; in words around
+    it.
+    """
 
     column: str
     why: str

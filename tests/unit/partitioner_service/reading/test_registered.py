@@ -1,4 +1,6 @@
-"""Avro and Protobuf records: what is written by well-known libraries is read, by the partitioner and by verify alike."""
+"""Avro and Protobuf records: what is written by well-known libraries is read, by the partitioner and by
+verify alike.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,8 @@ ROWS = st.fixed_dictionaries(
     }
 )
 FILE = descriptor(
-    ("k", "string"), ("t", "int64"), ("i", "sint32"), ("f", "double"), ("u", "uint64"), ("b", "bool"), ("g", "float"),
+    ("k", "string"), ("t", "int64"), ("i", "sint32"), ("f", "double"), ("u", "uint64"), ("b", "bool"), ("g",
+    "float"),
     ("s", "sfixed64"), ("raw", "bytes"), ("in", ".shop.R"),
 )  # fmt: skip
 PROTOBUF = {
@@ -133,7 +136,8 @@ def test_protobuf_records_that_its_library_writes_are_read_as_they_were(rows: li
 
 GOOD_AVRO = avro(
     WHOLE,
-    {"junk": [{"a": 1}], "k": "k", "t": 1, "user": {"id": 1, "link": {"x": 1, "next": None}}, "i": 5, "f": 1.5,
+    {"junk": [{"a": 1}], "k": "k", "t": 1, "user": {"id": 1, "link": {"x": 1, "next": None}}, "i": 5,
+    "f": 1.5,
      "b": True, "e": "B", "fixed": b"abc"},
 )  # fmt: skip
 GOOD_PROTOBUF = (
@@ -276,8 +280,14 @@ def test_another_type_than_the_query_needs_is_a_rejected_record_that_names_its_s
         1: "column 'v' does not hold a whole number by schema 1",
         3: "the record does not decode by schema 1",
         4: "the record does not decode by schema 1",
-        5: "the record is not in Confluent's wire format: byte 0 and the four bytes of a schema id come first",
-        6: "the record is not in Confluent's wire format: byte 0 and the four bytes of a schema id come first",
+        5: (
+            "the record is not in Confluent's wire format: byte 0 and the four bytes of a schema id come"
+            " first"
+        ),
+        6: (
+            "the record is not in Confluent's wire format: byte 0 and the four bytes of a schema id come"
+            " first"
+        ),
         7: "schema 2 cannot be read, see docs/formats.md",
         8: "schema 3 cannot be read, see docs/formats.md",
     }

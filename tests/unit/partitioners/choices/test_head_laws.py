@@ -30,7 +30,9 @@ def route(name: str, stream: Stream, *, workers: int, **options: object) -> np.n
 def head_tuples(
     stream: Stream, theta: float, warm_up: int = 0, half_ms: int = 2**62, costs: np.ndarray | None = None
 ) -> np.ndarray:
-    """Whether each tuple is of a head key when it arrives, from exact counts that are halved every `half_ms`."""
+    """Whether each tuple is of a head key when it arrives, from exact counts that are halved every
+    `half_ms`.
+    """
     counts: Counter[int] = Counter()
     total, tuples, half, head = 0, 0, int(stream[1][0]) // half_ms, []
     costs = np.ones(len(stream[0]), np.int64) if costs is None else costs
@@ -120,7 +122,9 @@ def test_a_head_of_the_window_is_of_counts_that_are_halved_every_half_window(
 
 @pytest.mark.parametrize("name", HEAD)
 def test_where_the_hot_key_changes_only_a_head_of_the_window_follows(name: str) -> None:
-    """After a hundred windows of one hot key another one comes: two windows later it has half of the stream."""
+    """After a hundred windows of one hot key another one comes: two windows later it has half of the
+    stream.
+    """
     rng = np.random.default_rng(3)
     keys = np.where(rng.random(102_000) < 0.5, 1, rng.integers(10, 10_000, 102_000)).astype(np.uint64)
     keys[100_000:][keys[100_000:] == 1] = 2

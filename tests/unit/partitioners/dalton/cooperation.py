@@ -44,7 +44,9 @@ def table_of(number: int, sources: tuple[int, ...] = (0,), **fields: object) -> 
 
 
 class Cooperation:
-    """Tuple t goes to partitioner t mod P; every message and table travels for `delay(time)` ms. Rounds wait for all."""
+    """Tuple t goes to partitioner t mod P; every message and table travels for `delay(time)` ms. Rounds
+    wait for all.
+    """
 
     def __init__(
         self,

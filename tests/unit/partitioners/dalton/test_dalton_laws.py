@@ -210,7 +210,9 @@ def test_hot_keys_are_at_most_twice_the_workers_while_the_load_is_steady(workers
 def test_hot_keys_are_bounded_by_how_much_the_load_grows(
     windows: list[tuple[int, float]], workers: int, seed: int
 ) -> None:
-    """A key is hot from L_prev/n tuples on, so n * L/L_prev keys become hot in a window; they stay for one more."""
+    """A key is hot from L_prev/n tuples on, so n * L/L_prev keys become hot in a window; they stay for one
+    more.
+    """
     p = fast(workers, eps=0.3)
     before, allowed = 0, [0.0]
     for window, (tuples, z) in enumerate(windows):

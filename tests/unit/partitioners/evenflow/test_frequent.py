@@ -1,4 +1,6 @@
-"""SpaceSaving in sets: what it is sure of is true, what it forgets is half, and it survives a change of size."""
+"""SpaceSaving in sets: what it is sure of is true, what it forgets is half, and it survives a change of
+size.
+"""
 
 from collections import Counter
 

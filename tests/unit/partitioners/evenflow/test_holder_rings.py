@@ -1,4 +1,6 @@
-"""Rings against lists: order of adoption, membership, dropping, and a pool that neither leaks nor overflows."""
+"""Rings against lists: order of adoption, membership, dropping, and a pool that neither leaks nor
+overflows.
+"""
 
 import numpy as np
 from hypothesis import given

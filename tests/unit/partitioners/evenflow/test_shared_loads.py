@@ -102,7 +102,9 @@ def test_what_all_take_on_comes_to_the_bias_however_late_the_table_is(
     st.sampled_from([1, 1024]),
 )
 def test_a_bias_is_bounded_and_leaves_room_for_all_tuples(tables: list[list[float]], unit: int) -> None:
-    """Whatever the tables say. Biases that did not come to nothing would make each source seem too full or too empty."""
+    """Whatever the tables say. Biases that did not come to nothing would make each source seem too full or
+    too empty.
+    """
     bias = np.zeros(7, np.int64)
     for overload in tables:
         bias = learned(bias, np.array(overload), unit)

@@ -63,7 +63,9 @@ def test_an_algorithm_that_counts_only_its_own_tuples_says_so() -> None:
 
 
 def routed_by(sources: int, keys: UInt64s, times: Int64s, speeds: Float64s, *, exchange: bool) -> Int64s:
-    """Tuples of each worker in the last third, when so many sources take turns and have been told these speeds."""
+    """Tuples of each worker in the last third, when so many sources take turns and have been told these
+    speeds.
+    """
     n = len(speeds)
     each = [create("evenflow", workers=n, source=s, sources=sources, **WINDOW) for s in range(sources)]
     merger = each[0].merger(clock=lambda: 0.0)

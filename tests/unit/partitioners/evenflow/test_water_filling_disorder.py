@@ -1,9 +1,10 @@
 """Laws of evenflow when tuples do not come in order of event time: what still holds, and how far.
 
 Its clock is the greatest time so far and never runs backwards, and a tuple counts in the slide that the clock
-shows (`test_a_late_tuple_counts_as_if_it_came_at_the_greatest_time_so_far`). A silence of more than a window is believed
-when 64 more tuples have come from beyond it than from before it; they count in the new window then, and until then in
-the old one. When the clock comes within a window of one of them, it goes on to its time. By that
+shows (`test_a_late_tuple_counts_as_if_it_came_at_the_greatest_time_so_far`). A silence of more than a window
+is believed when 64 more tuples have come from beyond it than from before it; they count in the new window
+then, and until then in the old one. When the clock comes within a window of one of them, it goes on to its
+time. By that
 clock everything is as in order; a tuple D ms late counts at most ceil(D / slide) slides after its
 own.
 """
@@ -237,7 +238,9 @@ def test_a_silence_is_believed_when_64_more_tuples_lie_beyond_it_than_before_it(
 def test_no_holder_of_a_key_that_was_silent_for_a_window_survives_it_by_more_than_a_slide(
     sources: int, exchange: bool
 ) -> None:
-    """Whatever the number of sources: the hot keys are replaced every three slides, and nobody asks for the old ones."""
+    """Whatever the number of sources: the hot keys are replaced every three slides, and nobody asks for
+    the old ones.
+    """
     rng = np.random.default_rng(3)
     tuples, n = 40_000, 8
     times = np.arange(tuples) // 10

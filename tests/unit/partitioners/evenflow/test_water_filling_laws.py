@@ -125,7 +125,9 @@ def test_a_worker_whose_rare_keys_are_all_that_comes_is_relieved_with_few_replic
 
 
 def test_one_of_several_sources_sees_a_new_hot_key_in_half_as_many_tuples_of_its_own() -> None:
-    """Sixteen sources: a sixteenth of each key comes to one, so waiting for eight would take 128 tuples of the key."""
+    """Sixteen sources: a sixteenth of each key comes to one, so waiting for eight would take 128 tuples of
+    the key.
+    """
     keys, times = zipf(6400, keys=50_000, z=0.0)
     keys[3200::4] = 1
     out = create("evenflow", workers=8, sources=16, price=0.0, **WINDOW).assign(keys, times)
@@ -203,7 +205,9 @@ def test_on_a_steady_stream_with_hot_keys_the_fullest_worker_is_a_few_tuples_abo
 @pytest.mark.parametrize("n", [5, 16, 64])
 @pytest.mark.parametrize("z", [0.9, 1.0, 1.5])
 def test_the_mean_imbalance_of_a_steady_stream_is_within_the_bound_of_the_docs(n: int, z: float) -> None:
-    """H_n r / (2 (1 - r)) + 3 tuples + what the price of the hottest key's replicas tolerates, for each stream."""
+    """H_n r / (2 (1 - r)) + 3 tuples + what the price of the hottest key's replicas tolerates, for each
+    stream.
+    """
     shares = np.arange(1, 5001) ** -z
     tolerated = 5e-4 * 20_000 / n * np.sqrt(0.01 * shares.sum())
     for seed in range(5):
@@ -392,7 +396,9 @@ def test_a_source_with_hot_keys_makes_up_for_one_without_when_it_hears_it() -> N
 def test_each_source_is_off_level_by_its_share_of_the_imbalance_of_all(
     heard: list[list[int]], sources: int, weights: tuple[float, ...]
 ) -> None:
-    """Whatever was heard before, and besides the bias. Shares are whole, and come to the imbalance, to a unit each."""
+    """Whatever was heard before, and besides the bias. Shares are whole, and come to the imbalance, to a
+    unit each.
+    """
     n = len(heard[0])
     parts = [
         create("evenflow", workers=n, source=j, sources=sources, weights=weights, cells=64, **WINDOW)

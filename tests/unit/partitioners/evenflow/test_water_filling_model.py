@@ -128,7 +128,9 @@ def test_with_every_kind_of_home_load_and_speed_too(
 
 
 def priced(keys: UInt64s, *, law: str, from_row: int, seed: int) -> Int64s:
-    """What tuples cost: by key, at random, now and then very much, all the same, more and more. 1 before `from_row`."""
+    """What tuples cost: by key, at random, now and then very much, all the same, more and more. 1 before
+    `from_row`.
+    """
     rng, tuples = np.random.default_rng(seed), len(keys)
     costs: Int64s = {
         "key": lambda: 1 + (keys >> np.uint64(17)).astype(np.int64) % 50 ** (1 + seed % 3),
@@ -235,7 +237,9 @@ def test_keys_that_cool_are_released_as_the_rule_says(watch: int, sets: int) -> 
 
 
 def drifting(tuples: int, workers: int, seed: int, silence: int = 0) -> Stream:
-    """Even keys, and in the second half only those whose home is one of the first two workers, or the newest ones."""
+    """Even keys, and in the second half only those whose home is one of the first two workers, or the
+    newest ones.
+    """
     rng = np.random.default_rng(seed)
     keys = rng.integers(1, 400, tuples).astype(np.uint64) * SPREAD
     times = np.arange(tuples, dtype=np.int64) // 6

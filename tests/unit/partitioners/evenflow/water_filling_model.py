@@ -1,4 +1,6 @@
-"""`evenflow` written a second time, slowly and plainly: lists and dictionaries, full scans, no tree, no masks."""
+"""`evenflow` written a second time, slowly and plainly: lists and dictionaries, full scans, no tree, no
+masks.
+"""
 
 from dataclasses import dataclass, field
 from math import ceil, inf, log, sqrt
@@ -91,10 +93,12 @@ class SlowEvenflow:
         self.aged = -inf
         self.sources = sources
         self.weighed, self.mean, self.grain, self.counted = False, 1, 1, 1
-        """Whether a tuple has cost other than 1, the mean cost, that of the tuple a unit of cost belongs to, and that of a
-        tuple that counts as one."""
+        """Whether a tuple has cost other than 1, the mean cost, that of the tuple a unit of cost belongs to,
+        and that of a tuple that counts as one."""
         self.moments, self.rework = [0.0, 0.0, 0.0], 0
-        """Tuples, costs, squares of costs of about a window, and how many tuples make mean and grain known anew."""
+        """Tuples, costs, squares of costs of about a window, and how many tuples make mean and grain known
+        anew.
+        """
         self.sent: list[tuple[int, int, bool, int]] = []
         """(slide, worker, whether the key was split and lasts, cost) of every tuple of the window."""
         self.recount()
@@ -112,14 +116,16 @@ class SlowEvenflow:
         self.swept = 0
         self.brings = 0
         self.again = [0, 0]
-        """Tuples of whole keys in about the last window, and those whose cell had a tuple in the same slide before."""
+        """Tuples of whole keys in about the last window, and those whose cell had a tuple in the same
+        slide before.
+        """
         self.before: int | None = None
         """The high half of the last tuple's hash."""
         self.in_row = 0
         """Tuples of whole keys in about the last window that came straight after one of the same key."""
         self.in_runs = [0, 0]
-        """Tuples in about the last window but of split keys that last, and those that went on a run of a key that was new to
-        the slide."""
+        """Tuples in about the last window but of split keys that last, and those that went on a run of a key
+        that was new to the slide."""
         self.goes_on = 0
         """Whether such a run goes on."""
         self.limit = inf
@@ -129,7 +135,9 @@ class SlowEvenflow:
         self.full = 0
         """Tuples in the last window that was full."""
         self.doubted: list[tuple[int, int, int, bool, int]] = []
-        """(high half of the key's hash, home, worker, whether split, time): beyond a silence that is not believed yet."""
+        """(high half of the key's hash, home, worker, whether split, time): beyond a silence that is not
+        believed yet.
+        """
         self.moved = 0
         """Cells that were moved away from a worker with too much."""
         self.runs_moved = 0
@@ -143,7 +151,9 @@ class SlowEvenflow:
         self.accept = np.floor(speeds / speeds.max() * 2**32)
 
     def set_speeds(self, speeds: Any) -> None:
-        """As if workers had always been so fast. Where homes are hashed, a run does not go on where it was."""
+        """As if workers had always been so fast. Where homes are hashed, a run does not go on where it
+        was.
+        """
         self.before = self.before if self.remembers else None
         old, unit = self.step, self.unit
         self.take_speeds(speeds)
@@ -281,7 +291,9 @@ class SlowEvenflow:
             self.grow()
 
     def limits(self, brings: float) -> tuple[int, float]:
-        """The overloads above which a key moves away, and a run that begins. brings: what a cell brings in a window."""
+        """The overloads above which a key moves away, and a run that begins. brings: what a cell brings in
+        a window.
+        """
         mean = max(self.full, self.costs) / self.n
         average = self.price * 0.1 * sqrt(max(1.0, self.keys())) * mean
         chance = FEW * self.grain + (sqrt(2 * log(self.n)) + SIGMAS) * sqrt(mean * self.grain)
@@ -386,7 +398,9 @@ class SlowEvenflow:
         return worker
 
     def move_home(self, cell: int, home: int) -> int:
-        """The cell goes to the worker with the least load of whole keys, and with it what the cell will bring."""
+        """The cell goes to the worker with the least load of whole keys, and with it what the cell will
+        bring.
+        """
         loads, brings = self.unsplit_loads(), max(self.mean, self.brings)
         to = loads.index(min(loads))
         if to == home:
@@ -499,7 +513,9 @@ class SlowEvenflow:
         )
 
     def buy(self, counter: Counter, key: int, home: int, level: float) -> int | None:
-        """A holder that is the least loaded of all, bought if it is none yet; None: there is nothing to gain."""
+        """A holder that is the least loaded of all, bought if it is none yet; None: there is nothing to
+        gain.
+        """
         loads = self.loads
         lightest = loads.index(min(loads))
         mine = next((holder for holder in counter.holders if holder.worker == lightest), None)

@@ -82,7 +82,9 @@ def naive(
     rows: int,
     delay: int | None,
 ) -> list[int]:
-    """The rule in plain Python, with the scheduler and its workers as objects that send each other messages."""
+    """The rule in plain Python, with the scheduler and its workers as objects that send each other
+    messages.
+    """
     keys = stream[0]
     places = [candidate(keys, row + 1, columns, 7).tolist() for row in range(rows)]
     instances = [Instance() for _ in range(n)]
@@ -170,7 +172,9 @@ def by_key(keys: np.ndarray, *, dear: int = 200) -> np.ndarray:
 def test_what_a_tuple_costs_decides_nothing_before_it_was_measured(
     stream: Stream, n: int, rule: dict, seed: int
 ) -> None:
-    """Other costs of the latest tuples, those under way, change no worker of a tuple up to them or at once behind them."""
+    """Other costs of the latest tuples, those under way, change no worker of a tuple up to them or at once
+    behind them.
+    """
     keys, times = stream
     under_way = n if rule["delay"] is None else rule["delay"]
     costs = np.random.default_rng(seed).integers(1, 300, len(keys))
@@ -223,7 +227,8 @@ def test_a_correction_makes_the_sum_what_the_worker_has_measured() -> None:
         p.assign(keys[row : row + 1], times[row : row + 1], costs[row : row + 1])
         if before == SEND_ALL and state_of(p)["state"] == RUN:
             corrected += 1
-            # Each worker got one tuple in this round, and it was measured at once: nothing is estimated any more.
+            # Each worker got one tuple in this round, and it was measured at once: nothing is estimated any
+            # more.
             assert np.allclose(p._schedule.expected, p.observe().loads)  # type: ignore[attr-defined]
     assert corrected > 10
 

@@ -1,4 +1,6 @@
-"""Laws of DKG of Rivetti et al.: keys are learned, placed once by greedy scheduling, and stay where they are."""
+"""Laws of DKG of Rivetti et al.: keys are learned, placed once by greedy scheduling, and stay where they
+are.
+"""
 
 import math
 

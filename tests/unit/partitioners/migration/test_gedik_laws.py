@@ -1,4 +1,6 @@
-"""Laws of Gedik's partitioning functions: a ring, and places of frequent keys as the rule in plain Python chooses them."""
+"""Laws of Gedik's partitioning functions: a ring, and places of frequent keys as the rule in plain Python
+chooses them.
+"""
 
 import math
 

@@ -1,4 +1,6 @@
-"""Laws of Mixed: a bounded routing table that moves keys at the end of slides, planned as the rule in plain Python plans."""
+"""Laws of Mixed: a bounded routing table that moves keys at the end of slides, planned as the rule in
+plain Python plans.
+"""
 
 import math
 
@@ -40,7 +42,9 @@ class Plan:
         self.loads[worker] += self.weight[key]
 
     def leavers(self, worker: int, most: int, allowed: set[int]) -> list[int] | None:
-        """The keys that leave so that the load is at most `most`. None if all that are allowed are not enough."""
+        """The keys that leave so that the load is at most `most`. None if all that are allowed are not
+        enough.
+        """
         load, found = self.loads[worker], []
         for key in self.keys_of(worker):
             if load <= most:
@@ -187,7 +191,9 @@ def test_keys_move_at_the_end_of_slides_alone() -> None:
 
 @pytest.mark.parametrize("plan", ["mixed", "min-table", "min-mig"])
 def test_the_table_stays_within_its_size_and_the_loads_come_down(plan: str) -> None:
-    """Twenty keys of equal weight on four workers, and rare ones: a table of twenty entries makes them level."""
+    """Twenty keys of equal weight on four workers, and rare ones: a table of twenty entries makes them
+    level.
+    """
     rng = np.random.default_rng(3)
     keys = np.where(rng.random(40_000) < 0.95, rng.integers(1, 21, 40_000), rng.integers(21, 3000, 40_000))
     keys, times = keys.astype(np.uint64), np.arange(40_000)

@@ -70,8 +70,9 @@ def test_a_key_that_is_null_in_a_fifth_of_the_records_is_guessed_with_the_lines_
     rows = [order(n, user=None if n % 5 == 0 else f"u{n % 7}", amount=n % 40) for n in range(200)]
     lines = starting_file(Settings(), sample(rows), now=NOW).splitlines()
     (line,) = (line for line in lines if line.startswith("key ="))
-    assert line == (
-        'key = "user"  # a guess: 7 different values in 160 records; 40 of 200 have none: such records are rejected. To '
-        "keep them under a key of their own: query.columns = { user_or_none = \"coalesce(user, 'none')\" } and "
-        'query.key = "user_or_none"'
+    assert (
+        line
+        == 'key = "user"  # a guess: 7 different values in 160 records; 40 of 200 have none: such records are'
+        " rejected. To keep them under a key of their own: query.columns = { user_or_none ="
+        ' "coalesce(user, \'none\')" } and query.key = "user_or_none"'
     )

@@ -22,8 +22,8 @@ def orders(**other: Any) -> list[dict[str, Any]]:
 def test_records_that_fit_have_nothing_to_propose() -> None:
     found = look(sample(orders()))
     assert (found.problems, found.proposal, found.toml()) == ([], {}, "")
-    assert found.summary() == (
-        "sample of orders: 100 records, 0 would be rejected, 10 keys, the hottest 10 %, "
+    assert (
+        found.summary() == "sample of orders: 100 records, 0 would be rejected, 10 keys, the hottest 10 %, "
         "times 2027-01-15 07:43:20 .. 07:43:20.990, in order"
     )
 
@@ -339,15 +339,17 @@ def test_whether_a_column_is_null_and_how_often_makes_no_number_of_what_is_count
 def test_texts_among_numbers_are_mended_by_null_or_a_decimal_type_and_not_by_where() -> None:
     rows = [order(n, amount="N/A" if n % 20 == 0 else n + 0.25) for n in HUNDRED]
     (finding,) = named(look(sample(rows)), "sum(amount)")
-    assert finding.do == (
-        "such records are rejected: write a number or null there, or name another column. query.where is asked only of "
-        "records that can be read, so it drops none of these. To read the numbers exactly: query.types = "
-        '{ amount = "decimal(2)" }'
+    assert (
+        finding.do
+        == "such records are rejected: write a number or null there, or name another column. query.where is"
+        " asked only of records that can be read, so it drops none of these. To read the numbers exactly:"
+        ' query.types = { amount = "decimal(2)" }'
     )
     for types in ({}, {"amount": "decimal(2)"}):
         (finding,) = named(look(sample(orders(amount="12.50")), query={"types": types}), "sum(amount)")
         assert finding.do.startswith(
-            "such records are rejected: write a number or null there, a number without quotes, or name another column. "
+            "such records are rejected: write a number or null there, a number without quotes, or name"
+            " another column. "
         )
     with pytest.raises(
         ValueError, match=r"mixes a floating-point number and text\. A record that holds text"
@@ -439,8 +441,9 @@ def test_a_few_texts_among_decimals_keep_the_type_that_fits_all_others() -> None
     found = look(sample(rows), query={"types": {"amount": "decimal(2)"}})
     (amount,) = named(found, "sum(amount)")
     assert amount.what.startswith("column 'amount' holds text, e.g. 'N/A', in 1 of 100 records")
-    assert amount.do == (
-        "such records are rejected: write a number or null there. The type 'decimal(2)' fits all others"
+    assert (
+        amount.do
+        == "such records are rejected: write a number or null there. The type 'decimal(2)' fits all others"
     )
     assert "types" not in found.proposal.get("query", {})
 

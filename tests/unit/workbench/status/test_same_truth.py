@@ -1,4 +1,6 @@
-"""Status, the live page and the health pages say the same of a stage, and of windows that do not close for long."""
+"""Status, the live page and the health pages say the same of a stage, and of windows that do not close for
+long.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ WORDS = {"ok": "unknown", "warning": "warn", "wrong": "bad"}
 
 
 CASES = list(product([0, 11, 12, 35, 60], [None, 5, 12, 29, 30, 60, 100], [None, 7], [0, 1, 4, 20]))
-"""Seconds of silence, seconds of the running micro-batch, the last finished micro-batch, the batch interval in s."""
+"""Seconds of silence, seconds of the running micro-batch, the last finished micro-batch, the batch
+interval in s.
+"""
 
 
 def test_all_pages_judge_a_stage_alike() -> None:
@@ -81,12 +85,18 @@ WEEK = 7 * 86_400_000
         (
             {"out_of_orderness": "7d"},
             NOW,
-            'no window closes before 2023-11-21 22:13:24 UTC, in 7 d: query.out_of_orderness is "7d", for windows of 4s; ',
+            (
+                'no window closes before 2023-11-21 22:13:24 UTC, in 7 d: query.out_of_orderness is "7d", for'
+                " windows of 4s; "
+            ),
         ),
         (
             {"max_ahead_of_clock": "8d"},
             NOW + WEEK,
-            "no window closes before 2023-11-21 22:13:24 UTC, in 7 d: event times that were read lie ahead of the clock",
+            (
+                "no window closes before 2023-11-21 22:13:24 UTC, in 7 d: event times that were read lie"
+                " ahead of the clock"
+            ),
         ),
         ({}, NOW, None),
     ],
@@ -109,8 +119,10 @@ def test_windows_that_cannot_close_before_next_week_are_a_warning_in_status_and_
     wall.now = NOW / 1_000
     shown = {"lag": 0, "at_end_s": None, "max_time": largest, "ended": False, "idle": False, "paused": False}
     status: dict[str, Any] = {
-        "state": "running", "seconds_since_progress": 0.1, "input_partitions": 1, "read": 100, "filtered": 0, "tuples": 100,
-        "rejected": 0, "rejected_by_reason": {}, "loads": [1], "assignment": {"0": shown | {"read": 100, "watermark": 0}},
+        "state": "running", "seconds_since_progress": 0.1, "input_partitions": 1, "read": 100, "filtered": 0,
+        "tuples": 100,
+        "rejected": 0, "rejected_by_reason": {}, "loads": [1], "assignment": {"0": shown | {"read": 100,
+        "watermark": 0}},
     }  # fmt: skip
     standings = LogLines(settings, clock=Clock(), wall=wall).tell(status, Rejected(settings), {0: committed})
     status |= {"standing_still": standings.still, "warnings": standings.warnings}

@@ -50,11 +50,13 @@ SPARK = Part(at=NOW - 2_000, telemetry=BatchRecord(**STAGE, rows=1_200, duration
 WAITING = HeartbeatRecord(**STAGE)
 WAITING_PART = Part(at=NOW, telemetry=WAITING)
 LAST_BATCH = BatchState(
-    tuples=900, keys=40, split=2, bsi=4.0, bci=3.0, ksr=1.05, mpi=2.7, reduce_bsi=5.0, reduce_bci=6.0, reduce_ksr=1.0,
+    tuples=900, keys=40, split=2, bsi=4.0, bci=3.0, ksr=1.05, mpi=2.7, reduce_bsi=5.0, reduce_bci=6.0,
+    reduce_ksr=1.0,
     reduce_mpi=4.0, took_ms=40.0, late=0.03,
 )  # fmt: skip
 PARTITIONER = PartitionerRecord(
-    **WHO, instance="0", started=NOW, owned=2, inputs=2, epoch=3, workers=4, tuples=900, rejected=0, read=900, filtered=0,
+    **WHO, instance="0", started=NOW, owned=2, inputs=2, epoch=3, workers=4, tuples=900, rejected=0, read=900,
+    filtered=0,
     period_ms=1_000, rate=450.2, busy=0.25, lag=7,
 )  # fmt: skip
 DECISION = DecisionRecord(**WHO, policy="ds2", step=4, p=4, r=2, wanted_p=6, wanted_r=1, zone=3, epoch=9)
@@ -79,9 +81,11 @@ def partition(
 
 def facts(*partitions: PartitionFacts, written: tuple[int, int] | None = None, **fields: Any) -> Facts:
     found: dict[str, Any] = {
-        "query": "w", "topic": "w.input", "now": NOW, "recorded": False, "changed": (), "partitions": partitions,
+        "query": "w", "topic": "w.input", "now": NOW, "recorded": False, "changed": (),
+        "partitions": partitions,
         "rejected": Rejected(by_reason={}, whole=True), "windows": windows_of(QUERY, partitions, written),
-        "workers": 8, "plan": None, "members": (MEMBER,), "parts": (SPARK,), "ignored": 0, "stages": (), "troubles": (),
+        "workers": 8, "plan": None, "members": (MEMBER,), "parts": (SPARK,), "ignored": 0, "stages": (),
+        "troubles": (),
         "idle_timeout": None,
     }  # fmt: skip
     return Facts(**(found | fields))
@@ -460,7 +464,8 @@ def test_who_is_in_the_group_is_named_and_others_are_heard_of_by_their_newest_re
     [
         (PARTITIONER, "450 tuples/s, busy 25 %, lag 7, 4 workers by plan epoch 3"),
         (
-            PARTITIONER.model_copy(update={"rate": None, "busy": None, "lag": None, "epoch": 0, "plans_ignored": 2}),
+            PARTITIONER.model_copy(update={"rate": None, "busy": None, "lag": None, "epoch": 0,
+            "plans_ignored": 2}),
             "no rate yet, 4 workers by the settings, 2 hostile records in the plan topic",
         ),
         (
@@ -482,7 +487,8 @@ def test_who_is_in_the_group_is_named_and_others_are_heard_of_by_their_newest_re
                     )
                 }
             ),
-            "450 tuples/s, busy 25 %, lag 7, 4 workers by plan epoch 3, 1,204 micro-batches of 1 s of processing time, "
+            "450 tuples/s, busy 25 %, lag 7, 4 workers by plan epoch 3, "
+            "1,204 micro-batches of 1 s of processing time, "
             "cut short: memory 10, skew 2, 31 planned by the fallback, the last took 40 ms and came 3 % of "
             "its interval late",
         ),
@@ -498,7 +504,8 @@ def test_who_is_in_the_group_is_named_and_others_are_heard_of_by_their_newest_re
                     )
                 }
             ),
-            "450 tuples/s, busy 25 %, lag 7, 4 workers by plan epoch 3, heard table 1,204 of 2 instances 3 s ago, "
+            "450 tuples/s, busy 25 %, lag 7, 4 workers by plan epoch 3, "
+            "heard table 1,204 of 2 instances 3 s ago, "
             "4 messages since, makes the tables",
         ),
         (WAITING, "waits for input, micro-batch 7 was the last"),
@@ -512,10 +519,12 @@ def test_who_is_in_the_group_is_named_and_others_are_heard_of_by_their_newest_re
             "ds2 wants 6 workers and 1 bucket at once, published nothing",
         ),
         (
-            DECISION.model_copy(update={"zone": None, "epoch": None, "held": True, "reason": "no record of \x1b[2J"}),
+            DECISION.model_copy(update={"zone": None, "epoch": None, "held": True,
+            "reason": "no record of \x1b[2J"}),
             "ds2 holds: no record of \\x1b[2J",
         ),
-        (PARTITIONER.model_copy(update={"rate": 1e17, "busy": None, "lag": None}), "? tuples/s, 4 workers by plan epoch 3"),
+        (PARTITIONER.model_copy(update={"rate": 1e17, "busy": None, "lag": None}),
+        "? tuples/s, 4 workers by plan epoch 3"),
     ],
 )  # fmt: skip
 def test_each_kind_of_telemetry_is_said_in_words(said: Telemetry, words: str) -> None:

@@ -24,7 +24,8 @@ MATRIX: Mapping[str, Mapping[str, str]] = {
     },
     "sync": {"partitioner": "RW"},
     "audit": {"controller": "W", "tools": "R"},
-    # One topic, in which each part has keys of its own: ACLs know topics and no keys (docs/security.md#what-remains).
+    # One topic, in which each part has keys of its own: ACLs know topics and no keys
+    # (docs/security.md#what-remains).
     "snapshots": {
         "partitioner": "RW",
         "combiner": "RW",

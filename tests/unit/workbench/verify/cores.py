@@ -1,7 +1,7 @@
 """The real cores in a row, without a broker: parse, route, combine, reduce, and the rows of the JSON sink.
 
-A test may change a frame on its way. The changed frame is encoded anew, so its checksum and its header are right, and
-no check of the combiner or reducer sees the change. Then only `verify` can.
+A test may change a frame on its way. The changed frame is encoded anew, so its checksum and its header are
+right, and no check of the combiner or reducer sees the change. Then only `verify` can.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ class Cores:
         return Recomputed(self.settings, inputs, REJECTED_SCHEMA.empty_table(), [committed])
 
     def results(self, changed: dict[int, Change] | None = None) -> pa.Table:
-        """The records of the results topic (RESULTS_SCHEMA). changed: number of a frame -> what becomes of its rows."""
+        """The records of the results topic (RESULTS_SCHEMA). changed: number of a frame -> what becomes of
+        its rows.
+        """
         layout = Layout.from_settings(self.settings, "topic")
         plan = layout.plan
         stretches: dict[int, list[tuple[int, bytes]]] = {}

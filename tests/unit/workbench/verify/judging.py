@@ -23,7 +23,8 @@ def judged(
     *,
     verified_by: Settings | None = None,
 ) -> tuple[Report, list[str]]:
-    """What verify says of the partitioner's rejections, and these rejections' reasons by offset ('' for none).
+    """What verify says of the partitioner's rejections, and these rejections' reasons by offset ('' for
+    none).
 
     verified_by: the settings of verify. None: the same.
     """

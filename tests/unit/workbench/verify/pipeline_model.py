@@ -30,7 +30,9 @@ END, NOTHING = 2**62, -(2**62)
 
 @dataclass(frozen=True)
 class Record:
-    """One input record; `tuple` is what a correct parser makes of it (key, time, values), None if unreadable."""
+    """One input record; `tuple` is what a correct parser makes of it (key, time, values), None if
+    unreadable.
+    """
 
     value: bytes | None
     tuple: tuple[bytes, int, dict[str, Any]] | None
@@ -106,7 +108,9 @@ def _key_of(row: Any) -> bytes | None:
 
 
 def run(settings: Settings, partitions: Sequence[Sequence[Record]], idle_mark: int | None = None) -> Topics:
-    """The topics after a correct pipeline has read all of it. `idle_mark` holds for partition 0 from its start."""
+    """The topics after a correct pipeline has read all of it. `idle_mark` holds for partition 0 from its
+    start.
+    """
     topics = Topics(settings)
     accepted: list[tuple[bytes, int, dict[str, Any]]] = []
     for partition, records in enumerate(partitions):

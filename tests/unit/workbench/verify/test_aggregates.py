@@ -138,9 +138,9 @@ def test_text_dates_decimals_and_booleans_are_recomputed() -> None:
     plan = AggregatePlan.of(settings.query)
     with duckdb.connect() as db:
         db.execute(
-            "CREATE TABLE tuples AS SELECT encode('k') AS key, i AS time, NULL::VARCHAR AS reason, true AS chosen, "
-            "i % 3 = 0 AS v0, (i / 100)::DECIMAL(18, 2) AS v1, CASE WHEN i % 4 > 0 THEN 'w' || (i % 7) END AS v2, "
-            "DATE '2020-01-01' + (i % 5)::INTEGER AS v3 FROM range(100) r(i)"
+            "CREATE TABLE tuples AS SELECT encode('k') AS key, i AS time, NULL::VARCHAR AS reason, true AS"
+            " chosen, i % 3 = 0 AS v0, (i / 100)::DECIMAL(18, 2) AS v1, CASE WHEN i % 4 > 0 THEN 'w' || (i %"
+            " 7) END AS v2, DATE '2020-01-01' + (i % 5)::INTEGER AS v3 FROM range(100) r(i)"
         )
         windows.recompute(db, settings, mark=100)
         due = (

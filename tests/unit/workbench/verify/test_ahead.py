@@ -1,4 +1,6 @@
-"""Rejections as `ahead`: each is checked by the clock that it names, and that clock by what is known of it."""
+"""Rejections as `ahead`: each is checked by the clock that it names, and that clock by what is known of
+it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Values of any kind beside filters, derived columns and elements: the partitioner and verify judge records alike."""
+"""Values of any kind beside filters, derived columns and elements: the partitioner and verify judge
+records alike.
+"""
 
 from __future__ import annotations
 

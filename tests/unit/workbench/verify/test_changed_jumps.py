@@ -1,4 +1,6 @@
-"""A query whose `max_jump` changes while it runs: verify judges each tuple by the value that held at its offset."""
+"""A query whose `max_jump` changes while it runs: verify judges each tuple by the value that held at its
+offset.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Verify of `emit = "changes"` and `"top(K, COLUMN)"`: rows that plain Python picks are right, any other are seen."""
+"""Verify of `emit = "changes"` and `"top(K, COLUMN)"`: rows that plain Python picks are right, any other
+are seen.
+"""
 
 from __future__ import annotations
 

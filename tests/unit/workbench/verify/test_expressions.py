@@ -1,4 +1,6 @@
-"""Derived columns, conditions and typed columns: the partitioner and verify make the same tuples of the same records."""
+"""Derived columns, conditions and typed columns: the partitioner and verify make the same tuples of the
+same records.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Filters come before keys: what becomes of records without a key, said by plain Python, the partitioner and verify."""
+"""Filters come before keys: what becomes of records without a key, said by plain Python, the partitioner
+and verify.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A query whose `out_of_orderness` grows while it runs: verify knows the delay of each offset, those of givers included."""
+"""A query whose `out_of_orderness` grows while it runs: verify knows the delay of each offset, those of
+givers included.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from workbench.verify import Committed
 
 REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle"}
 Step = tuple[int, int, list[int], bool]
-"""Partition, the `out_of_orderness` (ms) of the instance that has it, the times (ms) that it reads, whether it is given the
-mark of the other partition before."""
+"""Partition, the `out_of_orderness` (ms) of the instance that has it, the times (ms) that it reads, whether
+it is given the mark of the other partition before."""
 
 
 def settings_of(first: int, *, lateness: int = 0) -> Settings:
@@ -26,13 +28,17 @@ def settings_of(first: int, *, lateness: int = 0) -> Settings:
 
 
 def under(query: Query, disorder: int) -> Query:
-    """The settings of an instance with this `out_of_orderness`, of a query that began with that of `query`."""
+    """The settings of an instance with this `out_of_orderness`, of a query that began with that of
+    `query`.
+    """
     changed = query.model_copy(update={"out_of_orderness": disorder})
     return changed.with_first_limits({"out_of_orderness": query.out_of_orderness})
 
 
 def partitioned(settings: Settings, steps: list[Step]) -> Topics:
-    """What the service's rule makes of these steps, each by an instance with an `out_of_orderness` of its own."""
+    """What the service's rule makes of these steps, each by an instance with an `out_of_orderness` of its
+    own.
+    """
     topics, accepted = Topics(settings), []
     fresh = PartitionState(fingerprint=settings.fingerprint, topic_id="t", offset=0)
     states = {0: fresh, 1: fresh}

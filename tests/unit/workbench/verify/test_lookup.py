@@ -30,7 +30,8 @@ COLUMNS = {
 QUERIES: dict[str, dict[str, Any]] = {
     "as key": {"key": "region", "aggregates": {"n": "count"}},
     "as part of the key": {"key": ["region", "id"], "aggregates": {"n": "count"}},
-    "as value": {"key": "id", "aggregates": {"w": "sum(weight)", "s": "sum(share)", "p": "max(price)", "r": "max(region)"}},
+    "as value": {"key": "id", "aggregates": {"w": "sum(weight)", "s": "sum(share)", "p": "max(price)",
+    "r": "max(region)"}},
     "as condition": {"key": "id", "aggregates": {"n": "count"}, "where": "weight > 1 OR region IS NULL"},
     "as raw key": {"key": "@key", "aggregates": {"n": "count"}, "where": "new"},
     "as counted": {"key": "id", "aggregates": {"n": "count_distinct(region)", "d": "count_distinct(other)"}},
@@ -44,7 +45,8 @@ QUERIES: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 APART: dict[str, dict[str, Any]] = {
-    "elements": {"explode": "items", "lookup": {"key": "items.id"}, "key": "region", "aggregates": {"w": "sum(weight)"}},
+    "elements": {"explode": "items", "lookup": {"key": "items.id"}, "key": "region",
+    "aggregates": {"w": "sum(weight)"}},
     "elements by a key of the record": {
         "explode": "items",
         "lookup": {"key": "items.id"},

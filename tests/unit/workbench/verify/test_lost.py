@@ -1,4 +1,6 @@
-"""An input, or rejected records, of which retention has deleted the beginning: what is compared all the same."""
+"""An input, or rejected records, of which retention has deleted the beginning: what is compared all the
+same.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Kafka records of any bytes become rows: markers as strictly as the partitioner reads them, nothing crashes."""
+"""Kafka records of any bytes become rows: markers as strictly as the partitioner reads them, nothing
+crashes.
+"""
 
 from __future__ import annotations
 
@@ -51,13 +53,17 @@ def encoded(**changes: Any) -> bytes:
 
 DAMAGED = [
     None, b"", b"{", b"[]", b"7", b"null", b"\xff", b"{}", b'"' * 900,
-    encoded(tuples=1.5), encoded(tuples=1.0), encoded(tuples=1e23), encoded(tuples=10**23), encoded(tuples=True),
-    encoded(tuples=-1), encoded(tuples="3"), encoded(tuples=None), encoded(tuples=2**62 + 1), encoded(tuples=[[1]]),
+    encoded(tuples=1.5), encoded(tuples=1.0), encoded(tuples=1e23), encoded(tuples=10**23),
+    encoded(tuples=True),
+    encoded(tuples=-1), encoded(tuples="3"), encoded(tuples=None), encoded(tuples=2**62 + 1),
+    encoded(tuples=[[1]]),
     encoded(tuples=float("nan")), encoded(tuples=float("inf")), encoded(producers=0), encoded(producers=17),
     encoded(producers=1.0), encoded(producers=True), encoded(producer=""), encoded(producer="p" * 25),
-    encoded(producer="p q"), encoded(producer="п"), encoded(producer=7), encoded(producer="p\n"), encoded(more=1),
+    encoded(producer="p q"), encoded(producer="п"), encoded(producer=7), encoded(producer="p\n"),
+    encoded(more=1),
     b'{"producer":"p","tuples":3}', b'{"producer":"p","tuples":3,"tuples":4,"producers":1}',
-    encoded() + b" x", b"\xef\xbb\xbf" + encoded(), encoded().decode().encode("utf-16"), encoded() + b" " * 1000,
+    encoded() + b" x", b"\xef\xbb\xbf" + encoded(), encoded().decode().encode("utf-16"),
+    encoded() + b" " * 1000,
     b'{"producer":"p","producers":1,"tuples":' + b"[" * 400 + b"]" * 400 + b"}",
     b'{"producer":"p","producers":1,"tuples":' + b"[" * 100_000,
     b'{"producer":"p","producers":1,"tuples":' + b"9" * 5000 + b"}",
@@ -101,7 +107,8 @@ def test_a_rejected_record_is_read_by_its_last_headers() -> None:
 
 
 @pytest.mark.parametrize(
-    "source", [b"", b"t:1", b"u:0:1", b"t:-1:0", b"t:0:-1", b"t:0:1e3", b"t:0: 1", b"t:99999999999:1", b"t:0:9" + b"9" * 30]
+    "source", [b"", b"t:1", b"u:0:1", b"t:-1:0", b"t:0:-1", b"t:0:1e3", b"t:0: 1", b"t:99999999999:1",
+    b"t:0:9" + b"9" * 30]
 )  # fmt: skip
 def test_a_record_in_the_rejected_topic_that_names_no_input_record_has_no_position(source: bytes) -> None:
     row = rejected_row(Message([("evenflow-source", source), ("evenflow-mark", b"9" * 40)]), "t")

@@ -1,12 +1,12 @@
 """Whatever the aggregate, `verify` sees a frame that was lost, doubled or altered (rule "a gap is noticed").
 
-The aggregates come from the registry, so a new one is taken in by itself. Each stands alone in its query, because beside
-a `count` every loss is seen.
+The aggregates come from the registry, so a new one is taken in by itself. Each stands alone in its query,
+because beside a `count` every loss is seen.
 
-One altered value may be invisible, and then only for one of two reasons. Either no result row is other than before, as
-where a value that is no maximum is changed under `max`. Or the aggregate is an approximation, and the changed result lies
-within the bound that docs/aggregates.md promises. A test below holds that more altered values than the bound allows are
-seen for these, too.
+One altered value may be invisible, and then only for one of two reasons. Either no result row is other than
+before, as where a value that is no maximum is changed under `max`. Or the aggregate is an approximation, and
+the changed result lies within the bound that docs/aggregates.md promises. A test below holds that more
+altered values than the bound allows are seen for these, too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ ALONE = {
     for aggregate in AGGREGATES.values()
     for form in aggregate.forms
 } | {"quantile(v, 0.5)": "float64", "sum(v)": "float64", "top_k(v, 3, 8)": "int64"}
-"""Every form of every aggregate -> the type of its column, and forms over other types that are computed another way."""
+"""Every form of every aggregate -> the type of its column, and forms over other types that are computed
+another way.
+"""
 OF_VALUES = [spec for spec in ALONE if "(v" in spec]
 """Those that have a column. Frames of `count` hold no value that could be altered."""
 MODES = [(spec, emit) for spec in ALONE for emit in ("all", "changes")] + [
@@ -182,7 +184,9 @@ def test_where_not_every_key_has_a_row_the_rows_of_others_tell_of_lost_and_doubl
 
 @pytest.mark.parametrize("emit", ["changes", "top(2, one)"])
 def test_a_tuple_of_a_key_that_has_no_row_is_missed_in_the_rows_of_other_keys(emit: str) -> None:
-    """Key `still` has the same least value in every pane, so its row never changes, and it is never among the first."""
+    """Key `still` has the same least value in every pane, so its row never changes, and it is never among
+    the first.
+    """
     keys = {"a": 10, "b": 10, "c": 10, "d": 10, "still": 0}
     tuples = [
         {"key": key, "time": 100 * pane + at, "v": keys[key] * (pane + at)}

@@ -1,4 +1,6 @@
-"""Results that lag behind, that died, and that retention has deleted: what verify says of rows that are not there."""
+"""Results that lag behind, that died, and that retention has deleted: what verify says of rows that are
+not there.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,9 @@ def test_a_row_far_in_the_future_does_not_make_a_dead_reducer_look_alive() -> No
 
 
 def kept_rows(topics: Topics, partitions: int, below: dict[int, int]) -> None:
-    """As the sink writes: each bucket in order of windows, a key in one partition; then `below` is deleted."""
+    """As the sink writes: each bucket in order of windows, a key in one partition; then `below` is
+    deleted.
+    """
     keys = [row["key"].encode() for row in topics.rows]
     buckets = bucket_of(hash_keys(pa.array(keys, pa.binary())), SETTINGS.spark.buckets)
     ends = [row["window_end"] for row in topics.rows]

@@ -1,4 +1,6 @@
-"""The shell of verify: committed offsets are asked for as the partitioner does, results are waited for a while."""
+"""The shell of verify: committed offsets are asked for as the partitioner does, results are waited for a
+while.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def asked(
     begun: Beginning | None = None,
     ends: tuple[int, ...] = (7,),
 ) -> list[Any]:
-    """`read_committed` with this group in place of the broker's. ends: where the input ends, each time it is looked at."""
+    """`read_committed` with this group in place of the broker's. ends: where the input ends, each time it
+    is looked at.
+    """
 
     def consumer(kafka: Any, *, group: str, **rest: Any) -> Group:
         made.name = group
@@ -142,7 +146,9 @@ def test_a_committed_state_that_begins_elsewhere_than_the_query_did_is_a_differe
 
 
 class Live:
-    """A query whose results come while verify waits: `answers` are what each look at them finds, the last for ever."""
+    """A query whose results come while verify waits: `answers` are what each look at them finds, the last
+    for ever.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Topics) -> None:
         self.now = 0.0

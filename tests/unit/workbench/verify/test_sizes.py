@@ -22,7 +22,8 @@ QUERIES: dict[str, dict[str, Any]] = {
     "one column": {"aggregates": {"n": "count"}},
     "raw key": {"key": "@key", "aggregates": {"n": "count"}},
     "several columns": {"key": ["key", "v"], "aggregates": {"n": "count"}},
-    "several columns and a condition": {"key": ["key", "v"], "aggregates": {"n": "count"}, "where": "w <> 'x'"},
+    "several columns and a condition": {"key": ["key", "v"], "aggregates": {"n": "count"},
+    "where": "w <> 'x'"},
     "raw key and a condition": {"key": "@key", "aggregates": {"n": "count"}, "where": "w <> 'x'"},
     "values": {"aggregates": {"a": "max(v)", "b": "min(w)"}, "types": TYPES},
     "a derived key": {"key": "twice", "columns": {"twice": "key || v"}, "aggregates": {"n": "count"}},
@@ -128,7 +129,8 @@ def _judged_by(verifier: Settings, partitioner: Settings, values: list[dict[str,
     rejected = [{**row, "reason": reasons[0], "at_partition": 0, "at_offset": 0}] if reasons[0] else []
     count = len(rejected)
     committed = Committed(
-        partition=0, offset=1, max_time=None if count else 1, mark=-(2**62), idle_mark=None, ended=False, read=1,
+        partition=0, offset=1, max_time=None if count else 1, mark=-(2**62), idle_mark=None, ended=False,
+        read=1,
         routed=1 - count, rejected=count,
     )  # fmt: skip
     return check(

@@ -72,7 +72,8 @@ def test_typed_results_in_a_reader_are_streamed_and_compared_exactly(tmp_path: P
     results = Pieces(readable_schema(SETTINGS.query), _results(chunks))
     tuples = chunks * _CHUNK
     state = Committed(
-        partition=0, offset=tuples, max_time=tuples // 100 - 1, mark=tuples // 100 - 1, idle_mark=None, ended=False,
+        partition=0, offset=tuples, max_time=tuples // 100 - 1, mark=tuples // 100 - 1, idle_mark=None,
+        ended=False,
         read=tuples, routed=tuples, rejected=0,
     )  # fmt: skip
     report = check(
@@ -133,7 +134,8 @@ def test_typed_results_with_other_columns_than_the_querys_are_refused(name: str,
     results = pa.table({field: data for field, data in columns.items() if data is not None})
     with pytest.raises(IncompatibleStateError, match=f"in which {name} is no column"):
         check(
-            topics.settings, pa.Table.from_pylist(topics.inputs, INPUT_SCHEMA), REJECTED_SCHEMA.empty_table(), results,
+            topics.settings, pa.Table.from_pylist(topics.inputs, INPUT_SCHEMA), REJECTED_SCHEMA.empty_table(),
+            results,
             topics.committed,
         )  # fmt: skip
 
@@ -151,6 +153,7 @@ def test_typed_rows_without_a_window_or_key_are_malformed() -> None:
     )
     results = pa.concat_tables([topics.typed_results(), broken.cast(topics.typed_results().schema)])
     report = check(
-        settings, pa.Table.from_pylist(topics.inputs, INPUT_SCHEMA), REJECTED_SCHEMA.empty_table(), results, topics.committed
+        settings, pa.Table.from_pylist(topics.inputs, INPUT_SCHEMA), REJECTED_SCHEMA.empty_table(), results,
+        topics.committed
     )  # fmt: skip
     assert report.kinds == {"malformed": 3}

@@ -1,4 +1,6 @@
-"""Verify of `late = "update"`: the row of the highest revision counts, and only once no update can be on its way."""
+"""Verify of `late = "update"`: the row of the highest revision counts, and only once no update can be on
+its way.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Schemas that the registry withholds: from the partitioner then, from verify now, from both or from neither."""
+"""Schemas that the registry withholds: from the partitioner then, from verify now, from both or from
+neither.
+"""
 
 from __future__ import annotations
 
