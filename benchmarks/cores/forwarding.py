@@ -52,6 +52,11 @@ ENTRANTS: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
+_LARGE = ForwardingCase(law="zipf 1.0", keys=100_000, entrant="evenflow, tail=hash", workers=64)
+FURTHER = (replace(_LARGE, sources=4), replace(_LARGE, states=64))
+"""Several instances that tell each other nothing, and a state for each worker."""
+
+
 @dataclass(frozen=True, eq=False)
 class RoutedStream:
     """The tuples of a case. Arrays of numbers have shape (tuples,)."""
@@ -83,6 +88,7 @@ def run(*, smoke: bool) -> dict[str, object]:
             for entrant in ENTRANTS:
                 case = ForwardingCase(law=law, keys=keys, entrant=entrant, workers=workers)
                 rows.append(row(replace(case, tuples=4_000, measured=1) if smoke else case))
+    rows += [row(replace(case, tuples=4_000, measured=1) if smoke else case) for case in FURTHER]
     return {"rows": rows}
 
 
@@ -90,7 +96,8 @@ def row(case: ForwardingCase) -> dict[str, object]:
     """All figures of a case."""
     stream = _stream(case)
     columns = {
-        name: getattr(case, name) for name in ("law", "keys", "entrant", "workers", "sources", "total")
+        name: getattr(case, name)
+        for name in ("law", "keys", "entrant", "workers", "sources", "states", "total")
     }
     return columns | _shares(case, stream) | _costs(case, stream) | _announcing(case, stream)
 
