@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
-from partitioner_service.kafka.learned_state import fitted_options, new_partitioner
+from partitioner_service.kafka.learned_state import LearnedState, fitted_options, new_partitioner
+from partitioner_service.kafka.side_records import Saved
 
 
 def settings(partitioner: dict[str, Any], **query: Any) -> Settings:
@@ -65,3 +67,30 @@ def test_an_unknown_option_is_refused_before_anything_starts() -> None:
 @pytest.mark.parametrize(("name", "learns"), [("hashing", False), ("pkg", True), ("evenflow", True)])
 def test_only_a_partitioner_with_state_of_its_own_learns(name: str, learns: bool) -> None:
     assert new_partitioner(settings({"name": name})).learns is learns
+
+
+class OneSnapshot:
+    """The records of an instance whose last run left this snapshot."""
+
+    def __init__(self, snapshot: bytes) -> None:
+        self.saved = Saved(snapshot, epoch=3, own=True)
+
+    def snapshot(self) -> Saved:
+        return self.saved
+
+
+def test_a_snapshot_of_another_version_is_named_and_the_instance_begins_with_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    query = settings({"name": "pkg"})
+    partitioner = new_partitioner(query)
+    partitioner.assign(np.arange(100, dtype=np.uint64), np.zeros(100, np.int64))
+    monkeypatch.setattr("evenflow.partitioners.base.VERSION", 99)
+    newer = partitioner.snapshot()
+    monkeypatch.undo()
+    begun, epoch = LearnedState(query, OneSnapshot(newer)).restored()  # type: ignore[arg-type]  # it reads no more of it
+    assert (begun.observe().tuples, epoch) == (0, 0)
+    assert "learned state is not usable, starting without" in caplog.text
+    assert "format 99; this evenflow reads format 1" in caplog.text
+    restored, epoch = LearnedState(query, OneSnapshot(partitioner.snapshot())).restored()  # type: ignore[arg-type]
+    assert (restored.observe().tuples, epoch) == (100, 3)
