@@ -52,7 +52,8 @@ cost in a window and 1,024 workers, also with unequal speeds. So with cumulative
 Cost per tuple: one counter, one cell, at most 16 holders looked at. Finding the least loaded worker, when it
 is needed, is O(log n) amortised. A slide costs O(n). State: 4 bytes x cells, 270 to 470 x watch x n, 3n loads
 (windowed: x slides more). At most 2 watch*n replicas are held at a time. With S sources `watch` counts more
-here too. Argument and figures: docs/evenflow-partitioner.md. Paper: none, the rule is our own.
+here too. Argument and figures: docs/evenflow-partitioner.md.
+Paper: none, the rule is our own.
 
 Each new key goes where the load is least. There are too few tuples to split a key:
 

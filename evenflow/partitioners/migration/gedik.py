@@ -29,9 +29,10 @@ sources plans by itself.
 
 Cost per tuple: O(1). A plan with K frequent keys (share times K is at most 1) costs O(K n) with scan, O(K^2
 n) with redist, and O(K^2 + K n) for each step of readj. State: 84 to 100 bytes x counters (2/share), 44 to 68
-x 1/share, 16 to 20 x points. Paper: Gedik, "Partitioning functions for stateful data parallelism in stream
-processing", VLDB Journal 23(4), 2014. The constructions are those of a published implementation by others.
-The text of the paper was not at hand.
+x 1/share, 16 to 20 x points.
+Paper: Gedik, "Partitioning functions for stateful data parallelism in stream processing", VLDB Journal 23(4),
+2014. The constructions are those of a published implementation by others. The text of the paper was not at
+hand.
 
 `a` and `b` share a worker on the ring. They are frequent from 2 to 4 ms, and then `a` has a place of its own:
 

@@ -21,7 +21,8 @@ serves batches of any size over any number of data blocks.
 Cost per tuple: O(1), one access to a hash table of the batch's keys. A batch over P data blocks costs a sort
 of its K keys, O(P) and the network for each of 8 P keys, and O(K). `fallback` adds what Prompt's plan costs.
 State: three numbers, and room for a batch as in `prompt`: 24 to 64 bytes per key of the batch with the most
-keys. Paper: Abdelhamid, PhD thesis 2021 (001), chapter 4.
+keys.
+Paper: Abdelhamid, PhD thesis 2021 (001), chapter 4.
 
 The tuples of `a` are cut into three data blocks:
 

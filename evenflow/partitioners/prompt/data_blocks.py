@@ -48,8 +48,7 @@ class KeyPlacement:
     """Where the tuples of each key go. A key is a position in the list that was planned.
 
     The fragments of a split key stand in the order in which they were made. The key's first tuples go to its
-    first fragment, the next ones to its second, and so on. All fragments of a key lie in different data
-    blocks.
+    first fragment, the next ones to its second, and so on. Each fragment lies in another data block.
     """
 
     data_block: Int32s

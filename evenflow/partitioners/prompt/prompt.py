@@ -15,7 +15,8 @@ Cost per tuple: O(1), one access to a hash table of the batch's keys. A batch co
 State: three numbers, and room for a batch: 24 to 64 bytes per key (quasi: 48 to 96 more) of the batch with
 the most keys. Most of the room is given back when later batches are far smaller. While a batch fills, 4 bytes
 per tuple. The paper releases a batch 5 % early and plans it in the time gained. The partitioner service does
-so. Paper: Abdelhamid, PhD thesis 2021 (001), chapter 2.
+so.
+Paper: Abdelhamid, PhD thesis 2021 (001), chapter 2.
 
 `a` is large, so its tuples are cut into fragments for three data blocks:
 

@@ -6,10 +6,10 @@ uneven as the rate is, and a key is in every data block in whose span one of its
 this scheme as its baseline.
 
 Time is the time of arrival, by a clock that never runs backwards. A tuple with an older time than a tuple
-before it counts in the span of that tuple. Parameters: `interval_ms` length of the batch interval. Intervals
-of this length then lie on a grid from time 0, and the batch is in the interval of its greatest time. Tuples
-from before that interval go to data block 0. Without `interval_ms`, the interval reaches from the first time
-of the batch to its greatest time.
+before it counts in the span of that tuple.
+Parameters: `interval_ms` length of the batch interval. Intervals of this length then lie on a grid from time
+0, and the batch is in the interval of its greatest time. Tuples from before that interval go to data block 0.
+Without `interval_ms`, the interval reaches from the first time of the batch to its greatest time.
 
 Cost per tuple: two comparisons, no division. State: none (the borders of the spans are made for each batch).
 Paper: Abdelhamid, PhD thesis 2021 (001), section 2.1, figure 2.1a.

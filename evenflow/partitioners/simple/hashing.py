@@ -1,8 +1,9 @@
 """Hashing (key grouping, KG): every key has one worker, F_1(key).
 
 Idea: no key is ever split, so nothing has to be merged. The price is that the loads are as uneven as the
-keys. Parameters: none. Costs of tuples count in its figures, and change nothing else. Cost per tuple: one mix
-and one modulo. State: none.
+keys.
+Parameters: none. Costs of tuples count in its figures, and change nothing else. Cost per tuple: one mix and
+one modulo. State: none.
 Paper: the baseline "KG" of Nasir et al., ICDE 2016 (002). 004 calls it "FLD".
 
 Each key has one worker, so all tuples of `a` go to worker 3:

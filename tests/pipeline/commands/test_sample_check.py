@@ -327,7 +327,7 @@ def test_a_look_that_fails_is_a_warning_that_says_where(
     stranger.write(orders())
     monkeypatch.setattr(SampleReport, "summary", lambda look: str(1 // 0))
     before_start(load_settings(stranger.settings(FIT)))
-    assert "nothing is known of its records: ZeroDivisionError at test_look.py:" in caplog.text
+    assert "nothing is known of its records: ZeroDivisionError at test_sample_check.py:" in caplog.text
 
 
 def plenty(seconds: Iterable[int]) -> list[dict[str, Any]]:

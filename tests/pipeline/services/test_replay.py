@@ -233,7 +233,7 @@ def commit_states(settings: Settings, topic: TopicState, *, ended: tuple[str, ..
                 fingerprint=settings.fingerprint,
                 topic_id=topic.topic_id,
                 offset=end,
-                ended_producers=topic_end,
+                ended_producers=ended,
                 announced=2,
             ).encode(),
         )
