@@ -19,6 +19,7 @@ docs/reproducing.md, is always made from that file.
     unit_costs  the costs that counts are priced with
     batch_work  what the tasks of a micro-batch do, priced with the kept costs
     paper_*     a section for each paper (two for 001), and `group_ahead` and `partly` for 001's chapters 3
-    and 4 inventory   every figure, table and algorithm of the papers, and where it stands on the page report
-    the page
+                and 4
+    inventory   every figure, table and algorithm of the papers, and where it stands on the page
+    report      the page
 """

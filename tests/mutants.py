@@ -50,8 +50,8 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 SQL = (
     (" <= ", " < "), (" < ", " <= "), (" >= ", " > "), (" > ", " >= "), (" = ", " <> "), (" <> ", " = "),
     (" AND ", " OR "), (" OR ", " AND "), ("min(", "max("), ("max(", "min("), (" + ", " - "), (" - ", " + "),
-    ("IS NULL", "IS NOT NULL"), ("IS NOT NULL", "IS NULL"), ("ANTI JOIN", "SEMI JOIN"), ("SEMI JOIN",
-    "ANTI JOIN"),
+    ("IS NULL", "IS NOT NULL"), ("IS NOT NULL", "IS NULL"), ("ANTI JOIN", "SEMI JOIN"),
+    ("SEMI JOIN", "ANTI JOIN"),
 )  # fmt: skip
 """What is changed in texts that hold SQL, at each place."""
 _SQL = re.compile(r"\b(SELECT|WHERE|FROM|AND|OR|coalesce|CASE)\b")

@@ -2,7 +2,8 @@
 
 The window is the current slide and the `slides - 1` slides before it. The clock never runs backwards: a tuple
 that is older than the current slide counts in the current slide. A gap longer than the window empties the
-window. Cost: O(1) per tuple, and O(workers) per slide that passes (for at most `slides` slides at once).
+window.
+Cost: O(1) per tuple, and O(workers) per slide that passes (for at most `slides` slides at once).
 State: (slides + 1) x workers counters.
 """
 

@@ -11,10 +11,10 @@ slide to it and makes the row. What a combiner may hold and finish by itself is 
 
     none       nothing: every partial result goes to a reducer
     forwarded  keys of which it has all tuples of the window (000, section 4.2: wrong decisions are repaired
-    in time) announced  keys of which it is the home F_1. It finishes those that nobody announced. The others
-    it hands on, as one
-               partial result for each window. Whoever sends a key elsewhere announces (slide, key) to the
-               key's home
+               in time)
+    announced  keys of which it is the home F_1. It finishes those that nobody announced. The others it hands
+               on, as one partial result for each window. Whoever sends a key elsewhere announces (slide, key)
+               to the key's home
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ class Source:
 
     @property
     def reading(self) -> str:
-        """How records come, as of `partitioner.reading`. It may differ from the setting (`fetch.ways`)."""
+        """How records come, as of `partitioner.reading`. The setting may differ (`fetch.fetchers`)."""
         return self._way.name
 
     @property

@@ -433,7 +433,7 @@ class Loop:
         return source.unfetchable.standing_still(source.states)
 
     def _broker_gone(self) -> list[dict[str, Any]]:
-        """As in `Talk.tell`: Kafka does not answer. Without records to read, nothing else of the loop
+        """As in `LogLines.tell`: Kafka does not answer. Without records to read, nothing else of the loop
         would show it.
         """
         return broker_gone(self.parts.watch.servers, self.parts.watch.unanswered)

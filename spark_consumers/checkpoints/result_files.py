@@ -1,8 +1,9 @@
 """Results as Parquet files that appear whole, each under a name that always holds the same rows.
 
-    <path>/_evenflow.json                        whose results these are
-    <path>/_writing/run-<epoch>/<micro-batch>-<random>/    where Spark's tasks write. Readers skip names with
-    `_` in front <path>/<query>-<micro-batch>-<bucket>.parquet
+    <path>/_evenflow.json                       whose results these are
+    <path>/_writing/run-<epoch>/<micro-batch>-<random>/
+                                                where Spark's tasks write. Readers skip names with `_`
+    <path>/<query>-<micro-batch>-<bucket>.parquet
 
 Once all tasks of a micro-batch are done, the driver moves their files out, with one rename for each file. It
 refuses to do so if a file is missing that a task has written. A driver that starts removes what drivers

@@ -145,7 +145,7 @@ class ResultSink(ABC):
         """Raise IncompatibleStateError if this start would lose, mix or silently repeat results.
 
         If the query has begun to write its rows here, but there is no checkpoint, the start is refused (rule
-        19).
+        "results without a checkpoint are no start").
         """
 
     @abstractmethod

@@ -275,17 +275,15 @@ class _Parts(Elastic):
 class ElasticStage(_Parts):
     """One operator. The action is its parallelism, from 1 to kmax.
 
-        arrivals: `arrivals.Poisson`, `Pareto` or `Trace`. lmax_ms: the latency allowed. omega_max: tuples
-        that may wait.
-    None means as many as arrive within lmax_ms. step_s: seconds in a step. start: units in the first step.
-    None means kmax. keys: how many distinct keys there are, all equally frequent. horizon: steps in an
-    episode. objective: the form of the reward (`objective`). state_bytes: bytes of state of each part, spread
-    evenly over its units. migration: what it costs to move them at a change of the units: nothing is served
-    meanwhile. By default there is no state.
+    arrivals: `arrivals.Poisson`, `Pareto` or `Trace`. lmax_ms: the latency allowed. omega_max: tuples that
+    may wait. None means as many as arrive within lmax_ms. step_s: seconds in a step. start: units in the
+    first step. None means kmax. keys: how many distinct keys there are, all equally frequent. horizon: steps
+    in an episode. objective: the form of the reward (`objective`). state_bytes: bytes of state of each part,
+    spread evenly over its units. migration: what it costs to move them at a change of the units: nothing is
+    served meanwhile. By default there is no state.
 
     The defaults are those of 003, except for rho, omega_max and start, which 003 does not give. ConfigError
-    for a
-        value out of range.
+    for a value out of range.
     """
 
     parts = ("combine",)

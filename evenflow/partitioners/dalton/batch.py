@@ -8,8 +8,9 @@ learned stays.
 
 Parameters: those of `dalton` without the statistics window. `load_scope` says which loads the reward
 balances: those of the sliding window (the paper changes only X), or those of the batch, which a combiner
-works through at a time. Cost per tuple: two O(1) passes. O(n * rows) per batch. State: as `dalton`, at most
-2n rows with room for n more, and 64 to 128 bytes of working memory per distinct key of the largest batch.
+works through at a time.
+Cost per tuple: two O(1) passes. O(n * rows) per batch. State: as `dalton`, at most 2n rows with room for n
+more, and 64 to 128 bytes of working memory per distinct key of the largest batch.
 Paper: Zapridou et al., PVLDB 16(3) 2022 (000), section 3.4.
 
 `a` is hot in this batch. It stays at home until exploration finds a better worker:

@@ -13,7 +13,8 @@ Structure: sets of eight places. There are at least 16/p places, so a set is har
 finds its set full is not entered. The distances between the places that decline are drawn from a geometric
 law. So a decline visits a share p of the places, not all.
 Cost: a lookup is one visit of a set. A look costs 16 to 32 draws. State: 13 bytes per place, 2,048 places at
-p = 0.01. Rule: Chen, Zhang and Jin, PStream (IEEE TC 2021, ICNP 2017).
+p = 0.01.
+Rule: Chen, Zhang and Jin, PStream (IEEE TC 2021, ICNP 2017).
 """
 
 from __future__ import annotations

@@ -12,10 +12,10 @@ later.
 Parameters: `learning` tuples m that are counted (10,000). `theta` frequency from which a key is a heavy
 hitter (1/(5n)). `precision` theta/epsilon, where the summary has 1/epsilon counters (2, as in the authors'
 code). `cells` for each worker, mu (10). Measured at Zipf 0.8 with 16 workers, 2 cells are too coarse: the
-imbalance is 0.018 instead of 0.004. Differences from the published code: the authors drop the tuples of the
-learning phase. Here they go to F_1, so a key may have two workers: that of its hash, and its own after
-learning. That is the one time at which keys move. The hash of the cells is F_1 over mu*n places instead of a
-random linear function.
+imbalance is 0.018 instead of 0.004.
+Differences from the published code: the authors drop the tuples of the learning phase. Here they go to F_1,
+so a key may have two workers: that of its hash, and its own after learning. That is the one time at which
+keys move. The hash of the cells is F_1 over mu*n places instead of a random linear function.
 Decisions: ties are settled by number, cells before heavy hitters and these in the order of their hashes.
 A cell in which no tuple was counted has no weight, and all such cells are placed last, on the least loaded
 worker. A rescale begins to learn again, because the cells of another number of workers are others. Each of

@@ -19,15 +19,17 @@ steps are done again.
 Parameters: `theta` by which a load may exceed the average (0.08). `plan` mixed, min-table or min-mig (mixed).
 `beta` of the migration priority (1.5). `table` entries at most (100n). `counters` keys whose tuples are
 counted in a slide (100n). `window_ms`, `slide_ms`: a slide is the interval between two plans, and a window is
-for how long tuples are state. Differences from the paper: c(k) is the guaranteed count of a SpaceSaving
-summary of the slide, so memory is bounded, and rare keys stay at F_1. S(k) is not kept for each of the w
-slides of the window: it loses 1/w with each slide, and gains c(k). That is the same for a key that comes
-steadily. With `beta` in halves, no result depends on a machine's power function. Decisions: if cleaning is
-repeated, it at least doubles. If cleaning all is not enough, entries with the fewest tuples are dropped, and
-likewise with min-mig, whose table could grow without end. Of keys that alone are above the bound the heaviest
-of each worker stays, and one that has no place goes to the least loaded worker. (The code that was read gives
-up then.) Entries of keys that were not counted stay until they are cleaned. A rescale keeps the entries whose
-worker is still there, and starts the slide again. Each of several sources plans by itself.
+for how long tuples are state.
+Differences from the paper: c(k) is the guaranteed count of a SpaceSaving summary of the slide, so memory is
+bounded, and rare keys stay at F_1. S(k) is not kept for each of the w slides of the window: it loses 1/w with
+each slide, and gains c(k). That is the same for a key that comes steadily. With `beta` in halves, no result
+depends on a machine's power function.
+Decisions: if cleaning is repeated, it at least doubles. If cleaning all is not enough, entries with the
+fewest tuples are dropped, and likewise with min-mig, whose table could grow without end. Of keys that alone
+are above the bound the heaviest of each worker stays, and one that has no place goes to the least loaded
+worker. (The code that was read gives up then.) Entries of keys that were not counted stay until they are
+cleaned. A rescale keeps the entries whose worker is still there, and starts the slide again. Each of several
+sources plans by itself.
 
 Cost per tuple: O(1). A plan costs O(K log K) for K keys that are counted or in the table, and in the worst
 case O(K (K + n log n)). State: 92 to 132 bytes x counters, 36 to 60 bytes x table, 8n.

@@ -69,7 +69,7 @@ class Appending(Batches):
 
 
 class Known(Appending):
-    name = "tests.pipeline.test_own_sinks:KNOWN"
+    name = "tests.pipeline.results.test_own_sinks:KNOWN"
     repeats = True
 
 

@@ -72,7 +72,8 @@ def _let_through(db: duckdb.DuckDBPyConnection, most: int, clocks: Clocks, findi
             db,
             f"""SELECT t.partition, t."offset", t.time, i.appended FROM readable t
                 JOIN records i ON i.partition = t.partition AND i."offset" = t."offset"
-                WHERE t.reason IS DISTINCT FROM 'ahead' AND t.time > i.appended + {most} {once} ORDER BY ALL""",
+                WHERE t.reason IS DISTINCT FROM 'ahead' AND t.time > i.appended + {most} {once}
+                ORDER BY ALL""",
         ):
             detail = f"ahead: its event time is {time}, and the broker appended it at {appended}"
             findings.add(missed(partition, offset, detail))
