@@ -149,6 +149,6 @@ def test_a_pipeline_writes_to_a_sink_of_ones_own_and_does_not_begin_there_anew_w
         run(with_spark(settings, {"checkpoint": str(tmp_path / "other")}), until_ended=True)
     lost = settings.results.model_copy(update={"sink": "tests.pipeline.results.test_own_sinks:NONE"})
     with pytest.raises(
-        ConfigError, match=r"is not there: module tests\.pipeline\.test_own_sinks has no NONE"
+        ConfigError, match=r"is not there: module tests\.pipeline\.results\.test_own_sinks has no NONE"
     ):
         run(settings.model_copy(update={"results": lost}))
