@@ -262,21 +262,18 @@ class _OwnRows(_Reader):
         self._sink: Any = sink
 
     def rows(self, reading: _Reading) -> DataFrame:
-        rows, names = self._written(reading), reading.schema.names
-        if missing := [name for name in names if name not in rows.columns]:
+        written: DataFrame = self._sink.spark_rows(
+            reading.spark, reading.settings, stream=reading.stream, options=reading.options
+        )
+        names = reading.schema.names
+        if missing := [name for name in names if name not in written.columns]:
             raise ConfigError(
                 f"the rows that spark_rows of the sink {reading.settings.results.sink!r} gives have no"
                 f" {', '.join(missing)}",
                 hint="they need the columns of readable_schema (docs/your-own-sinks.md)",
             )
-        rows = rows.select(*(f.col(_quoted(name)) for name in names))
+        rows = written.select(*(f.col(_quoted(name)) for name in names))
         return reading.once(rows) if self._sink.repeats else reading.newest(rows)
-
-    def _written(self, reading: _Reading) -> DataFrame:
-        rows: DataFrame = self._sink.spark_rows(
-            reading.spark, reading.settings, stream=reading.stream, options=reading.options
-        )
-        return rows
 
 
 _READERS: dict[RowForm, _Reader] = {

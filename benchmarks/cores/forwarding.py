@@ -82,14 +82,16 @@ def run(*, smoke: bool) -> dict[str, object]:
     some = (
         [(1_000, 8)] if smoke else [(keys, workers) for keys in (100_000, 1_000_000) for workers in (8, 64)]
     )
-    rows = []
-    for law in STREAMS:
-        for keys, workers in some:
-            for entrant in ENTRANTS:
-                case = ForwardingCase(law=law, keys=keys, entrant=entrant, workers=workers)
-                rows.append(row(replace(case, tuples=4_000, measured=1) if smoke else case))
-    rows += [row(replace(case, tuples=4_000, measured=1) if smoke else case) for case in FURTHER]
-    return {"rows": rows}
+    cases = [
+        *(
+            ForwardingCase(law=law, keys=keys, entrant=entrant, workers=workers)
+            for law in STREAMS
+            for keys, workers in some
+            for entrant in ENTRANTS
+        ),
+        *FURTHER,
+    ]
+    return {"rows": [row(replace(case, tuples=4_000, measured=1) if smoke else case) for case in cases]}
 
 
 def row(case: ForwardingCase) -> dict[str, object]:
