@@ -31,7 +31,7 @@ from partitioner_service.reports import status
 from partitioner_service.reports.health import broker_gone, standing_still, warnings_of
 from partitioner_service.reports.key_answer import key_answer
 from partitioner_service.reports.log_lines import LogLines
-from partitioner_service.reports.rejections import Rejected
+from partitioner_service.reports.rejections import RejectionCounts
 from partitioner_service.reports.telemetry import Reports
 from partitioner_service.routing.pieces import Routed
 from partitioner_service.routing.plan_inbox import PlanInbox
@@ -71,7 +71,7 @@ class Loop:
     ) -> None:
         self.parts = parts
         """What the loop works with, all open."""
-        self.work = status.Work(rejected=Rejected(settings))
+        self.work = status.Work(rejected=RejectionCounts(settings))
         """What was done since the start of the process."""
         self._settings = settings
         self._rhythm = ChosenRhythm(

@@ -12,7 +12,7 @@ from evenflow.reporting import Beat, Concerns, Heartbeat, with_fields
 from evenflow.reporting.words import by_reason, moment, partitions, share, span
 from evenflow.settings import Settings
 from partitioner_service.reports.batch_concerns import BatchConcerns
-from partitioner_service.reports.rejections import Rejected
+from partitioner_service.reports.rejections import RejectionCounts
 from partitioner_service.reports.standstill import OPEN_FOR_LONG, STANDS_STILL, StandstillWatch
 from partitioner_service.routing.batches import Batching, batching
 
@@ -66,7 +66,7 @@ class LogLines:
             )
 
     def tell(
-        self, status: Mapping[str, Any], rejected: Rejected, everyone: Mapping[int, PartitionState]
+        self, status: Mapping[str, Any], rejected: RejectionCounts, everyone: Mapping[int, PartitionState]
     ) -> Standings:
         """Log what is due. Returns what the status page shows of it.
 

@@ -19,7 +19,7 @@ _SHARES = (10, 1)
 """Percentages of rejected records, the largest first. Each has a warning of its own."""
 
 
-class Rejected:
+class RejectionCounts:
     """Counts by reason, an example of each reason, and how far out of order late tuples were."""
 
     def __init__(self, settings: Settings) -> None:

@@ -14,7 +14,7 @@ from evenflow.settings import Settings
 from evenflow.telemetry import PartitionerRecord
 from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.kafka.source import Source
-from partitioner_service.reports.rejections import Rejected
+from partitioner_service.reports.rejections import RejectionCounts
 from partitioner_service.routing.pieces import Sent
 from partitioner_service.routing.router import Router
 
@@ -62,7 +62,7 @@ class Work:
     Records of aborted transactions count each time they are routed.
     """
 
-    rejected: Rejected
+    rejected: RejectionCounts
     """The records that were rejected, by reason."""
     tuples: int = 0
     """Tuples that were routed."""

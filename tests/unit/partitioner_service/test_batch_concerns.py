@@ -11,7 +11,7 @@ from evenflow.settings import load_settings
 from evenflow.telemetry import BatchesState, BatchState
 from partitioner_service.reports.batch_concerns import BatchConcerns
 from partitioner_service.reports.log_lines import LogLines
-from partitioner_service.reports.rejections import Rejected
+from partitioner_service.reports.rejections import RejectionCounts
 from partitioner_service.routing.gate import Why
 from tests.unit.partitioner_service.test_log_lines import status
 from tests.unit.reporting.clock import Clock
@@ -53,7 +53,7 @@ class Instance:
         )
         shown = status(batches=batches.model_dump(mode="json"))
         with self._caplog.at_level(logging.INFO, logger="partitioner_service"):
-            self.talk.tell(shown, Rejected(self.settings), {})
+            self.talk.tell(shown, RejectionCounts(self.settings), {})
 
     @property
     def said(self) -> list[str]:

@@ -24,7 +24,7 @@ from partitioner_service.block import Slice
 from partitioner_service.kafka.learned_state import new_partitioner
 from partitioner_service.reading.parse import Parsed, Parser, taken_apart
 from partitioner_service.reading.registered.schemas import Schemas
-from partitioner_service.reports.rejections import Rejected
+from partitioner_service.reports.rejections import RejectionCounts
 from partitioner_service.reports.status import Work
 from partitioner_service.routing.pieces import Routed
 from partitioner_service.routing.router import Router
@@ -387,7 +387,7 @@ def test_late_tuples_take_their_costs_with_them() -> None:
 
 def test_costs_out_of_range_are_counted_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
     one = settings("size")
-    work = Work(Rejected(one))
+    work = Work(RejectionCounts(one))
     done = routed(one, [row(0, size=0), row(1), row(2, size=5), row(3, size=5e6)])
     with caplog.at_level(logging.WARNING):
         work.note(done.sent)

@@ -9,7 +9,7 @@ import pytest
 
 from evenflow.settings import load_settings
 from partitioner_service.reports.log_lines import LogLines
-from partitioner_service.reports.rejections import Rejected
+from partitioner_service.reports.rejections import RejectionCounts
 
 SETTINGS = load_settings(query={"name": "q"}, input={"partitions": 1})
 
@@ -30,7 +30,7 @@ def said(caplog: pytest.LogCaptureFixture, *seen: dict[str, Any]) -> list[str]:
     with caplog.at_level(logging.INFO):
         for one in seen:
             now[0] += 10
-            talk.tell(one, Rejected(SETTINGS), {})
+            talk.tell(one, RejectionCounts(SETTINGS), {})
     return caplog.messages
 
 

@@ -11,7 +11,7 @@ import pytest
 from evenflow.reporting import Concerns
 from evenflow.settings import load_settings
 from partitioner_service.block import Rejections
-from partitioner_service.reports.rejections import Rejected
+from partitioner_service.reports.rejections import RejectionCounts
 from tests.unit.reporting.clock import Clock
 
 SETTINGS = load_settings(
@@ -26,7 +26,7 @@ def unreadable(count: int) -> list[Rejections]:
 
 
 def test_the_first_rejection_names_topic_partition_and_an_example(caplog: pytest.LogCaptureFixture) -> None:
-    clock, rejected = Clock(), Rejected(SETTINGS)
+    clock, rejected = Clock(), RejectionCounts(SETTINGS)
     said = Concerns(LOG, clock=clock)
     said.now(rejected.concerns(500))
     for _ in range(100):
@@ -41,7 +41,7 @@ def test_the_first_rejection_names_topic_partition_and_an_example(caplog: pytest
 
 
 def test_what_a_record_holds_stays_out_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    rejected = Rejected(SETTINGS)
+    rejected = RejectionCounts(SETTINGS)
     details = pa.array([b'column usr holds text where a number is needed ("secret")'], pa.binary())
     words = "column usr holds text where a number is needed (...)"
     rejected.note([Rejections(3, "unreadable", np.arange(1), details, words=words)])
@@ -51,7 +51,7 @@ def test_what_a_record_holds_stays_out_of_the_log(caplog: pytest.LogCaptureFixtu
 
 
 def test_a_share_above_one_percent_is_said_and_ten_times_that_again(caplog: pytest.LogCaptureFixture) -> None:
-    rejected = Rejected(SETTINGS)
+    rejected = RejectionCounts(SETTINGS)
     said = Concerns(LOG, clock=Clock())
     rejected.note(unreadable(9))
     said.now(rejected.concerns(1_000))
@@ -70,13 +70,13 @@ def test_what_a_filter_drops_is_read_and_not_rejected() -> None:
     """5 of 5,000 records were late, and a filter kept as many: a tenth of a percent is rejected, not a
     half.
     """
-    rejected = Rejected(SETTINGS)
+    rejected = RejectionCounts(SETTINGS)
     rejected.note(unreadable(5))
     assert len(rejected.concerns(5_000)) == 1
 
 
 def test_late_tuples_are_said_with_the_setting_that_would_have_kept_them() -> None:
-    rejected = Rejected(SETTINGS)
+    rejected = RejectionCounts(SETTINGS)
     largest, time = 100_000, 81_000  # its pane ended at 85,000; the mark is largest - 2,000 - 1,000
     details = pa.array([b"the pane ended"] * 2, pa.binary())
     marks, times = np.array([largest - 3_000] * 2), np.array([time, time + 1_000])

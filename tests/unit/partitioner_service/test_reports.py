@@ -15,7 +15,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from evenflow.telemetry import PartitionerRecord, parse
 from partitioner_service.kafka.unfetchable import UnfetchableBatches
-from partitioner_service.reports.rejections import Rejected
+from partitioner_service.reports.rejections import RejectionCounts
 from partitioner_service.reports.status import Work
 from partitioner_service.reports.telemetry import Periods, Reports
 from partitioner_service.routing.pieces import Sent
@@ -53,7 +53,7 @@ class Instance:
         self.now = 100.0
         self.reports = Reports(self.settings, clock=lambda: self.now, wall=lambda: 1_700_000_000 + self.now)
         self.router = Router(self.settings, create("hashing", workers=2))
-        self.work = Work(rejected=Rejected(self.settings))
+        self.work = Work(rejected=RejectionCounts(self.settings))
         self.states: dict[int, PartitionState] = {}
         self.lags: dict[int, int | None] = {}
 

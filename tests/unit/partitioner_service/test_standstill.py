@@ -10,7 +10,7 @@ import pytest
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from partitioner_service.reports.log_lines import LogLines
-from partitioner_service.reports.rejections import Rejected
+from partitioner_service.reports.rejections import RejectionCounts
 from tests.unit.reporting.clock import Clock
 
 BEGIN = 1_700_000_000_000
@@ -27,7 +27,7 @@ class Instance:
         self.clock = Clock()
         self.wall = Clock()
         self.wall.now = BEGIN / 1000 + 20
-        self.rejected = Rejected(self.settings)
+        self.rejected = RejectionCounts(self.settings)
         self.talk = LogLines(self.settings, clock=self.clock, wall=self.wall)
         self.shown: dict[str, dict[str, Any]] = {
             str(p): {

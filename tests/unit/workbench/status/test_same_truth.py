@@ -17,7 +17,7 @@ from monitoring.live.picture import Picture
 from partitioner_service.reports.health import Health as PartitionerHealth
 from partitioner_service.reports.health import warnings_of
 from partitioner_service.reports.log_lines import LogLines
-from partitioner_service.reports.rejections import Rejected
+from partitioner_service.reports.rejections import RejectionCounts
 from spark_consumers.reports.health import Health
 from tests.unit.reporting.clock import Clock
 from tests.unit.workbench.status.test_status import NOW, PARTITIONER, SPARK, facts, partition, state
@@ -124,7 +124,9 @@ def test_windows_that_cannot_close_before_next_week_are_a_warning_in_status_and_
         "rejected": 0, "rejected_by_reason": {}, "loads": [1], "assignment": {"0": shown | {"read": 100,
         "watermark": 0}},
     }  # fmt: skip
-    standings = LogLines(settings, clock=Clock(), wall=wall).tell(status, Rejected(settings), {0: committed})
+    standings = LogLines(settings, clock=Clock(), wall=wall).tell(
+        status, RejectionCounts(settings), {0: committed}
+    )
     status |= {"standing_still": standings.still, "warnings": standings.warnings}
     answer = PartitionerHealth(Clock()).healthy(status, control_joined=True)
     assert (answer["healthy"], answer.get("warnings", [])) == (True, sentences)
