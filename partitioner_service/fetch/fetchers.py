@@ -22,7 +22,7 @@ from topics.records import Record
 log = logging.getLogger(__name__)
 
 
-class Way(Protocol):
+class Fetcher(Protocol):
     """Fetches what comes next of the assigned partitions. name: as of `partitioner.reading`."""
 
     name: str
@@ -49,7 +49,7 @@ class Messages:
         self._consumer = consumer
 
     def fetch(self, most: int, timeout: float) -> FetchResult:
-        """As of `Way`."""
+        """As of `Fetcher`."""
         return FetchResult.of_messages(cast(list[Record], self._consumer.consume(most, timeout)))
 
     def split(self, partitions: Iterable[int]) -> None:
@@ -62,9 +62,9 @@ class Messages:
         """Nothing to do."""
 
 
-def way_of(settings: Settings, consumer: Consumer, *, client_id: str) -> Way:
-    """The way that `partitioner.reading` says. It is `consume` where queues are not proven, and then the log
-    says why.
+def fetcher_of(settings: Settings, consumer: Consumer, *, client_id: str) -> Fetcher:
+    """The fetcher that `partitioner.reading` names. It is `consume` where queues are not proven, and then
+    the log says why.
 
     Raises ServiceError without a broker.
     """

@@ -66,14 +66,14 @@ class Queues:
         self._own = np.uint64(self._scratch.ctypes.data)
 
     def split(self, partitions: Iterable[int]) -> None:
-        """As of `Way`: take these partitions off the consumer's own queue."""
+        """As of `Fetcher`: take these partitions off the consumer's own queue."""
         self.take_back()
         for partition in partitions:
             queue = self._queues[partition] = self._library.queue_of(self._topic, partition)
             self._library.forward(queue, self._common)
 
     def take_back(self) -> None:
-        """As of `Way`. What a partition's queue holds stays there."""
+        """As of `Fetcher`. What a partition's queue holds stays there."""
         self._changes += 1
         for queue in self._queues.values():
             self._library.forward(queue, None)
@@ -81,14 +81,14 @@ class Queues:
         self._queues = {}
 
     def close(self) -> None:
-        """As of `Way`."""
+        """As of `Fetcher`."""
         self.take_back()
         common, self._common = self._common, None
         if common is not None:
             self._library.let_go(common)
 
     def fetch(self, most: int, timeout: float) -> FetchResult:
-        """As of `Way`. What was taken is dropped if a rebalance has come, or if records have gone astray."""
+        """As of `Fetcher`. A rebalance, or records that have gone astray, drop what was taken."""
         before = self._changes
         for queue in self._queues.values():
             self._library.forward(queue, self._common)

@@ -23,7 +23,7 @@ from evenflow.settings import Settings
 from evenflow.settings.durations import format_duration
 from partitioner_service.block import Slice
 from partitioner_service.fetch.fetch_result import FetchResult
-from partitioner_service.fetch.fetchers import way_of
+from partitioner_service.fetch.fetchers import fetcher_of
 from partitioner_service.kafka.committed_state import (
     TopicIds,
     check_continues,
@@ -109,7 +109,7 @@ class Source:
         self._consumer: Consumer = clients.consumer(
             settings.kafka, group=data_plane_group(settings), **consumer_config(settings)
         )
-        self._way = way_of(settings, self._consumer, client_id=client_id(settings))
+        self._fetcher = fetcher_of(settings, self._consumer, client_id=client_id(settings))
         self._fetching = Fetching(self._consumer, self._topic, self._ends_now, clock=clock)
         self._detour = Detour(settings.kafka, self._topic, clock=clock)
         self._turn = 0
@@ -159,7 +159,7 @@ class Source:
     @property
     def reading(self) -> str:
         """How records come, as of `partitioner.reading`. The setting may differ (`fetch.fetchers`)."""
-        return self._way.name
+        return self._fetcher.name
 
     @property
     def group_metadata(self) -> object:
@@ -182,7 +182,7 @@ class Source:
                 return self._blocks(around)
         before = self.rebalances
         # The callbacks of a rebalance run inside `fetch`. What they raise is kept in `_failure`.
-        fetched = self._way.fetch(most, timeout)
+        fetched = self._fetcher.fetch(most, timeout)
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
@@ -249,7 +249,7 @@ class Source:
         self._fetching.absent = self._detour.leads(states)
         fetched = {p: state for p, state in states.items() if p not in self._fetching.absent}
         self.just_assigned = bool(fetched)
-        self._way.split(fetched)
+        self._fetcher.split(fetched)
         self._consumer.assign([TopicPartition(self._topic, p, s.offset) for p, s in fetched.items()])
 
     def _try_again(self, stuck: set[int]) -> None:
@@ -331,7 +331,7 @@ class Source:
 
     def close(self) -> None:
         """Leave the group. The revoke callback settles an open transaction first."""
-        self._way.close()
+        self._fetcher.close()
         self._consumer.close()
         self._detour.close()
 
@@ -353,7 +353,7 @@ class Source:
         except BaseException as error:
             # `read` raises this. Until then no partition may be fetched whose state is not known.
             self._failure = error
-            self._way.take_back()
+            self._fetcher.take_back()
             consumer.assign([])
 
     def _under_own_limits(self, states: Mapping[int, PartitionState]) -> dict[int, PartitionState]:
@@ -405,7 +405,7 @@ class Source:
         self._assigned = []
         self.ends.forget()
         self.unfetchable.forget()
-        self._way.take_back()
+        self._fetcher.take_back()
         consumer.unassign()
 
 

@@ -25,7 +25,7 @@ from spark_consumers import poller, stage
 from spark_consumers.checkpoints import epoch, result_files, run_folder
 from spark_consumers.checkpoints.folders import Folder
 from spark_consumers.sinks import avro
-from tests.columns_way import either_way
+from tests.column_fetcher import either_fetcher
 from tests.faults import remembered, times
 from tests.faults.model import network
 from tests.faults.model.admin import AdminClient
@@ -44,7 +44,7 @@ def modelled(world: World, broker: Broker) -> Iterator[None]:
         (clients, "Consumer", Consumer),
         (clients, "Producer", Producer),
         (clients, "AdminClient", AdminClient),
-        (source, "way_of", either_way),
+        (source, "fetcher_of", either_fetcher),
         (
             clients,
             "_ADMINS_LOCK",

@@ -134,7 +134,7 @@ def test_a_stuck_partition_alone_is_fetched_again_from_where_it_stands(
         # As if the batch had been reported in their place: librdkafka stands behind them.
         passed = 0
         while passed < 5:  # ends of logs come between them
-            passed += len(steps.source._way.fetch(5 - passed, 30).offsets)
+            passed += len(steps.source._fetcher.fetch(5 - passed, 30).offsets)
         steps.stick(5)
         rewinds = steps.source.rewinds
         write(settings, [*rows(0, 5), *rows(1, 20)], end=False)

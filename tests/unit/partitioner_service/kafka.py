@@ -26,7 +26,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.settings.beginning import Beginning, encode_beginning, parse_beginning
 from partitioner_service.kafka import source
-from tests.columns_way import either_way
+from tests.column_fetcher import either_fetcher
 from topics import clients, offsets
 from topics.query import record as query_record
 
@@ -301,6 +301,6 @@ def reached() -> Iterator[None]:
         patch.setattr(clients, "producer", lambda *words, **more: Producer(_IN_USE[0]))
         for module in (clients, offsets):
             patch.setattr(module, "admin", lambda *words: _IN_USE[0])
-        patch.setattr(source, "way_of", either_way)
+        patch.setattr(source, "fetcher_of", either_fetcher)
         patch.setattr(query_record, "read_last", lambda *words: _IN_USE[0].read_last())
         yield

@@ -32,7 +32,7 @@ from partitioner_service.kafka.source import Source
 from partitioner_service.plane.aborts import Aborts
 from partitioner_service.plane.data_plane import DataPlane
 from partitioner_service.web.listening import listening
-from tests.columns_way import Columns
+from tests.column_fetcher import Columns
 
 SETTINGS = Settings(query={"name": "q"}, input={"partitions": 2})
 
@@ -114,7 +114,7 @@ class Consumer:
 @pytest.fixture(params=[Messages, Columns], ids=["messages", "columns"])
 def consumer(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Consumer:
     fake = Consumer()
-    monkeypatch.setattr(source, "way_of", lambda settings, consumer, **more: request.param(consumer))
+    monkeypatch.setattr(source, "fetcher_of", lambda settings, consumer, **more: request.param(consumer))
     monkeypatch.setattr(source.clients, "consumer", lambda *words, **more: fake)
     monkeypatch.setattr(source, "log_ends", lambda *words, **more: {})
     return fake
@@ -173,7 +173,7 @@ def test_records_that_came_another_way_are_fetched_again_from_where_reading_stan
     reader = reading(lambda commit: None)
     reader.rewind({0: state(5), 1: state(7)})
     before = reader.rewinds
-    monkeypatch.setattr(reader._way, "fetch", lambda most, timeout: astray(5, 6))
+    monkeypatch.setattr(reader._fetcher, "fetch", lambda most, timeout: astray(5, 6))
     assert reader.read(10, 0) == []
     assert (reader.rewinds, consumer.assigned) == (before + 1, [(0, 5), (1, 7)])
 
@@ -183,7 +183,7 @@ def test_a_record_that_came_after_those_behind_it_stops_the_service(
 ) -> None:
     reader = reading(lambda commit: None)
     reader.rewind({0: state(5)})
-    monkeypatch.setattr(reader._way, "fetch", lambda most, timeout: astray(4))
+    monkeypatch.setattr(reader._fetcher, "fetch", lambda most, timeout: astray(4))
     with pytest.raises(ServiceError, match=r"offset 4 of q.input\[0\] came after those behind it"):
         reader.read(10, 0)
 

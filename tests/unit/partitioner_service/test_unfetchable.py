@@ -21,7 +21,7 @@ from partitioner_service.kafka.slices import Slicer
 from partitioner_service.kafka.unfetchable import UnfetchableBatches
 from partitioner_service.plane.skips import behind
 from partitioner_service.reports.health import Health
-from tests.columns_way import as_columns
+from tests.column_fetcher import as_columns
 from tests.hostile import BYTES
 from topics.query.skip_orders import MOST_SKIPPED, SkipAnswer, SkipOrder, answer_key, open_orders
 

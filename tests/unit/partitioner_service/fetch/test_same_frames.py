@@ -18,7 +18,7 @@ from partitioner_service.kafka.slices import Slicer
 from partitioner_service.kafka.unfetchable import UnfetchableBatches
 from partitioner_service.routing.router import Router
 from partitioner_service.routing.session import Session
-from tests.columns_way import as_columns
+from tests.column_fetcher import as_columns
 from tests.examples import examples
 from tests.unit.partitioner_service.test_unfetchable import Message
 

@@ -11,7 +11,7 @@ import numpy as np
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 
 from partitioner_service.fetch.fetch_result import FetchResult
-from partitioner_service.fetch.fetchers import Messages, Way
+from partitioner_service.fetch.fetchers import Fetcher, Messages
 from partitioner_service.fetch.record_columns import HeaderColumns, RecordColumns
 from partitioner_service.reading.cells.payloads import Payloads
 
@@ -25,7 +25,7 @@ class Columns(Messages):
         return as_columns(super().fetch(most, timeout))
 
 
-def either_way(settings: Any, consumer: Any, *, client_id: str) -> Way:
+def either_fetcher(settings: Any, consumer: Any, *, client_id: str) -> Fetcher:
     """Columns for the instances with an even number, messages for others."""
     return Messages(consumer) if settings.partitioner.instance[-1] in "13579" else Columns(consumer)
 

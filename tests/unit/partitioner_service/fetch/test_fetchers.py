@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from evenflow.settings import load_settings
 from partitioner_service.fetch import gather, librdkafka
 from partitioner_service.fetch.fetch_result import FetchResult
-from partitioner_service.fetch.fetchers import Messages, Way, way_of
+from partitioner_service.fetch.fetchers import Fetcher, Messages, fetcher_of
 from partitioner_service.fetch.queues import Queues, compile_kernels
 from tests.unit.partitioner_service.fetch.mock_kafka import CLIENT, TOPIC, MockKafka, library_of
 
@@ -65,10 +65,10 @@ def kafka() -> Iterator[MockKafka]:
 
 
 class Reading:
-    """A consumer of the topic that is read in one way."""
+    """A consumer of the topic that is read through one fetcher."""
 
-    def __init__(self, consumer: Consumer, way: Way) -> None:
-        self.consumer, self.way = consumer, way
+    def __init__(self, consumer: Consumer, fetcher: Fetcher) -> None:
+        self.consumer, self.fetcher = consumer, fetcher
         self.read: dict[int, list[int]] = defaultdict(list)
         self.rows: dict[tuple[int, int], Row] = {}
         self.ends: dict[int, int] = {}
@@ -76,7 +76,7 @@ class Reading:
 
     def assign(self, **offsets: int) -> None:
         """Go on with these partitions (p0=offset, ...)."""
-        self.way.split(int(name[1:]) for name in offsets)
+        self.fetcher.split(int(name[1:]) for name in offsets)
         self.consumer.assign([TopicPartition(TOPIC, int(name[1:]), at) for name, at in offsets.items()])
 
     def until(self, done: Callable[[], bool], *, most: int = 100) -> None:
@@ -84,7 +84,7 @@ class Reading:
         deadline = time.monotonic() + PATIENCE
         while not done():
             assert time.monotonic() < deadline, (dict(self.read), self.ends, self.errors)
-            self.take(self.way.fetch(most, 0.05))
+            self.take(self.fetcher.fetch(most, 0.05))
 
     def take(self, fetched: FetchResult) -> None:
         """Note what was fetched."""
@@ -113,10 +113,10 @@ class Reading:
 def reading(kafka: MockKafka, request: pytest.FixtureRequest) -> Iterator[Reading]:
     consumer = kafka.consumer()
     settings = load_settings(**SETTINGS, partitioner={"reading": request.param})
-    way = way_of(settings, consumer, client_id=CLIENT)
-    assert way.name == request.param
-    yield Reading(consumer, way)
-    way.close()
+    fetcher = fetcher_of(settings, consumer, client_id=CLIENT)
+    assert fetcher.name == request.param
+    yield Reading(consumer, fetcher)
+    fetcher.close()
     consumer.close()
 
 
@@ -176,7 +176,7 @@ def test_a_member_of_a_group_reads_what_it_is_assigned_in_the_callback(reading: 
         reading.assign(**{f"p{entry.partition}": 0 for entry in partitions})
 
     def on_revoke(consumer: Consumer, _: list[TopicPartition]) -> None:
-        reading.way.take_back()
+        reading.fetcher.take_back()
         consumer.unassign()
 
     reading.consumer.subscribe([TOPIC], on_assign=on_assign, on_revoke=on_revoke)
@@ -187,17 +187,17 @@ def test_a_member_of_a_group_reads_what_it_is_assigned_in_the_callback(reading: 
 
 def test_records_that_come_by_the_consumers_own_queue_are_handed_over_apart(kafka: MockKafka) -> None:
     consumer = kafka.consumer()
-    way = Queues(consumer, library_of(consumer), TOPIC)
+    fetcher = Queues(consumer, library_of(consumer), TOPIC)
     consumer.assign([TopicPartition(TOPIC, 0, 0)])  # without `split`
     deadline = time.monotonic() + PATIENCE
-    fetched = way.fetch(10, 0.05)
+    fetched = fetcher.fetch(10, 0.05)
     while not fetched.astray:
         assert time.monotonic() < deadline
-        fetched = way.fetch(10, 0.05)
+        fetched = fetcher.fetch(10, 0.05)
     assert fetched.astray[0].offset() == 0
     assert not len(fetched.offsets)
     assert not fetched.empty, "who drops this fetch has to go back"
-    way.close()
+    fetcher.close()
     consumer.close()
 
 
@@ -226,7 +226,7 @@ def test_where_queues_are_not_proven_records_are_read_by_consume_and_the_log_say
     caplog.set_level(logging.WARNING)
     why = surprise(monkeypatch)
     consumer = kafka.consumer()
-    assert isinstance(way_of(load_settings(**SETTINGS), consumer, client_id=CLIENT), Messages)
+    assert isinstance(fetcher_of(load_settings(**SETTINGS), consumer, client_id=CLIENT), Messages)
     (line,) = caplog.messages
     assert why in line
     assert "read by consume()" in line
@@ -235,7 +235,7 @@ def test_where_queues_are_not_proven_records_are_read_by_consume_and_the_log_say
 
 def test_a_consumer_of_another_name_is_not_proven(kafka: MockKafka, caplog: pytest.LogCaptureFixture) -> None:
     consumer = kafka.consumer(**{"client.id": "another"})
-    assert way_of(load_settings(**SETTINGS), consumer, client_id=CLIENT).name == "consume"
+    assert fetcher_of(load_settings(**SETTINGS), consumer, client_id=CLIENT).name == "consume"
     assert "the consumer behind the header is another#consumer-" in caplog.text
     consumer.close()
 
@@ -249,7 +249,7 @@ def test_a_fetch_runs_the_compiled_forms_that_an_image_brings(kafka: MockKafka) 
     reading.assign(p0=0)
     reading.until(lambda: 0 in reading.ends)
     assert [kernel.signatures for kernel in kernels] == forms
-    reading.way.close()
+    reading.fetcher.close()
     consumer.close()
 
 
@@ -304,7 +304,7 @@ class Following:
 
     def fetch(self, draw: Random) -> None:
         """What comes next is what is expected next."""
-        fetched = self._reading.way.fetch(draw.randint(1, 40), 0.02)
+        fetched = self._reading.fetcher.fetch(draw.randint(1, 40), 0.02)
         assert not fetched.astray
         for partition, low, high in fetched.runs:
             assert partition not in self._paused
