@@ -20,7 +20,7 @@ _S3A = "spark.hadoop.fs.s3a."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stored:
+class QueryFolder:
     """A folder, which need not exist. Every method raises ServiceError if the folder cannot be read or
     removed.
     """
@@ -71,15 +71,15 @@ class Stored:
             ) from None
 
 
-def stored(settings: Settings, place: str) -> Stored | None:
+def folder_at(settings: Settings, place: str) -> QueryFolder | None:
     """The folder at a place, which is a path or a URI. None for a URI that only Spark can reach."""
     folder = local_folder(place)
     if folder is not None:
-        return Stored(place=place, system=fs.LocalFileSystem(), path=os.path.abspath(folder))
+        return QueryFolder(place=place, system=fs.LocalFileSystem(), path=os.path.abspath(folder))
     parts = urlsplit(place)
     if parts.scheme != "s3a":
         return None
-    return Stored(
+    return QueryFolder(
         place=place, system=_s3(settings.spark.conf), path=f"{parts.netloc}{parts.path}".rstrip("/")
     )
 

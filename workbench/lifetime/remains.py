@@ -14,7 +14,7 @@ from topics.admin import ROLES, describe, topic_names
 from topics.groups import group_names
 from topics.state import TopicState
 from workbench.activity import look
-from workbench.query_folders import Stored, stored
+from workbench.query_folders import QueryFolder, folder_at
 
 _SILENT_SECONDS = 15.0
 """A Spark application that is silent for this long has stopped. It reports every five seconds, also while
@@ -26,7 +26,7 @@ it is idle.
 class Folder:
     """A folder and its size."""
 
-    at: Stored
+    at: QueryFolder
     """Where the folder is."""
     files: int
     """Files in it, at any depth."""
@@ -34,7 +34,7 @@ class Folder:
     """Bytes of these files together."""
 
     @classmethod
-    def counted(cls, at: Stored) -> Folder:
+    def counted(cls, at: QueryFolder) -> Folder:
         """The folder as it is now."""
         sizes = [file.size for file in at.files()]
         return cls(at=at, files=len(sizes), bytes=sum(sizes))
@@ -77,7 +77,7 @@ def find(settings: Settings, *, results: bool) -> Remains:
     """
     names = topic_names(settings.kafka)
     mine: list[str] = []
-    folders: list[Stored] = []
+    folders: list[QueryFolder] = []
     stays: list[str] = []
     for query_settings in queries(settings):
         mine += [query_settings.topic(role) for role in ROLES if role not in ("input", "results", "audit")]
@@ -87,7 +87,7 @@ def find(settings: Settings, *, results: bool) -> Remains:
             f"{query_settings.query.name}.results",
             *(place for place in placed if isinstance(place, str)),
         ]
-        folders += [*checkpoints, *(place for place in placed if isinstance(place, Stored))]
+        folders += [*checkpoints, *(place for place in placed if isinstance(place, QueryFolder))]
         stays += [*staying, *left, *sink_of(query_settings).keeps(query_settings)]
     input_topic, audit = settings.topic("input"), settings.topic("audit")
     topics = sorted({*mine} & {*names} - {input_topic})
@@ -158,42 +158,42 @@ def _alive(settings: Settings, doing: str, who: list[str]) -> IncompatibleStateE
     )
 
 
-def _checkpoint(settings: Settings) -> tuple[list[Stored], list[str]]:
+def _checkpoint(settings: Settings) -> tuple[list[QueryFolder], list[str]]:
     place = settings.query_checkpoint
-    folder = stored(settings, place)
+    folder = folder_at(settings, place)
     if folder is None:
         return [], [f"checkpoint {place}: only Spark can reach it, delete it by hand"]
     return [folder], []
 
 
-def _results(settings: Settings, with_results: bool) -> tuple[list[str | Stored], list[str]]:
+def _results(settings: Settings, with_results: bool) -> tuple[list[str | QueryFolder], list[str]]:
     """Of the places that the settings name for results: the topics and folders that go, and in words what
     stays.
     """
     sink = sink_of(settings)
-    place: str | Stored | None
+    place: str | QueryFolder | None
     if "results" in sink.topics:
         place = settings.results.topic
     else:
         named = settings.results.folder
         if named is None:
             return [], [sink.by_hand(settings)]
-        place = stored(settings, named)
+        place = folder_at(settings, named)
         if place is None:
             return [], [f"results in {named}: only Spark can reach them, delete them by hand"]
     if place is None or place == f"{settings.query.name}.results":
         return [], []
     if not with_results:
-        where = place.place if isinstance(place, Stored) else place
+        where = place.place if isinstance(place, QueryFolder) else place
         return [], [f"results in {where}: they go only with --results; what begins anew must write elsewhere"]
-    if isinstance(place, Stored):
+    if isinstance(place, QueryFolder):
         form = settings.results.form
         assert form is not None  # `results.folder` is None for a sink of one's own
         _refuse_foreign(place, form.suffixes)
     return [place], []
 
 
-def _refuse_foreign(folder: Stored, suffixes: tuple[str, ...]) -> None:
+def _refuse_foreign(folder: QueryFolder, suffixes: tuple[str, ...]) -> None:
     """Raise IncompatibleStateError for a folder that holds more than files of these suffixes, logs and
     checksums.
     """

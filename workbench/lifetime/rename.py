@@ -31,7 +31,7 @@ from topics.records import Record
 from topics.state import TopicSpec, TopicState
 from workbench.lifetime.copying import Copier
 from workbench.lifetime.remains import refuse_while_alive
-from workbench.query_folders import stored
+from workbench.query_folders import folder_at
 
 COPIED: tuple[TopicRole, ...] = ("routed", "rejected", "plan", "snapshots")
 """Roles of the topics that are copied. The Spark stages write their topics anew."""
@@ -194,7 +194,7 @@ def _refuse_taken(after: Settings) -> None:
             hint=reset,
         )
     checkpoints = (
-        stored(query_settings, query_settings.query_checkpoint) for query_settings in queries(after)
+        folder_at(query_settings, query_settings.query_checkpoint) for query_settings in queries(after)
     )
     checkpoint = next((place for place in checkpoints if place is not None and place.exists()), None)
     if checkpoint is not None:

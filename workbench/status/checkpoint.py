@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from evenflow.settings import Settings
 from spark_consumers.checkpoints.runs import COMPLETE, newest_run
-from workbench.query_folders import stored
+from workbench.query_folders import folder_at
 from workbench.status.facts import StageFacts
 
 _STAGES = ("fused", "combine", "reduce")
@@ -16,7 +16,7 @@ _STAGES = ("fused", "combine", "reduce")
 
 def stages(settings: Settings) -> Iterator[StageFacts]:
     """The stages that have a checkpoint. Raises ServiceError if an object store does not answer."""
-    place = stored(settings, settings.query_checkpoint)
+    place = folder_at(settings, settings.query_checkpoint)
     if place is None:
         return
     for stage in _STAGES:
