@@ -71,7 +71,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Alive:
+class Activity:
     """Who works on a query."""
 
     members: tuple[Member, ...]
@@ -100,7 +100,7 @@ class Alive:
         return max(others, key=lambda part: part.at, default=None)
 
 
-def look(settings: Settings, *, whoever: bool = False) -> Alive:
+def read_activity(settings: Settings, *, whoever: bool = False) -> Activity:
     """Ask the broker once. Makes and joins nothing. Raises ServiceError if the broker does not answer.
 
     whoever: whether parts of a query of this name that began with other settings count too. If so, the
@@ -109,7 +109,7 @@ def look(settings: Settings, *, whoever: bool = False) -> Alive:
     messages = read_newest(settings.kafka, settings.topic("telemetry"), _NEWEST)
     parts, ignored = _parse_parts(messages, fingerprint=None if whoever else settings.fingerprint)
     group = members(settings.kafka, settings.data_plane_group)
-    return Alive(members=tuple(group), parts=newest(parts), ignored=ignored, unfit=unfit_of(parts))
+    return Activity(members=tuple(group), parts=newest(parts), ignored=ignored, unfit=unfit_of(parts))
 
 
 def parts_of(messages: Iterable[Record], *, fingerprint: str | None) -> tuple[tuple[Part, ...], int]:

@@ -17,7 +17,7 @@ from evenflow.windows import NO_MARK
 from partitioner_service.plans_by_hand import publish
 from topics.query.input_topic import admitted
 from topics.query.plan_topic import read_plans
-from workbench.activity import Part, look
+from workbench.activity import Part, read_activity
 from workbench.status.words import count
 
 _BETWEEN_LOOKS = 1.0  # s
@@ -76,7 +76,7 @@ def applied_plans(settings: Settings) -> AppliedPlans:
     settings, and ServiceError if the broker does not answer.
     """
     settings = admitted(settings)
-    records = (part.telemetry for part in look(settings).parts)
+    records = (part.telemetry for part in read_activity(settings).parts)
     reached = max(
         (
             record.event_time
@@ -148,7 +148,7 @@ def refuse_beside_a_controller(
 
 def _controller(settings: Settings) -> Part | None:
     """The newest decision of a controller of the query, None if there is none among the newest telemetry."""
-    parts = look(settings, whoever=True).parts
+    parts = read_activity(settings, whoever=True).parts
     return next((part for part in parts if isinstance(part.telemetry, DecisionRecord)), None)
 
 

@@ -26,7 +26,7 @@ from evenflow.text.strict_json import read_object
 from monitoring.web.guard import token_of
 from monitoring.web.tls import client_context
 from topics.query.input_topic import by_its_rule, settled
-from workbench.activity import Part, look
+from workbench.activity import Part, read_activity
 
 _SILENT_MS = 15_000
 """An instance that has said nothing for so long counts only while nobody else has its input partitions."""
@@ -130,7 +130,7 @@ def homes_of(replies: Iterable[Reply]) -> dict[int, list[str]]:
 
 
 def _places(settings: Settings) -> list[tuple[str, str | None]]:
-    records = instances_of(look(settings).parts, settings.input_partitions)
+    records = instances_of(read_activity(settings).parts, settings.input_partitions)
     if not records:
         raise ServiceError(
             f"no partitioner instance of query {settings.query.name} has been heard in"

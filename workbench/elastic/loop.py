@@ -24,7 +24,7 @@ from producers.profiles import FixedRate
 from producers.replay import replay
 from topics import admin
 from topics.reader import read_newest
-from workbench.activity import look
+from workbench.activity import read_activity
 from workbench.demo.interrupts import Interrupts
 from workbench.demo.services import Services
 from workbench.elastic.course import Course, course_of
@@ -220,7 +220,7 @@ def _stream(
 ) -> tuple[float, float]:
     """Replay and wait for the last result. Returns when the course began and ended, in seconds since 1970."""
     shape = options.shape
-    services.wait(lambda: any(part.is_spark for part in look(settings).parts), lambda: None)
+    services.wait(lambda: any(part.is_spark for part in read_activity(settings).parts), lambda: None)
     onlooker.say(f"warming up at {shape.first_rate:,.0f} tuples/s ...")
     _warm_up(settings, shape, services)
     if options.policy is not None:

@@ -13,7 +13,7 @@ from spark_consumers.sinks import sink_of
 from topics.admin import ROLES, describe, topic_names
 from topics.groups import group_names
 from topics.state import TopicState
-from workbench.activity import look
+from workbench.activity import read_activity
 from workbench.query_folders import QueryFolder, folder_at
 
 _SILENT_SECONDS = 15.0
@@ -134,10 +134,10 @@ def refuse_while_alive(
     """
     first = None
     while True:
-        alive = look(settings, whoever=True)
-        last = alive.heard_last
-        if alive.owners:
-            raise _alive(settings, doing, alive.owners)
+        activity = read_activity(settings, whoever=True)
+        last = activity.heard_last
+        if activity.owners:
+            raise _alive(settings, doing, activity.owners)
         left = 0.0 if last is None else last.at / 1000 + _SILENT_SECONDS - now()
         if last is None or left <= 0:
             return

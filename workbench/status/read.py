@@ -35,7 +35,7 @@ from topics.query.record import read_beginning, with_lookup_content
 from topics.reader import read_newest
 from topics.records import Record
 from topics.state import TopicState
-from workbench.activity import Part, look
+from workbench.activity import Part, read_activity
 from workbench.status.answer import hasty
 from workbench.status.checkpoint import stages
 from workbench.status.facts import (
@@ -77,8 +77,8 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         settings = settings.with_input_partitions(len(begun.begin))
     settings = with_lookup_content(as_begun(settings, begun), begun)
     partitions = () if state is None else _partitions(settings, state, troubles)
-    alive, at_work = look(settings), tuple(stages(settings))
-    aggregated = bool(at_work) or any(part.is_spark for part in alive.parts)
+    activity, at_work = read_activity(settings), tuple(stages(settings))
+    aggregated = bool(at_work) or any(part.is_spark for part in activity.parts)
     every_query = queries(settings)
     return Facts(
         query=settings.query.name,
@@ -91,10 +91,10 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         windows=_windows(settings, partitions),
         workers=settings.partitioner.workers,
         plan=_plan(settings),
-        members=alive.members,
-        parts=alive.parts,
-        ignored=alive.ignored,
-        unfit=alive.unfit,
+        members=activity.members,
+        parts=activity.parts,
+        ignored=activity.ignored,
+        unfit=activity.unfit,
         stages=at_work,
         troubles=tuple(troubles),
         idle_timeout=settings.partitioner.idle_timeout,
@@ -104,7 +104,7 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         gone=_missing_topics(settings, aggregated=aggregated)
         if any(partition.state for partition in partitions)
         else (),
-        losses=tuple(losses(every_query, checkpoint=bool(at_work), parts=alive.parts, begun=_has_begun)),
+        losses=tuple(losses(every_query, checkpoint=bool(at_work), parts=activity.parts, begun=_has_begun)),
         ending=tuple(certificate.left(now()) for certificate in ending_soon(settings, now=now)),
         views=tuple(_view(view_settings, partitions) for view_settings in every_query[1:]),
     )

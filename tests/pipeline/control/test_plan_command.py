@@ -23,7 +23,7 @@ from tests.pipeline.routed import create_topics, make_settings, write
 from topics import clients
 from topics.query.audit import read_entries, who
 from topics.query.plan_topic import read_plans
-from workbench.activity import look
+from workbench.activity import read_activity
 from workbench.applied_plans import applied_plans, refuse_beside_a_controller
 
 pytestmark = pytest.mark.pipeline
@@ -99,7 +99,7 @@ def test_a_plan_is_not_cleared_beside_a_controller_that_goes_on_unless_forced(
 ) -> None:
     publish(settings, workers=6)
     decide(settings)
-    at = look(settings).parts[0].at / 1000
+    at = read_activity(settings).parts[0].at / 1000
     waits: list[str] = []
     with pytest.raises(IncompatibleStateError, match="is at work") as refused:
         refuse_beside_a_controller(
@@ -113,7 +113,7 @@ def test_a_plan_is_not_cleared_beside_a_controller_that_goes_on_unless_forced(
 
 def test_a_controller_that_has_stopped_is_waited_for_and_then_refuses_nothing(settings: Settings) -> None:
     decide(settings)
-    (controller,) = look(settings).parts
+    (controller,) = read_activity(settings).parts
     ahead = [0.0]
 
     def sleep(seconds: float) -> None:

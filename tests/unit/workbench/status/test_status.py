@@ -30,7 +30,7 @@ from evenflow.telemetry import (
 )
 from partitioner_service.reports.rejections import EVERY_REASON
 from topics.groups import Member
-from workbench.activity import Alive, Part, parts_of, unfit_of
+from workbench.activity import Activity, Part, parts_of, unfit_of
 from workbench.status.facts import Facts, PartitionFacts, Rejected, StageFacts, windows_of
 from workbench.status.judging import findings, state_of, wrong
 from workbench.status.read import _reason, leap_of, losses
@@ -451,12 +451,12 @@ def test_nothing_is_cut_off_in_a_narrow_terminal() -> None:
 def test_who_is_in_the_group_is_named_and_others_are_heard_of_by_their_newest_report() -> None:
     partitioner = Part(at=NOW, telemetry=PARTITIONER)
     older = Part(at=NOW - 9_000, telemetry=HeartbeatRecord(**{**STAGE, "stage": "reduce"}))
-    alive = Alive(members=(MEMBER,), parts=(SPARK, partitioner, older))
-    assert alive.owners == ["evenflow-w-0 on 127.0.0.1 is in the partitioners' group"]
-    assert alive.heard_last == SPARK
+    activity = Activity(members=(MEMBER,), parts=(SPARK, partitioner, older))
+    assert activity.owners == ["evenflow-w-0 on 127.0.0.1 is in the partitioners' group"]
+    assert activity.heard_last == SPARK
     controller = Part(at=NOW - 1_000, telemetry=DECISION)
-    assert Alive(members=(), parts=(SPARK, controller)).heard_last == controller
-    assert Alive(members=(), parts=(partitioner,)).heard_last is None
+    assert Activity(members=(), parts=(SPARK, controller)).heard_last == controller
+    assert Activity(members=(), parts=(partitioner,)).heard_last is None
 
 
 @pytest.mark.parametrize(
