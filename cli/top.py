@@ -26,9 +26,9 @@ def top(
 
     from monitoring.live.feed import Feed
     from monitoring.live.top import Top
-    from topics.query.input_topic import by_its_rule, settled
+    from topics.query.input_topic import by_its_rule, with_topic_partitions
 
-    feed = Feed(by_its_rule(settled(settings)))
+    feed = Feed(by_its_rule(with_topic_partitions(settings)))
     try:
         Top(feed.glance, every=every).run()
     finally:

@@ -25,7 +25,7 @@ from evenflow.telemetry import PartitionerRecord
 from evenflow.text.strict_json import read_object
 from monitoring.web.guard import token_of
 from monitoring.web.tls import client_context
-from topics.query.input_topic import by_its_rule, settled
+from topics.query.input_topic import by_its_rule, with_topic_partitions
 from workbench.activity import Part, read_activity
 
 _SILENT_MS = 15_000
@@ -113,7 +113,7 @@ def ask_all(settings: Settings, key: bytes, *, at: Sequence[str] = (), patience:
     """
     places: list[tuple[str, str | None]] = [(address, address) for address in dict.fromkeys(at)]
     if not places:
-        places = _places(by_its_rule(settled(settings)))
+        places = _places(by_its_rule(with_topic_partitions(settings)))
     asker = _Asker(settings, named=bool(at))
     with ThreadPoolExecutor(min(_AT_ONCE, len(places))) as pool:
         replies = pool.map(lambda place: asker.ask(place[0], place[1], key=key, patience=patience), places)

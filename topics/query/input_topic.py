@@ -15,7 +15,7 @@ _MOST_NAMED = 10
 _MADE_BY_SERVICES = tuple(f".{role}" for role in ROLES if role != "input")
 
 
-def settled(settings: Settings) -> Settings:
+def with_topic_partitions(settings: Settings) -> Settings:
     """These settings with the number of partitions of the input topic. No topic is created.
 
     Raises ConfigError if there is no such topic, IncompatibleStateError if the settings give another number
@@ -31,7 +31,8 @@ def settled(settings: Settings) -> Settings:
 
 
 def admitted(settings: Settings) -> Settings:
-    """As `settled`, and with the limits and columns of any value with which the query began (`as_begun`).
+    """As `with_topic_partitions`, and with the limits and columns of any value with which the query began
+    (`as_begun`).
 
     Also raises IncompatibleStateError if the query began with other settings than these, and ConfigError for
     key columns whose names results cannot have.
@@ -39,12 +40,11 @@ def admitted(settings: Settings) -> Settings:
     If partitions were added to the input topic that the query has not taken in yet, these settings have the
     number of partitions that it has taken in.
     """
-    query_settings = settled(settings)
+    query_settings = with_topic_partitions(settings)
     beginning = read_beginning(query_settings.origin)
     if beginning is not None and len(beginning.begin) > query_settings.input_partitions:
-        query_settings = settled(
-            settings
-        )  # the topic may have grown, and was taken in, since it was looked at
+        # The topic may have grown, and was taken in, since it was looked at.
+        query_settings = with_topic_partitions(settings)
     if beginning is not None and len(beginning.begin) < query_settings.input_partitions:
         query_settings = query_settings.with_input_partitions(len(beginning.begin))
     query_settings = with_lookup_content(query_settings, beginning)

@@ -25,7 +25,7 @@ from partitioner_service.kafka.committed_state import TopicIds, all_states, chec
 from partitioner_service.kafka.watchdog import Watchdog
 from topics import clients
 from topics.admin import delete_topics, describe, ensure_topics, pipeline_topics
-from topics.query.input_topic import admitted, settled
+from topics.query.input_topic import admitted, with_topic_partitions
 from topics.query.record import read_beginning, with_lookup_content
 from topics.records import Record
 from topics.state import TopicSpec, TopicState
@@ -75,7 +75,7 @@ def examine(
     DataLossError if the frames are not all there.
     """
     before = admitted(before)
-    after = settled(after).with_input_partitions(before.input_partitions)
+    after = with_topic_partitions(after).with_input_partitions(before.input_partitions)
     beginning = read_beginning(before)
     after = with_lookup_content(as_begun(after, beginning), beginning)
     if before.query.name == after.query.name:

@@ -11,7 +11,7 @@ from evenflow.errors import ConfigError, DataLossError, EvenflowError, ServiceEr
 from evenflow.settings import Settings
 from partitioner_service.kafka.committed_state import all_states
 from topics.admin import describe
-from topics.query.input_topic import by_its_rule, settled
+from topics.query.input_topic import by_its_rule, with_topic_partitions
 from workbench.findings import Finding, unforeseen
 from workbench.sample_check.report import SampleReport, check_sample
 from workbench.sample_check.sample import SAMPLE, newest_records, sampled_records
@@ -27,9 +27,9 @@ def before_start(settings: Settings, *, most: int = SAMPLE) -> None:
     this raises ConfigError. For a query that has begun, it is only logged, because its data may have changed.
 
     An error in the look itself is logged as a warning. It stops no service, whatever the records hold. For a
-    missing topic, the error of `settled` is raised.
+    missing topic, the error of `with_topic_partitions` is raised.
     """
-    settings = settled(settings)
+    settings = with_topic_partitions(settings)
     begun = _begun(settings)
     try:
         refusal = _look(settings, most, begun=begun)

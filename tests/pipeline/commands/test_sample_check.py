@@ -26,7 +26,7 @@ from tests.pipeline.end_to_end import evenflow
 from tests.pipeline.planes import began, total
 from tests.pipeline.routed import make_settings, write
 from topics.admin import topic_names
-from topics.query.input_topic import settled
+from topics.query.input_topic import with_topic_partitions
 from workbench.sample_check import SampleReport, before_start
 
 pytestmark = pytest.mark.pipeline
@@ -224,9 +224,9 @@ def test_the_command_prints_what_it_refuses_ends_with_2_and_starts_unchecked(
     assert 'time_unit = "us"' in child.output()
     assert "Traceback" not in child.output()
     settings = load_settings(file)
-    assert all_states(settled(settings)) == {}
+    assert all_states(with_topic_partitions(settings)) == {}
     with evenflow(file, tmp_path / "unchecked.log", "partition", "--unchecked") as child:
-        wait_for(lambda: total(all_states(settled(settings)))[0] == ORDERS, child.output)
+        wait_for(lambda: total(all_states(with_topic_partitions(settings)))[0] == ORDERS, child.output)
         assert child.terminate(30) == 0, child.output()
     assert "sample of" not in child.output()
 
@@ -399,11 +399,12 @@ def test_a_service_that_would_reject_most_of_its_first_records_leaves_the_name_f
     assert "late" in child.output()
     assert "Traceback" not in child.output()
     assert {name for name in topic_names(stranger.kafka) if not name.startswith("__")} == before
-    assert all_states(settled(settings)) == {}
+    assert all_states(with_topic_partitions(settings)) == {}
     mended = stranger.settings(FIT.replace('"1s"', '"1m"'), "reject_limit = 1")
     with evenflow(mended, tmp_path / "begun.log", "partition") as child:
         wait_for(
-            lambda: total(all_states(settled(load_settings(mended))))[0] == 9_000 + 6 * ORDERS, child.output
+            lambda: total(all_states(with_topic_partitions(load_settings(mended))))[0] == 9_000 + 6 * ORDERS,
+            child.output,
         )
         assert child.terminate(30) == 0, child.output()
     again = stranger.settings(FIT.replace('"1s"', '"1m"'))

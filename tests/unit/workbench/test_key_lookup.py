@@ -54,7 +54,7 @@ def token(tmp_path: Path) -> str:
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, settings: Settings, place: str, *, named: bool) -> Reply:
-    monkeypatch.setattr("workbench.key_lookup.settled", lambda settings: settings)
+    monkeypatch.setattr("workbench.key_lookup.with_topic_partitions", lambda settings: settings)
     monkeypatch.setattr("workbench.key_lookup.by_its_rule", lambda settings: settings)
     monkeypatch.setattr("workbench.key_lookup._places", lambda settings: [("a", place)])
     (reply,) = ask_all(settings, b"DE", at=[place] if named else [], patience=10)
