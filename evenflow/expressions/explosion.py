@@ -12,7 +12,7 @@ from evenflow.expressions.columns import Columns
 from evenflow.expressions.parser import Typed
 
 
-def apart(columns: Columns, elements: Container[str]) -> tuple[Columns, Columns]:
+def record_and_element_columns(columns: Columns, elements: Container[str]) -> tuple[Columns, Columns]:
     """(what reads the record alone, what reads something of an element). elements: the columns of an element.
 
     A derived column of the first kind counts as a column that is read in the second. A condition is cut at

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from evenflow.expressions.columns import Columns
 from evenflow.expressions.engine import Engine
-from evenflow.expressions.explosion import apart
+from evenflow.expressions.explosion import record_and_element_columns
 from evenflow.grammar.arrow_types import arrow_type
 from evenflow.limits import REPEATED_BYTES
 from evenflow.lookup_table import LookupTable
@@ -159,7 +159,7 @@ class Parser:
             beside = None if self._pricing is None else self._pricing.beside_elements
             self._exploder = Exploder(settings.query.explosion, self._elements, beside)
             self._of_elements = Explainer(self._elements | derived, most=self._most)
-            self._once, self._engine = map(_engine, apart(columns, self._elements))
+            self._once, self._engine = map(_engine, record_and_element_columns(columns, self._elements))
         self._repeated = settings.query.repeated_texts
         # Columns whose faults have to be known before a record is taken apart (see `_exploded`).
         used = [*settings.query.key_columns, *self._value_schema.names, *settings.query.lookup_key]

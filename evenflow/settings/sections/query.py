@@ -944,9 +944,9 @@ class Query(BaseModel):
         needed = [*self.key_columns, *self._carried]
         outer = set(columns.read) - set(elements) | set(() if columns.each else columns.looked_up)
         if self._expressions:
-            from evenflow.expressions.explosion import apart
+            from evenflow.expressions.explosion import record_and_element_columns
 
-            once, each = apart(columns, elements)
+            once, each = record_and_element_columns(columns, elements)
             outer |= set(once.derived)
             needed += [name for derived in each.derived.values() for name in derived.columns]
             needed += [] if each.where is None else each.where.columns
