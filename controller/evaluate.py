@@ -16,7 +16,7 @@ from controller.collect import Arrival, Collected
 from controller.plan_history import PlanHistory, stages_of, unrealised
 from evenflow.elasticity import Observation, StageObservation
 from evenflow.elasticity.observation import Part
-from evenflow.reporting.responsible_instances import in_charge
+from evenflow.reporting.responsible_instances import responsible_instances
 from evenflow.reporting.words import span
 from evenflow.settings import Settings
 from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartitionerRecord, Stage, inputs_of
@@ -263,7 +263,7 @@ def counted(settings: Settings, collected: Collected, now: float) -> list[Arriva
     its input partitions.
     """
     limit = patience(settings)
-    return in_charge(
+    return responsible_instances(
         (arrival for arrival in reversed(collected.partitioners.values()) if arrival.age(now) < limit),
         partitions=_inputs(settings, collected),
         owned=lambda arrival: arrival.record.owned,

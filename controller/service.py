@@ -20,7 +20,7 @@ from evenflow.errors import ServiceError
 from evenflow.host.stopping import stopped_by_signals
 from evenflow.plans import Plan
 from evenflow.reporting import Trouble, on_every_line, unanswered
-from evenflow.reporting.responsible_instances import in_charge
+from evenflow.reporting.responsible_instances import responsible_instances
 from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from evenflow.telemetry import DecisionRecord, Telemetry, inputs_of
@@ -247,7 +247,7 @@ class Controller:
         words: dict[str, float | None] = {
             stage: stage_words.word.at for stage, stage_words in list(known.stages.items()) if stage in ours
         }
-        answering = in_charge(
+        answering = responsible_instances(
             reversed(partitioners),
             partitions=inputs_of(
                 (arrival.record for arrival in partitioners), self._settings.input_partitions

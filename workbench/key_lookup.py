@@ -18,7 +18,7 @@ from urllib.parse import quote_from_bytes
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenflow.errors import ServiceError
-from evenflow.reporting.responsible_instances import in_charge
+from evenflow.reporting.responsible_instances import responsible_instances
 from evenflow.reporting.words import printable
 from evenflow.settings import Settings
 from evenflow.telemetry import PartitionerRecord
@@ -147,7 +147,7 @@ def instances_of(
     1970.
     """
     records = [(part.at, part.telemetry) for part in parts if isinstance(part.telemetry, PartitionerRecord)]
-    counted = in_charge(
+    counted = responsible_instances(
         sorted(records, key=lambda entry: -entry[0]),
         partitions=partitions,
         owned=lambda entry: entry[1].owned,

@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def in_charge(
+def responsible_instances(
     newest_first: Iterable[T],
     *,
     partitions: int,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from evenflow.reporting import silent_after
-from evenflow.reporting.responsible_instances import in_charge
+from evenflow.reporting.responsible_instances import responsible_instances
 from evenflow.reporting.words import printable
 from evenflow.settings import Settings
 from evenflow.telemetry import (
@@ -199,7 +199,7 @@ class Picture:
 
         A silent instance does not count any more once others own its input partitions.
         """
-        return in_charge(
+        return responsible_instances(
             sorted(self._instances.values(), key=lambda instance: now - instance.at),
             partitions=inputs_of(
                 (instance.record for instance in self._instances.values()), self._partitions

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from evenflow.reporting.responsible_instances import in_charge
+from evenflow.reporting.responsible_instances import responsible_instances
 
 
 class One(NamedTuple):
@@ -16,7 +16,7 @@ class One(NamedTuple):
 
 
 def names(*newest_first: One, partitions: int = 4) -> str:
-    found = in_charge(
+    found = responsible_instances(
         newest_first, partitions=partitions, owned=lambda one: one.owned, anyway=lambda one: one.heard
     )
     return "".join(one.name for one in found)
