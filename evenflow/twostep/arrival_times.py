@@ -11,24 +11,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-Since = Mapping[int, int]
+ArrivalCounts = Mapping[int, int]
 """Time (ms) -> number of tuples or rows that came then."""
 MOST = 64
-"""A `Since` has at most so many times."""
+"""`ArrivalCounts` has at most so many times."""
 _FINEST = 100
 """Width (ms) to which times are rounded first."""
 
 
-def since(rows: Iterable[tuple[int | None, int]]) -> Since:
+def count_arrivals(rows: Iterable[tuple[int | None, int]]) -> ArrivalCounts:
     """Counts of these pairs (time when rows came, how many rows). Rows whose time is None are left out."""
     counts: Counter[int] = Counter()
     for time, number in rows:
         if time is not None and number:
             counts[time // _FINEST * _FINEST] += number
-    return together(counts)
+    return merge_arrivals(counts)
 
 
-def together(*some: Since) -> Since:
+def merge_arrivals(*some: ArrivalCounts) -> ArrivalCounts:
     """The sum of these counts, with at most `MOST` times."""
     rows: Counter[int] = Counter()
     for counts in some:

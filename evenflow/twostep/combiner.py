@@ -26,7 +26,7 @@ from evenflow.errors import ProtocolError
 from evenflow.keys import bucket_of, hash_keys
 from evenflow.numeric.arrays import Int32s, Int64s, Rows, UInt64s, no_rows, records
 from evenflow.partitioners.prompt.reduce_buckets import allocate
-from evenflow.twostep.arrival_times import Since, since, together
+from evenflow.twostep.arrival_times import ArrivalCounts, count_arrivals, merge_arrivals
 from evenflow.twostep.distinct import distinct
 from evenflow.twostep.lanes import RoutedLanes, grown
 from evenflow.twostep.layout import Layout
@@ -81,7 +81,7 @@ class _Range(NamedTuple):
     """The frames' tuples, combined: a row for each pane and key."""
     tuples: int
     """How many tuples the frames had."""
-    arrivals: Since
+    arrivals: ArrivalCounts
     """When these tuples came into the input topic."""
     split: SplitKeyTables
     """What the frames say of split keys."""
@@ -164,7 +164,7 @@ def _tally(ranges: list[_Range], hashes: UInt64s, took: Mapping[int, tuple[int, 
     ends = np.cumsum([entry.partials.num_rows for entry in ranges])
     # A worker is a routed partition, so keys are counted for each range by itself.
     key_replicas = sum(map(distinct, np.split(hashes, ends[:-1])))
-    arrivals = together(*(entry.arrivals for entry in ranges))
+    arrivals = merge_arrivals(*(entry.arrivals for entry in ranges))
     marks = np.max(_marks(ranges), axis=0)
     work = Work(rows=tuples, keys=sketch(hashes), key_replicas=key_replicas, arrivals=arrivals, routed=took)
     return Tally(
@@ -203,7 +203,15 @@ def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -
     if first < 0:
         return None
     return _Range(
-        routed, first, last, lanes, sequences.rows(), fold.result(), fold.tuples, since(arrivals), split
+        routed,
+        first,
+        last,
+        lanes,
+        sequences.rows(),
+        fold.result(),
+        fold.tuples,
+        count_arrivals(arrivals),
+        split,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from evenflow.numeric.arrays import UInt64s
 from evenflow.sketches.hyperloglog import HyperLogLog
-from evenflow.twostep.arrival_times import Since, together
+from evenflow.twostep.arrival_times import ArrivalCounts, merge_arrivals
 from evenflow.windows import NO_MARK
 
 Part = Literal["combine", "reduce"]
@@ -57,9 +57,9 @@ class Work:
     """Registers of a HyperLogLog over the rows' keys, empty if there were no rows."""
     key_replicas: int = 0
     """Distinct keys of each worker, added up over the workers."""
-    arrivals: Since = field(default_factory=dict)
+    arrivals: ArrivalCounts = field(default_factory=dict)
     """When the rows came into the input topic."""
-    emitted: Since = field(default_factory=dict)
+    emitted: ArrivalCounts = field(default_factory=dict)
     """Result rows of emitted windows, by the time when the newest tuple of their window came."""
     routed: Mapping[int, tuple[int, float]] = field(default_factory=dict)
     """By routed partition: how many of its tuples were combined, and the time (ms) that this took."""
@@ -73,8 +73,8 @@ class Work:
             repeated=self.repeated + other.repeated,
             keys=_union(self.keys, other.keys),
             key_replicas=self.key_replicas + other.key_replicas,
-            arrivals=together(self.arrivals, other.arrivals),
-            emitted=together(self.emitted, other.emitted),
+            arrivals=merge_arrivals(self.arrivals, other.arrivals),
+            emitted=merge_arrivals(self.emitted, other.emitted),
             routed=_summed(self.routed, other.routed),
         )
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 from evenflow.settings import Settings
 from evenflow.telemetry import BatchRecord, PartWork, Stage, parts_of
 from evenflow.twostep import Part, Tally
-from evenflow.twostep.arrival_times import Since
+from evenflow.twostep.arrival_times import ArrivalCounts
 from evenflow.windows import NO_MARK
 from spark_consumers.cluster.executors import ExecutorState
 from spark_consumers.reports.pulse import Run
@@ -94,9 +94,9 @@ def _work(tally: Tally, part: Part, batch: int, ended: int) -> PartWork | None:
     )
 
 
-def _latencies(since: Since, ended: int) -> list[tuple[int, int]]:
+def _latencies(arrivals: ArrivalCounts, ended: int) -> list[tuple[int, int]]:
     # `arrival` is by the clock of another machine, so the difference may be below 0.
-    return [(max(0, ended - arrival), rows) for arrival, rows in sorted(since.items())]
+    return [(max(0, ended - arrival), rows) for arrival, rows in sorted(arrivals.items())]
 
 
 def _state_bytes(progress: Mapping[str, Any]) -> int | None:

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from evenflow.aggregates import AggregatePlan
 from evenflow.aggregates.aggregate import ROWS
 from evenflow.keys import hash_keys
-from evenflow.twostep.arrival_times import since
+from evenflow.twostep.arrival_times import count_arrivals
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.reducing.changes import Changes, changed_rows
 from evenflow.twostep.reducing.merging import begun, new_rows
@@ -259,8 +259,10 @@ def _tally(
         repeated=sum(blob.batch.num_rows for blob in blobs) - merged.num_rows,
         keys=sketch(hash_keys(merged["key"])),
         # The latency of rows that were merged before has been told already.
-        arrivals=since((blob.header.came, blob.batch.num_rows) for blob in blobs) if merged.num_rows else {},
-        emitted=since((time, count) for _, time, count in emitted.arrivals),
+        arrivals=count_arrivals((blob.header.came, blob.batch.num_rows) for blob in blobs)
+        if merged.num_rows
+        else {},
+        emitted=count_arrivals((time, count) for _, time, count in emitted.arrivals),
     )
     return Tally(
         rows=emitted.rows,

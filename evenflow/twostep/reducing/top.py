@@ -23,7 +23,7 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.aggregates.plan import TUPLES_OF_ALL
 from evenflow.grammar.emission import Emission
 from evenflow.numeric.arrays import Int64s, one_chunk
-from evenflow.twostep.arrival_times import since
+from evenflow.twostep.arrival_times import count_arrivals
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.reducing.rows_out import narrow_keys, sliced
 from evenflow.twostep.reducing.state_blobs import BucketState, table_bytes, table_of
@@ -168,7 +168,7 @@ def tally_of_windows(emitted: list[tuple[int | None, int]], *, unfit: int, end: 
         unfit=unfit,
         closed={0: len(emitted)},
         emitted={} if end is None else {0: end},
-        work={("reduce", NO_BATCH): Work(emitted=since(emitted))},
+        work={("reduce", NO_BATCH): Work(emitted=count_arrivals(emitted))},
     )
 
 

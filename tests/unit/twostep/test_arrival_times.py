@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.twostep.arrival_times import MOST, since, together
+from evenflow.twostep.arrival_times import MOST, count_arrivals, merge_arrivals
 
 Rows = list[tuple[int | None, int]]
 ROWS = st.lists(st.tuples(st.none() | st.integers(0, 2**62), st.integers(0, 1_000)), max_size=300)
@@ -15,7 +15,7 @@ ROWS = st.lists(st.tuples(st.none() | st.integers(0, 2**62), st.integers(0, 1_00
 def test_rows_are_kept_and_times_only_rounded_down(
     one: list[tuple[int | None, int]], other: list[tuple[int | None, int]]
 ) -> None:
-    both = together(since(one), since(other))
+    both = merge_arrivals(count_arrivals(one), count_arrivals(other))
     known = sorted((came, rows) for came, rows in [*one, *other] if came is not None and rows)
     assert len(both) <= MOST
     assert sum(both.values()) == sum(rows for _, rows in known)
@@ -26,4 +26,4 @@ def test_rows_are_kept_and_times_only_rounded_down(
 
 
 def test_a_few_times_are_rounded_to_a_tenth_of_a_second() -> None:
-    assert since([(1_234, 5), (1_299, 1), (1_300, 2), (None, 9), (7, 0)]) == {1_200: 6, 1_300: 2}
+    assert count_arrivals([(1_234, 5), (1_299, 1), (1_300, 2), (None, 9), (7, 0)]) == {1_200: 6, 1_300: 2}
