@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 
 
-class Watched:
+class PulledStream:
     """A stream of batches that remembers the exception it ended with."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
@@ -20,18 +20,19 @@ class Watched:
         try:
             yield from batches
         except Exception as error:
-            # DuckDB, which pulls these batches, wraps any exception in its own. `as_it_was` needs this one.
+            # DuckDB, which pulls these batches, wraps any exception in its own. `unwrapped_errors` needs
+            # this one.
             self.error = error
             raise
 
 
 @contextmanager
-def as_it_was(*streams: Watched | pa.Table) -> Iterator[None]:
+def unwrapped_errors(*streams: PulledStream | pa.Table) -> Iterator[None]:
     """Raise the error of a stream as it was, instead of the DuckDB error that wraps it. Tables raise none."""
     try:
         yield
     except duckdb.Error:
         for stream in streams:
-            if isinstance(stream, Watched) and stream.error is not None:
+            if isinstance(stream, PulledStream) and stream.error is not None:
                 raise stream.error from None
         raise

@@ -32,7 +32,7 @@ from evenflow.text.strict_json import once_each
 from evenflow.twostep import json_rows, readable_schema
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Position
-from workbench.duckdb_streams import Watched, as_it_was
+from workbench.duckdb_streams import PulledStream, unwrapped_errors
 from workbench.verify.results import key_of_results
 from workbench.verify.sql import identifier, newest
 from workbench.verify.windows.oracles import is_number
@@ -217,14 +217,16 @@ def _loaded(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
     """
     until = sink_of(settings).position(settings)
     tables = _tables(settings, after=None, until=until)
-    written = Watched(chain.from_iterable(map(pa.Table.to_batches, tables)), readable_schema(settings.query))
+    written = PulledStream(
+        chain.from_iterable(map(pa.Table.to_batches, tables)), readable_schema(settings.query)
+    )
     with (
         TemporaryDirectory(prefix="evenflow-results-") as folder,
         duckdb.connect(str(Path(folder) / "rows.db")) as db,
     ):
         db.execute("SET TimeZone = 'UTC'")
         db.register("written", written.reader)
-        with as_it_was(written):
+        with unwrapped_errors(written):
             highest = newest(settings.query, "revision", "window_start", key_of_results(settings.query))
             # A repeated row is equal to the first in every column.
             db.execute(f"CREATE TABLE rows AS SELECT DISTINCT * FROM written {highest}")

@@ -31,7 +31,7 @@ from topics.admin import describe
 from topics.query.input_topic import admitted
 from topics.query.record import read_beginning
 from topics.state import TopicState
-from workbench.duckdb_streams import Watched, as_it_was
+from workbench.duckdb_streams import PulledStream, unwrapped_errors
 from workbench.verify.core import DUE_WITHIN, Recomputed
 from workbench.verify.input.messages import input_row, rejected_row
 from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Clocks, Committed, LogBegins, gone_below
@@ -79,7 +79,7 @@ def verify(
             # window that was closed and written in between would look as if it had been written too early.
             written = _results(sink, settings)
             waited = clock() - began
-            with as_it_was(written):
+            with unwrapped_errors(written):
                 report = due.compare(
                     written if isinstance(written, pa.Table) else written.reader,
                     begins=lambda: sink.begins(settings),
@@ -193,9 +193,9 @@ def _recomputed(
         inputs=gone_below(left, committed), rejected=_described(settings, "rejected").begin
     )
     # All rejected records are read before the first input record, so these are known by then.
-    inputs = Watched(_inputs(settings, committed, begin, skipped, progress), INPUT_SCHEMA)
-    rejected = Watched(_rejected(settings, log_starts, skipped), REJECTED_SCHEMA)
-    with as_it_was(inputs, rejected):
+    inputs = PulledStream(_inputs(settings, committed, begin, skipped, progress), INPUT_SCHEMA)
+    rejected = PulledStream(_rejected(settings, log_starts, skipped), REJECTED_SCHEMA)
+    with unwrapped_errors(inputs, rejected):
         return Recomputed(
             settings,
             inputs.reader,
@@ -235,9 +235,9 @@ def _rejected(settings: Settings, log_starts: LogBegins, skipped: SkippedOffsets
         yield batch
 
 
-def _results(sink: ResultSink, settings: Settings) -> Watched | pa.Table:
+def _results(sink: ResultSink, settings: Settings) -> PulledStream | pa.Table:
     rows = sink.read_back(settings)
-    return Watched(rows, rows.schema) if isinstance(rows, pa.RecordBatchReader) else rows
+    return PulledStream(rows, rows.schema) if isinstance(rows, pa.RecordBatchReader) else rows
 
 
 def _unread(settings: Settings, committed: list[Committed]) -> int:
