@@ -7,7 +7,7 @@ the streams.
 """
 
 from workbench.elastic.course import Batch, Change, Course, course_of
-from workbench.elastic.course_figures import Verdict, judged
+from workbench.elastic.course_figures import Verdict, verdict_of
 from workbench.elastic.loop import LoopOptions, LoopResult, Onlooker, run_loop
 from workbench.elastic.screen import fields, show_loop
 from workbench.elastic.shapes import SHAPES, Shape, shape_of
@@ -24,8 +24,8 @@ __all__ = [
     "Verdict",
     "course_of",
     "fields",
-    "judged",
     "run_loop",
     "shape_of",
     "show_loop",
+    "verdict_of",
 ]

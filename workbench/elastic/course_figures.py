@@ -48,7 +48,7 @@ class Verdict:
     """Number of plans that were published."""
 
 
-def judged(course: Course, *, slo_ms: float) -> Verdict:
+def verdict_of(course: Course, *, slo_ms: float) -> Verdict:
     """Figures of this course. slo_ms: latency that a user would have been promised.
 
     The first micro-batch does not count, because it holds what waited for Spark to start.

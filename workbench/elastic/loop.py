@@ -28,7 +28,7 @@ from workbench.activity import read_activity
 from workbench.demo.interrupts import Interrupts
 from workbench.demo.services import Services
 from workbench.elastic.course import Course, course_of
-from workbench.elastic.course_figures import Verdict, judged
+from workbench.elastic.course_figures import Verdict, verdict_of
 from workbench.elastic.shapes import STEADY, Shape
 from workbench.local.broker import EmbeddedBroker
 from workbench.local.clocked_batches import clocked_batches
@@ -156,7 +156,7 @@ def run_loop(options: LoopOptions, onlooker: Onlooker | None = None) -> LoopResu
             return LoopResult(
                 options=options,
                 course=course,
-                verdict=judged(course, slo_ms=options.slo_ms),
+                verdict=verdict_of(course, slo_ms=options.slo_ms),
                 report=report,
                 provenance=provenance_of_pipeline(settings, options.shape.source)
                 | {"profile": options.shape.profile, "policy_options": policy_options},
