@@ -26,7 +26,7 @@ from spark_consumers.checkpoints.notes import (
     Checkpoint,
     stage_location,
 )
-from spark_consumers.checkpoints.relocation import settle_in
+from spark_consumers.checkpoints.relocation import correct_paths
 from spark_consumers.checkpoints.run_folder import make_run
 from spark_consumers.checkpoints.run_watch import RunWatch
 from spark_consumers.checkpoints.runs import newest_epoch
@@ -88,7 +88,7 @@ class RunningStage:
             # stranger.
             self._epoch.check()
             raise
-        settle_in(spark, self._checkpoint.location)
+        correct_paths(spark, self._checkpoint.location)
         # Between the note and the sink's own marker: a driver that is fenced here has left nothing outside of
         # its run.
         self._epoch.check()

@@ -19,7 +19,7 @@ _SCHEMA = "/_stateSchema/"
 _DRAFT = "moved-"
 
 
-def settle_in(spark: SparkSession, location: str) -> None:
+def correct_paths(spark: SparkSession, location: str) -> None:
     """Make Spark's files in this checkpoint name the checkpoint's own place.
 
     Call this before the query starts.
@@ -30,7 +30,7 @@ def settle_in(spark: SparkSession, location: str) -> None:
         metadata = Folder(spark, f"{place}/_metadata")
         _finish(metadata)
         for batch in filter(str.isdecimal, metadata.names(_VERSION)):
-            _settle(metadata, f"{_VERSION}/{batch}", qualified_place)
+            _correct_file(metadata, f"{_VERSION}/{batch}", qualified_place)
 
 
 def _finish(metadata: Folder) -> None:
@@ -46,7 +46,7 @@ def _finish(metadata: Folder) -> None:
             metadata.replace(draft, f"{_VERSION}/{batch}")
 
 
-def _settle(metadata: Folder, file: str, place: str) -> None:
+def _correct_file(metadata: Folder, file: str, place: str) -> None:
     version, _, text = (metadata.read(file) or "").partition("\n")
     if version != _VERSION:
         return  # another format: leave the file to Spark
