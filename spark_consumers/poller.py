@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 _T = TypeVar("_T")
 
 
-def beside(ask: Callable[[], _T]) -> Future[_T]:
+def ask_in_thread(ask: Callable[[], _T]) -> Future[_T]:
     """The answer of `ask`, which a thread of its own waits for. A server that is away must not hold up the
     application.
     """

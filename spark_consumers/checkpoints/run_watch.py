@@ -35,8 +35,10 @@ class RunWatch:
         self._checkpoint = checkpoint
         self._begun_with = checkpoint.committed_batch()
         self._removed = False
-        # `beside` by its name in the module: the simulator of faults puts its own there.
-        self._question = Question(lambda: poller.beside(epoch.check), every=_EVERY, first=_EVERY, clock=clock)
+        # `ask_in_thread` by its name in the module: the simulator of faults puts its own there.
+        self._question = Question(
+            lambda: poller.ask_in_thread(epoch.check), every=_EVERY, first=_EVERY, clock=clock
+        )
 
     def look(self) -> None:
         """Look at the answer if it has come, or ask if it is time. This never waits.

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 
 from evenflow.errors import DataLossError, EvenflowError
 from evenflow.settings import Settings
-from spark_consumers.poller import Question, beside
+from spark_consumers.poller import Question, ask_in_thread
 from spark_consumers.sinks import sink_of
 
 _LOG = logging.getLogger("evenflow.spark")
@@ -33,7 +33,7 @@ class ResultsWatch:
         settings: Settings,
         *,
         clock: Callable[[], float] = time.monotonic,
-        ask: Callable[[Callable[[], str | None]], Future[str | None]] = beside,
+        ask: Callable[[Callable[[], str | None]], Future[str | None]] = ask_in_thread,
     ) -> None:
         self._settings = settings
         self._sink = sink_of(settings)
