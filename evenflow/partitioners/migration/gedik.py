@@ -53,7 +53,7 @@ from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.base import Block, Options
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.migration.constructions import PlacementPrices, placing, readj, redist, scan
-from evenflow.partitioners.migration.replanning import Planned
+from evenflow.partitioners.migration.replanning import ReplanningPartitioner
 from evenflow.partitioners.migration.ring import Ring, on_ring, ring_of, workers_on
 from evenflow.partitioners.migration.table import NOWHERE, RoutingTable, empty_table, fill, lookup
 from evenflow.partitioners.papers import PARTITIONING_FUNCTIONS
@@ -122,7 +122,7 @@ _VARIABLE: dict[str, tuple[str, ...]] = {
 }
 
 
-class Gedik(Planned):
+class Gedik(ReplanningPartitioner):
     """Frequent keys are mapped explicitly by balance against migration, all others by consistent hashing."""
 
     options_type = GedikOptions

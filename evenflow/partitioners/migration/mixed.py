@@ -58,7 +58,7 @@ from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.migration.fit import lists, rebalance
-from evenflow.partitioners.migration.replanning import Planned
+from evenflow.partitioners.migration.replanning import ReplanningPartitioner
 from evenflow.partitioners.migration.table import NOWHERE, RoutingTable, empty_table, fill, lookup
 from evenflow.partitioners.papers import SKEWNESS_AND_VARIANCE
 from evenflow.partitioners.window import Lengths
@@ -131,7 +131,7 @@ _VARIABLE: dict[str, tuple[str, ...]] = {
 }
 
 
-class Mixed(Planned):
+class Mixed(ReplanningPartitioner):
     """Keys are hashed, and a bounded table moves some at the end of a slide, so that loads stay within a
     bound.
     """

@@ -13,7 +13,7 @@ from evenflow.partitioners.explanation import Explanation
 from evenflow.sketches.window_loads import moves
 
 
-class Planned(Partitioner):
+class ReplanningPartitioner(Partitioner):
     """Routes tuples until a stretch ends, then plans. A subclass implements the three methods below."""
 
     _clock: Rows
