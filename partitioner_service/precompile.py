@@ -30,7 +30,7 @@ from partitioner_service.fetch.queues import compile_kernels
 from partitioner_service.kafka.learned_state import new_partitioner
 from partitioner_service.reading.parse import Parser
 from partitioner_service.reading.registered.schemas import Schemas
-from partitioner_service.reports.hot_keys import Hottest
+from partitioner_service.reports.hot_keys import HotKeys
 from partitioner_service.reports.key_answer import key_answer
 from partitioner_service.routing.batches import gate
 from partitioner_service.routing.router import Router
@@ -111,7 +111,7 @@ def _routed(settings: Settings) -> int:
         first = number * half
         slices = [Slice(p, first, first + len(part) - 1, part) for p in owner.states]
         for done in (*opened.take(slices, owner), *opened.empty(owner.states, why="end")):
-            Hottest().note(done.sent.keys, done.sent.hashes, done.sent.workers)
+            HotKeys().note(done.sent.keys, done.sent.hashes, done.sent.workers)
             for worker, frame in done.frames:
                 frames.setdefault(worker, []).append((next(offsets), frame))
         _hear_own_table(router.plans.partitioner, now=_SPAN_MS // 2 * (number + 1))

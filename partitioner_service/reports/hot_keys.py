@@ -49,7 +49,7 @@ class _KeyCounts:
         return self.workers.total()
 
 
-class Hottest:
+class HotKeys:
     """The hottest keys of one period."""
 
     def __init__(self) -> None:

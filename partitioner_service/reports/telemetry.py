@@ -26,7 +26,7 @@ from evenflow.telemetry import (
 )
 from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.kafka.source import Source
-from partitioner_service.reports.hot_keys import Hottest
+from partitioner_service.reports.hot_keys import HotKeys
 from partitioner_service.reports.status import Work
 from partitioner_service.routing.pieces import Sent
 from partitioner_service.routing.planned_partitioner import furthest
@@ -84,13 +84,13 @@ class Periods:
         self._length = length
         self.last: Period | None = None
         """The last period that has ended. None before that."""
-        self._hottest_before = Hottest()
+        self._hottest_before = HotKeys()
         self._begin(now)
 
     def _begin(self, now: float) -> None:
         self._began, self._tuples, self._busy = now, 0, 0.0
         self._keys = HyperLogLog(_PRECISION)
-        self._hottest = Hottest()
+        self._hottest = HotKeys()
         self._looked_at: float | None = None
         self._loads: Int64s | None = None
         self._workers: int | None = None

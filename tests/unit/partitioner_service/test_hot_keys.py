@@ -9,16 +9,16 @@ import pytest
 
 from evenflow.keys import hash_keys
 from partitioner_service.reports import hot_keys
-from partitioner_service.reports.hot_keys import Hottest
+from partitioner_service.reports.hot_keys import HotKeys
 
 
-def note(found: Hottest, keys: list[bytes], workers: npt.NDArray[np.int32]) -> None:
+def note(found: HotKeys, keys: list[bytes], workers: npt.NDArray[np.int32]) -> None:
     column = pa.array(keys, pa.binary())
     found.note(column, hash_keys(column), workers)
 
 
 def test_a_key_with_most_of_a_large_block_is_found_with_its_share_and_its_split() -> None:
-    found, draw = Hottest(), np.random.default_rng(3)
+    found, draw = HotKeys(), np.random.default_rng(3)
     for _ in range(20):
         hot = draw.random(20_000) < 0.9
         cold = draw.integers(0, 10_000, len(hot))
@@ -32,7 +32,7 @@ def test_a_key_with_most_of_a_large_block_is_found_with_its_share_and_its_split(
 
 
 def test_keys_that_come_in_the_rhythm_of_the_sample_are_found_all_the_same() -> None:
-    found = Hottest()
+    found = HotKeys()
     for _ in range(40):
         keys = [b"tick" if at % 10 == 3 else b"%d" % at for at in range(10_240)]
         note(found, keys, np.zeros(len(keys), np.int32))
@@ -42,7 +42,7 @@ def test_keys_that_come_in_the_rhythm_of_the_sample_are_found_all_the_same() -> 
 
 
 def test_a_stream_of_nothing_but_new_keys_takes_bounded_memory() -> None:
-    found = Hottest()
+    found = HotKeys()
     for block in range(200):
         note(found, [b"%d-%d" % (block, at) for at in range(2_000)], np.zeros(2_000, np.int32))
     assert len(found._keys) <= hot_keys._REMEMBERED
@@ -60,12 +60,12 @@ def test_a_stream_of_nothing_but_new_keys_takes_bounded_memory() -> None:
     ],
 )
 def test_a_hostile_key_is_short_and_printable(key: bytes, shown: str) -> None:
-    found = Hottest()
+    found = HotKeys()
     note(found, [key], np.zeros(1, np.int32))
     assert (found.top()[0].key, found.top()[0].length) == (shown, len(key))
 
 
 def test_without_tuples_there_is_no_hottest_key() -> None:
-    found = Hottest()
+    found = HotKeys()
     note(found, [], np.zeros(0, np.int32))
     assert found.top() == []

@@ -24,7 +24,7 @@ from evenflow.partitioners.preview import preview
 from evenflow.settings import Settings, load_settings
 from evenflow.telemetry import HotKey
 from partitioner_service.plane.questions import Questions
-from partitioner_service.reports.hot_keys import Hottest
+from partitioner_service.reports.hot_keys import HotKeys
 from partitioner_service.reports.key_answer import key_answer
 from partitioner_service.routing.planned_partitioner import PlannedPartitioner
 from partitioner_service.web.key_page import HEADERS, Page, Question, answered, as_html, as_json, question_of
@@ -41,7 +41,7 @@ def asked(question: Question, ask: Callable[[bytes], Future[dict[str, Any]]], pa
 def answer_of(key: bytes, name: str = "evenflow", of: Settings = RAW, tuples: int = 4_000) -> dict[str, Any]:
     plans = PlannedPartitioner(of, create(name, workers=4))
     keys = pa.array([key if row % 10 < 6 else b"%d" % row for row in range(tuples)], pa.binary())
-    hashes, times, hottest = hash_keys(keys), np.arange(tuples, dtype=np.int64), Hottest()
+    hashes, times, hottest = hash_keys(keys), np.arange(tuples, dtype=np.int64), HotKeys()
     hottest.note(keys, hashes, plans.partitioner.assign(hashes, times))
     return key_answer(of, plans, key, reached=tuples - 1 if tuples else None, hot_key_of=hottest.hot_key)
 
@@ -250,7 +250,7 @@ def test_a_service_error_of_the_data_plane_is_said_with_its_hint() -> None:
 
 
 def test_the_sample_knows_a_hot_key_by_its_hash() -> None:
-    keys, hottest = pa.array([b"a"] * 50 + [b"b"] * 50, pa.binary()), Hottest()
+    keys, hottest = pa.array([b"a"] * 50 + [b"b"] * 50, pa.binary()), HotKeys()
     hashes = hash_keys(keys)
     hottest.note(keys, hashes, np.arange(100, dtype=np.int32) % 2)
     seen = hottest.hot_key(int(hashes[0]))
