@@ -1,4 +1,4 @@
-"""The partitioner `evenflow` against its goals: `python -m benchmarks.own_grid [part ...]`, an hour or more.
+"""The partitioner `evenflow` against its goals: `python -m benchmarks.own_grid [table ...]`, an hour or more.
 
 Streams have 100,000 keys and 180 slides of 10,000 tuples. Windows have 60 slides. Seeds are 1 to 10, or 1 to
 3 where only options of evenflow change, and where streams change. A figure is the median over the seeds of
@@ -6,7 +6,7 @@ the mean over slides 60-179. The figures are window_imbalance, (max - mean load)
 last 60 complete slides, and KSR, Gamma / distinct keys in that window.
 
 The command prints Markdown tables. `--write` puts them into docs/evenflow-partitioner.md, each below its
-comment `<!-- own_grid PART -->`. With `--quick` streams are small and there is one seed: it shows that
+comment `<!-- own_grid TABLE -->`. With `--quick` streams are small and there is one seed: it shows that
 everything runs, and its figures mean nothing.
 """
 
@@ -19,15 +19,15 @@ from pathlib import Path
 
 from benchmarks.measuring.page_tables import into_page
 from benchmarks.own_grid.measuring import FULL, QUICK
-from benchmarks.own_grid.tables import PARTS
+from benchmarks.own_grid.tables import TABLES
 
 PAGE = Path("docs/evenflow-partitioner.md")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the parts that the arguments name, or all parts."""
+    """Print the tables that the arguments name, or all of them."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.own_grid", description="evenflow's goals")
-    parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; default: all")
+    parser.add_argument("tables", nargs="*", metavar="table", help=f"of {', '.join(TABLES)}; default: all")
     parser.add_argument(
         "--quick", action="store_true", help="small streams: shows that it runs, not how well"
     )
@@ -35,16 +35,16 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.quick and options.write:
         parser.error("the figures of --quick mean nothing: they do not belong into the page")
-    if unknown := sorted(set(options.parts) - set(PARTS)):
-        parser.error(f"unknown part {', '.join(unknown)}; there are {', '.join(PARTS)}")
-    for part in options.parts or PARTS:
-        print(f"\n{part}: {getdoc(PARTS[part])}\n")
-        table = []
-        for line in PARTS[part](QUICK if options.quick else FULL):
+    if unknown := sorted(set(options.tables) - set(TABLES)):
+        parser.error(f"unknown table {', '.join(unknown)}; there are {', '.join(TABLES)}")
+    for name in options.tables or TABLES:
+        print(f"\n{name}: {getdoc(TABLES[name])}\n")
+        lines = []
+        for line in TABLES[name](QUICK if options.quick else FULL):
             print(line, flush=True)
-            table.append(line)
+            lines.append(line)
         if options.write:
-            PAGE.write_text(into_page(PAGE.read_text(), "own_grid", part, "\n".join(table)))
+            PAGE.write_text(into_page(PAGE.read_text(), "own_grid", name, "\n".join(lines)))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The part `told`: sources that hear each other against one source, and against what ideal sources reach.
+"""The table `told`: sources that hear each other against one source, and against what ideal sources reach.
 
 An *ideal* source is a placement to compare with, and no bound: no rare key is split. It hears the others once
 a slide. It knows from the beginning which keys are hot, and a replica costs nothing. Each tuple of a hot key

@@ -1,4 +1,4 @@
-"""The part `hard`: streams that change, several sources, a wrong clock and a silence."""
+"""The table `hard`: streams that change, several sources, a wrong clock and a silence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part `reach`: what placements reach that know the future, each source that of its own tuples alone."""
+"""The table `reach`: what placements reach that know the future, each source that of its own tuples alone."""
 
 from __future__ import annotations
 

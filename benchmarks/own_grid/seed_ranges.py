@@ -1,4 +1,4 @@
-"""The parts `passing` and `seeds`: keys that come and go, and every claim over twenty seeds with its
+"""The tables `passing` and `seeds`: keys that come and go, and every claim over twenty seeds with its
 range.
 """
 
@@ -33,7 +33,7 @@ SEVERAL = ("runs:length=200", "runs:length=2000,longest=9000", "disjoint")
 RIVALS = ("d-choices:head=window", "w-choices:head=window", "cg", "cam")
 RIVAL = "d-choices:head=window"
 """The form of `d-choices` that forgets. The cumulative one is further from level where hot keys change
-(the part `hard`).
+(the table `hard`).
 """
 
 
@@ -85,7 +85,7 @@ def seeds(size: Size) -> Iterator[str]:
 
 
 def seeds_of(size: Size) -> Sequence[int]:
-    """The seeds of a part that has twenty: all of them, or two in a quick run."""
+    """The seeds of a table that has twenty: all of them, or two in a quick run."""
     return SEEDS if len(size.seeds) > 1 else SEEDS[:2]
 
 

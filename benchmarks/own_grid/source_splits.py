@@ -1,4 +1,4 @@
-"""The part `dealt`: runs through five sources, dealt to them by turns, or all tuples of a key to one of
+"""The table `dealt`: runs through five sources, dealt to them by turns, or all tuples of a key to one of
 them.
 """
 

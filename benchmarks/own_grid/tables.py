@@ -1,6 +1,4 @@
-"""The parts of own_grid but for those with a file of their own. A part is a function that yields a table
-line by line.
-"""
+"""The tables of own_grid, each a function that yields its lines. Some functions have a file of their own."""
 
 from __future__ import annotations
 
@@ -248,7 +246,7 @@ def in_time(size: Size, name: str, kind: str, seed: int, more: dict[str, Any]) -
     return Figures(busy, measured(size, ranks(size, kind, seed), out, n).ksr)
 
 
-PARTS: dict[str, Callable[[Size], Iterator[str]]] = {
+TABLES: dict[str, Callable[[Size], Iterator[str]]] = {
     "suite": suite,
     "grid": grid,
     "many": many,

@@ -1,4 +1,4 @@
-"""The part `work`: tuples that cost differently, over twenty seeds."""
+"""The table `work`: tuples that cost differently, over twenty seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part `found`: the worst streams of each class that `python -m benchmarks.refute` has found, over
+"""The table `found`: the worst streams of each class that `python -m benchmarks.refute` has found, over
 twenty seeds.
 """
 

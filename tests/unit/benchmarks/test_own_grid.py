@@ -1,4 +1,4 @@
-"""The parts of the grid for evenflow run small and print their tables; what its new figures mean."""
+"""The tables of the grid for evenflow are made of small streams; what its new figures mean."""
 
 from pathlib import Path
 
@@ -11,37 +11,37 @@ from benchmarks.own_grid.__main__ import PAGE, main
 from benchmarks.own_grid.cooperation import Ideal
 from benchmarks.own_grid.hard_streams import generated_once
 from benchmarks.own_grid.measuring import FULL, QUICK
-from benchmarks.own_grid.tables import PARTS, SPEEDS
+from benchmarks.own_grid.tables import SPEEDS, TABLES
 
 
 @pytest.mark.family
-@pytest.mark.parametrize("part", PARTS)
-def test_every_part_prints_a_table(part: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table_has_a_head_and_rows(table: str, tmp_path: Path) -> None:
     plot = tmp_path / "pictures" / "price.svg"
-    head, rule, *rows = PARTS[part](QUICK._replace(plot=plot))
+    head, rule, *rows = TABLES[table](QUICK._replace(plot=plot))
     columns = head.count("|")
     assert rule == "|---" * (columns - 1) + "|"
     assert rows
     assert all(row.count("|") == columns for row in rows)
     assert "nan" not in "".join(rows)
-    assert plot.exists() == (part == "price")
+    assert plot.exists() == (table == "price")
 
 
-def test_a_quick_run_of_a_part_says_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quick_run_of_a_table_says_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--quick", "steady"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("\nsteady: Tuples by which the fullest worker")
     assert "| Zipf 1.5 | 64 |" in out
 
 
-def test_every_part_has_its_place_in_the_page() -> None:
+def test_every_table_has_its_place_in_the_page() -> None:
     page = PAGE.read_text()
-    for part in PARTS:
-        changed = into_page(page, "own_grid", part, "| new |\n|---|\n| 1 |")
-        assert f"<!-- own_grid {part} -->\n| new |\n|---|\n| 1 |\n\n" in changed
-        old = page.partition(f"<!-- own_grid {part} -->\n")[2].split("\n\n")[0]
+    for table in TABLES:
+        changed = into_page(page, "own_grid", table, "| new |\n|---|\n| 1 |")
+        assert f"<!-- own_grid {table} -->\n| new |\n|---|\n| 1 |\n\n" in changed
+        old = page.partition(f"<!-- own_grid {table} -->\n")[2].split("\n\n")[0]
         assert old.split("\n")[1].startswith("|---")
-        assert into_page(changed, "own_grid", part, old) == page
+        assert into_page(changed, "own_grid", table, old) == page
 
 
 def test_quick_figures_never_go_into_the_page(capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,7 +53,7 @@ def test_quick_figures_never_go_into_the_page(capsys: pytest.CaptureFixture[str]
 def test_an_unknown_part_is_refused_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["weigths"])
-    assert "unknown part weigths; there are suite, grid," in capsys.readouterr().err
+    assert "unknown table weigths; there are suite, grid," in capsys.readouterr().err
 
 
 def test_a_quick_run_touches_no_picture_of_the_docs_and_fits_the_shifted_stream() -> None:
