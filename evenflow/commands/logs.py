@@ -10,7 +10,7 @@ import typer
 from evenflow.errors import EvenflowError
 from evenflow.reporting.lines import JsonLines, with_fields
 
-_SERVICES = ("partitioner_service", "evenflow.spark", "controller", "evenflow.look", "evenflow.start")
+_SERVICES = ("partitioner_service", "evenflow.spark", "controller", "evenflow.sample_check", "evenflow.start")
 """Loggers with which our services report their work."""
 _CLIENTS = ("evenflow.kafka", "faust", "mode", "aiokafka", "py4j")
 """Loggers of client libraries. Their messages are hidden by default, because what matters becomes an error

@@ -16,7 +16,7 @@ from workbench.findings import Finding, unforeseen
 from workbench.sample_check.report import SampleReport, check_sample
 from workbench.sample_check.sample import SAMPLE, newest_records, sampled_records
 
-log = logging.getLogger("evenflow.look")
+log = logging.getLogger("evenflow.sample_check")
 
 
 def before_start(settings: Settings, *, most: int = SAMPLE) -> None:
