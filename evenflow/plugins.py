@@ -24,6 +24,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel
 
 from evenflow.errors import ConfigError, EvenflowError
+from evenflow.text.spelling import did_you_mean
 
 log = logging.getLogger(__name__)
 Base = TypeVar("Base")
@@ -196,6 +197,7 @@ POLICIES = Plugins("evenflow.policies", "policy")
 SOURCES = Plugins("evenflow.sources", "source")
 SINKS = Plugins("evenflow.sinks", "sink")
 QUERIES = Plugins("evenflow.queries", "query")
+_SINK_BASE = "spark_consumers.sinks.base.ResultSink"
 
 
 def marked(words: str, package: str | None) -> str:
@@ -247,6 +249,33 @@ def checked_class(
             f"the option {required[0]!r} of {name} has no default", hint="each option needs a default"
         )
     return candidate
+
+
+def own_sink(name: str, *, built_in: Collection[str]) -> object:
+    """The sink of one's own of this name: an object of a class that derives from `ResultSink`.
+
+    built_in: the names of evenflow's own sinks, for messages. Raises ConfigError for a name that no sink has,
+    and for what is no sink. The base is told by its name, because the library does not import Spark's jobs.
+    """
+    if not SINKS.knows(name):
+        raise ConfigError(
+            f"there is no sink {name!r}{did_you_mean(name, [*built_in, *SINKS.names(own=built_in)])}",
+            hint=f"results.sink is one of {SINKS.listed(built_in)}, or module:SINK for a sink of your own",
+        )
+    sink = SINKS.load(name)
+    if any(f"{base.__module__}.{base.__qualname__}" == _SINK_BASE for base in type(sink).__mro__):
+        return sink
+    description = (
+        f"the class {sink.__qualname__}" if isinstance(sink, type) else f"of type {type(sink).__qualname__}"
+    )
+    raise ConfigError(
+        f"the sink {name!r} is {description}, and no object of a class that derives from"
+        " spark_consumers.sinks.ResultSink",
+        hint=(
+            "write `class MySink(RowsSink): ...` and `SINK = MySink()`, and name SINK"
+            " (docs/your-own-sinks.md)"
+        ),
+    )
 
 
 @contextmanager

@@ -28,8 +28,8 @@ from pyspark.sql import functions as f
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError, IncompatibleStateError, ProtocolError
 from evenflow.grammar.spark_types import spark_types
-from evenflow.plugins import SINKS
-from evenflow.settings import Settings, load_settings
+from evenflow.plugins import own_sink
+from evenflow.settings import BUILT_IN_SINKS, Settings, load_settings
 from evenflow.settings.beginning import IDENTITY_KEY, as_recorded
 from evenflow.settings.delta_place import delta_place
 from evenflow.settings.kafka import own_java_tokens, spark_options
@@ -286,10 +286,12 @@ _READERS: dict[RowForm, _Reader] = {
 
 
 def _reader_of(settings: Settings) -> _Reader:
-    """The reader of these results. Raises ConfigError for a sink whose rows are read elsewhere."""
+    """The reader of these results. Raises ConfigError for a name that no sink has, for what is no sink, and
+    for a sink whose rows are read elsewhere.
+    """
     name, form = settings.results.sink, settings.results.form
     if form is None:
-        sink = SINKS.load(name) if SINKS.knows(name) else None
+        sink = own_sink(name, built_in=BUILT_IN_SINKS)
         if not hasattr(sink, "spark_rows"):
             raise ConfigError(
                 f"results.sink is {name!r}, a sink of your own, and only it knows how its rows are read",

@@ -11,9 +11,7 @@ from functools import cache
 from importlib import import_module
 
 from evenflow import plugins
-from evenflow.errors import ConfigError
 from evenflow.settings import BUILT_IN_SINKS, Settings
-from evenflow.text.spelling import did_you_mean
 from spark_consumers.sinks.base import ResultSink
 
 SINKS: dict[str, ResultSink] = {
@@ -44,25 +42,6 @@ def sink_named(name: str) -> ResultSink:
 
 @cache
 def _own(name: str) -> ResultSink:
-    offered = plugins.SINKS.names(own=SINKS)
-    if not plugins.SINKS.knows(name):
-        raise ConfigError(
-            f"there is no sink {name!r}{did_you_mean(name, [*SINKS, *offered])}",
-            hint=(
-                f"results.sink is one of {plugins.SINKS.listed(SINKS)}, or module:SINK for a sink of your own"
-            ),
-        )
-    sink = plugins.SINKS.load(name)
-    if isinstance(sink, ResultSink):
-        return sink
-    description = (
-        f"the class {sink.__qualname__}" if isinstance(sink, type) else f"of type {type(sink).__qualname__}"
-    )
-    raise ConfigError(
-        f"the sink {name!r} is {description}, and no object of a class that derives from"
-        " spark_consumers.sinks.ResultSink",
-        hint=(
-            "write `class MySink(RowsSink): ...` and `SINK = MySink()`, and name SINK"
-            " (docs/your-own-sinks.md)"
-        ),
-    )
+    sink = plugins.own_sink(name, built_in=SINKS)
+    assert isinstance(sink, ResultSink)  # `own_sink` has told it by the name of its base
+    return sink

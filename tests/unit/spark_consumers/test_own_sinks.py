@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -79,18 +79,27 @@ def test_a_name_that_no_sink_can_have_is_refused_with_the_settings(name: str) ->
         settings(name)
 
 
-def test_a_name_that_no_sink_has_is_refused_with_those_that_there_are() -> None:
+def _read_with_spark(settings: Settings) -> None:
+    nothing: Any = None
+    results(nothing, settings)
+
+
+@pytest.mark.parametrize("ask", [sink_of, _read_with_spark])
+def test_a_name_that_no_sink_has_is_refused_with_those_that_there_are(ask: Callable[[Settings], Any]) -> None:
     with pytest.raises(ConfigError, match=r"there is no sink 'parket'; did you mean 'parquet'\?") as caught:
-        sink_of(settings("parket"))
+        ask(settings("parket"))
     assert ", ".join(SINKS) in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize(
     ("attribute", "what"), [("number", "of type int"), ("Replacing", "the class Replacing")]
 )
-def test_what_is_no_sink_is_refused_with_what_to_write(own: ModuleType, attribute: str, what: str) -> None:
+@pytest.mark.parametrize("ask", [sink_of, _read_with_spark])
+def test_what_is_no_sink_is_refused_with_what_to_write(
+    own: ModuleType, attribute: str, what: str, ask: Callable[[Settings], Any]
+) -> None:
     with pytest.raises(ConfigError, match=f"is {what}, and no object of a class") as caught:
-        sink_named(f"own_sinks_of_a_test:{attribute}")
+        ask(settings(f"own_sinks_of_a_test:{attribute}"))
     assert "SINK = MySink()" in (caught.value.hint or "")
 
 
@@ -139,8 +148,11 @@ def test_a_sink_that_does_not_read_back_says_so() -> None:
 @pytest.mark.parametrize(
     ("sink", "what", "hint"),
     [
-        ("own_sinks_of_a_test:SINK", "a sink of your own, and only it knows", "a method spark_rows"),
-        ("parket", "a sink of your own, and only it knows", "where the sink has written them"),
+        (
+            "own_sinks_of_a_test:SINK",
+            "a sink of your own, and only it knows",
+            "written them, or give its class a method spark_rows",
+        ),
         ("postgres", "Spark reads tables of Postgres by its own source", r'spark\.read\.format\("jdbc"\)'),
     ],
 )
