@@ -161,7 +161,7 @@ class Collector:
 
 def _kind(value: bytes | None) -> str:
     try:
-        version = read_object(value, most_bytes=MOST_BYTES, depth=12).fields.get("v", TELEMETRY_VERSION)
+        version = read_object(value, most_bytes=MOST_BYTES, depth=12).fields.get("v")
     except ValueError:
         return "that cannot be read"
-    return "that cannot be read" if version == TELEMETRY_VERSION else "of another version"
+    return "that cannot be read" if version in (None, TELEMETRY_VERSION) else "of another version"

@@ -73,11 +73,10 @@ class Plan:
 
 
 def parse_plan(value: bytes | None, *, fingerprint: str | None = None) -> Plan:
-    """The plan in a record's value. `v`, `query`, `group` and `reason` may be missing, as in a record that a
-    person wrote.
+    """The plan in a record's value. `query`, `group` and `reason` may be missing.
 
-    Raises ValueError for bytes that are no plan, and for a plan of another version or another query than
-    `fingerprint`.
+    Raises ValueError for bytes that are no plan, and for a plan without a version, of another version, or of
+    another query than `fingerprint`.
     """
     try:
         fields = read_object(value, most_bytes=MOST_BYTES)
@@ -97,11 +96,10 @@ def parse_plan(value: bytes | None, *, fingerprint: str | None = None) -> Plan:
 
 
 def _of_this_version(fields: StrictObject) -> None:
-    version = fields.fields.get("v", PLAN_VERSION)
-    # `True == 1` in Python, so a bool is refused by its type.
-    if version != PLAN_VERSION or isinstance(version, bool):
+    version = fields.whole("v", 0, 1_000_000)
+    if version != PLAN_VERSION:
         raise ValueError(
-            f"it is of version {shown(version)}, this evenflow reads version {PLAN_VERSION}: run one evenflow"
+            f"it is of version {version}, this evenflow reads version {PLAN_VERSION}: run one evenflow"
             " everywhere"
         )
 

@@ -492,7 +492,10 @@ _ANY: TypeAdapter[Telemetry] = TypeAdapter(Annotated[Telemetry, Field(discrimina
 def parse(value: bytes | None) -> Telemetry:
     """The record in these bytes. Raises ValueError, which says why, if this evenflow cannot read it."""
     try:
-        return _ANY.validate_python(read_object(value, most_bytes=MOST_BYTES, depth=_DEEPEST).fields)
+        fields = read_object(value, most_bytes=MOST_BYTES, depth=_DEEPEST).fields
+        if "v" not in fields:  # the models would take their own version instead
+            raise ValueError("it has no version")
+        return _ANY.validate_python(fields)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         # The first entry of `loc` is the kind, which pydantic's discriminator puts there.

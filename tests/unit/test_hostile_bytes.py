@@ -181,7 +181,7 @@ STATE = PartitionState(
     floor=3,
 ).encode()
 MARKER = EndOfStream(producer="p", tuples=3, producers=2).headers()[0][1]
-PLAN = json.dumps({"epoch": 3, "p": 2, "r": 4, "effective_from": 60_000}).encode()
+PLAN = json.dumps({"v": 1, "epoch": 3, "p": 2, "r": 4, "effective_from": 60_000}).encode()
 SYNC = SyncMessage(
     total=10,
     late=0,
@@ -308,7 +308,7 @@ DECODERS: dict[str, Decoder] = {
         ProtocolError,
         ("tuples", "producers"),
     ),
-    "plan": Decoder(parse_plan, PLAN, ValueError, ("epoch", "p", "r")),
+    "plan": Decoder(parse_plan, PLAN, ValueError, ("v", "epoch", "p", "r")),
     "plan of the log": Decoder(
         lambda data: plans.parse_plan(data, fingerprint="0" * 16),
         LOG_PLAN,

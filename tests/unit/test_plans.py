@@ -18,8 +18,8 @@ def test_a_plan_survives_its_record() -> None:
     assert parse_plan(plan.encode(QUERY), fingerprint=QUERY) == plan
 
 
-def test_a_plan_written_by_a_person_needs_no_version_query_group_or_reason() -> None:
-    plan = parse_plan(b'{"epoch": 1, "p": 2, "r": 1, "effective_from": null}', fingerprint=QUERY)
+def test_a_plan_written_by_a_person_needs_no_query_group_or_reason() -> None:
+    plan = parse_plan(b'{"v": 1, "epoch": 1, "p": 2, "r": 1, "effective_from": null}', fingerprint=QUERY)
     assert plan == Plan(epoch=1, p=2, r=1)
     assert plan.effective_from == NO_MARK
 
@@ -30,14 +30,16 @@ def test_a_plan_written_by_a_person_needs_no_version_query_group_or_reason() -> 
         None,
         b"",
         b"{",
-        b'{"epoch": 1, "p": 2, "r": 1, "effective_from": null, "v": 2}',
-        b'{"epoch": 1, "p": 2, "r": 1, "effective_from": null, "v": true}',
-        b'{"epoch": 1, "p": 2, "r": 1, "effective_from": null, "query": "fedcba9876543210"}',
-        b'{"epoch": 0, "p": 2, "r": 1, "effective_from": null}',
-        b'{"epoch": 1, "p": 2, "effective_from": null}',
-        b'{"epoch": 1, "p": 0, "r": 1, "effective_from": null}',
-        b'{"epoch": 1, "p": 2, "r": 1, "effective_from": 1.5}',
-        b'{"epoch": 1, "p": 2, "r": 1, "effective_from": null, "reason": 5}',
+        b'{"epoch": 1, "p": 2, "r": 1, "effective_from": null}',
+        b'{"v": 2, "epoch": 1, "p": 2, "r": 1, "effective_from": null}',
+        b'{"v": true, "epoch": 1, "p": 2, "r": 1, "effective_from": null}',
+        b'{"v": null, "epoch": 1, "p": 2, "r": 1, "effective_from": null}',
+        b'{"v": 1, "epoch": 1, "p": 2, "r": 1, "effective_from": null, "query": "fedcba9876543210"}',
+        b'{"v": 1, "epoch": 0, "p": 2, "r": 1, "effective_from": null}',
+        b'{"v": 1, "epoch": 1, "p": 2, "effective_from": null}',
+        b'{"v": 1, "epoch": 1, "p": 0, "r": 1, "effective_from": null}',
+        b'{"v": 1, "epoch": 1, "p": 2, "r": 1, "effective_from": 1.5}',
+        b'{"v": 1, "epoch": 1, "p": 2, "r": 1, "effective_from": null, "reason": 5}',
     ],
 )
 def test_what_is_no_plan_of_this_version_and_query_is_refused_with_a_reason(value: bytes | None) -> None:

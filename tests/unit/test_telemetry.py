@@ -211,7 +211,7 @@ def test_other_versions_kinds_and_types_are_refused_with_the_field(wrong: dict, 
         parse(changed(**wrong))
 
 
-@pytest.mark.parametrize("name", ["kind", "query", "fingerprint", "time", "stage", "batch_interval_ms"])
+@pytest.mark.parametrize("name", ["v", "kind", "query", "fingerprint", "time", "stage", "batch_interval_ms"])
 def test_a_record_without_what_it_must_say_is_refused(name: str) -> None:
     fields = json.loads(VALID)
     del fields[name]

@@ -210,7 +210,7 @@ def test_hostile_markers_plans_and_snapshots_end_no_partitioner_and_its_neighbou
     bad = [b"[" * 200_000, b'{"producer":"t","tuples":1.5}', b'{"producer":"t","tuples":true}', None]
     for body in bad:
         client.produce(settings.topic("input"), headers=[(HEADER, body)])
-    plans = [b'{"epoch":1e400,"p":1,"r":1,"effective_from":0}', b"[" * 200_000, None]
+    plans = [b'{"v":1,"epoch":1e400,"p":1,"r":1,"effective_from":0}', b"[" * 200_000, None]
     plans += [
         Plan(epoch=8, p=1, r=1).encode("0" * 16),
         Plan(epoch=9, p=1_000, r=1).encode(settings.fingerprint),

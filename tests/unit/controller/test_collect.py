@@ -89,6 +89,7 @@ def test_records_of_another_query_fingerprint_or_version_are_ignored_counted_and
         partitioner(SETTINGS, instance="0").model_copy(update={"query": "other"}).encode(),
         partitioner(other).encode(),
         partitioner(SETTINGS).encode().replace(b'"v":1', b'"v":2'),
+        partitioner(SETTINGS).encode().replace(b'"v":1,', b""),
         b"no JSON",
         None,
     ]
@@ -96,7 +97,7 @@ def test_records_of_another_query_fingerprint_or_version_are_ignored_counted_and
         for value in strangers * 2:
             assert not collected.take(value)
     assert not collected.known.partitioners
-    assert collected.ignored == {"of another query": 4, "of another version": 2, "that cannot be read": 4}
+    assert collected.ignored == {"of another query": 4, "of another version": 2, "that cannot be read": 6}
     assert len(caplog.messages) == 3
     assert all("q.telemetry has records" in text for text in caplog.messages)
 

@@ -24,7 +24,7 @@ def test_a_plan_for_more_workers_than_partitions_is_none_for_any_reader_and_said
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     reading = PlanRecords(settings)
-    garbage = json.dumps({"epoch": 2, "p": 7, "r": 1, "effective_from": None}).encode()
+    garbage = json.dumps({"v": 1, "epoch": 2, "p": 7, "r": 1, "effective_from": None}).encode()
     assert [reading.of_value(garbage, 4) for _ in range(3)] == [None] * 3
     assert reading.ignored == 1
     assert caplog.text.count("plan epoch 2 is impossible: it asks for 7 workers") == 1
