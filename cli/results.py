@@ -60,7 +60,11 @@ def results(
     schema: Annotated[
         bool,
         typer.Option(
-            "--schema", help='Show the Avro schema of the rows with `results.sink = "avro"` instead.'
+            "--schema",
+            help=(
+                'Show the schema that rows have in the schema registry instead: with `results.sink = "avro"`,'
+                " or a sink of your own that has `registered_schema`."
+            ),
         ),
     ] = False,
 ) -> None:
@@ -117,8 +121,9 @@ def _print_schema(settings: Settings) -> None:
     if not isinstance(sink, HasSchema):
         having = " or ".join(repr(name) for name, other in SINKS.items() if isinstance(other, HasSchema))
         raise ConfigError(
-            f"--schema shows the Avro schema of results.sink = {having}, but the sink is"
-            f" '{settings.results.sink}'"
+            f"--schema shows the schema that rows have in the schema registry, but results.sink ="
+            f" {settings.results.sink!r} registers none",
+            hint=f"results.sink = {having}, or a sink of your own that has registered_schema, does",
         )
     subject, schema = sink.registered_schema(settings)
     typer.echo(f"for subject {subject}:", err=True)
