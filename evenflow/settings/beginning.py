@@ -65,13 +65,11 @@ def encode_beginning(beginning: Beginning) -> bytes:
     counted = beginning.any_columns
     fields = {
         "v": _ANY_VALUE if counted else _VERSION,
-        "filter_first": True,
         **({"any_columns": list(counted)} if counted else {}),
         "identity": beginning.identity,
         "input_id": beginning.input_id,
         "begin": begin,
         "began_at": beginning.began_at,
-        **({"key_columns": True} if _has_key_parts(beginning.identity) else {}),
     }
     return json.dumps(fields).encode()
 
@@ -104,11 +102,6 @@ def _decoded(value: bytes | None) -> Beginning:
         raise ValueError("its identity is no object")
     if version not in (_VERSION, _ANY_VALUE):
         raise _OtherVersion(version)
-    # Both fields say the same of every query: filters come before keys, and each part of a key has a column
-    # of results.
-    parts = fields.flag("key_columns") if "key_columns" in fields.fields else False
-    if not fields.flag("filter_first") or parts is not _has_key_parts(identity):
-        raise ValueError("the query began by other rules than those of this evenflow")
     begin = fields.wholes("begin", 0, INT64[1], most=_MOST_PARTITIONS)
     return Beginning(
         identity=identity,
@@ -117,13 +110,6 @@ def _decoded(value: bytes | None) -> Beginning:
         began_at=fields.whole("began_at", *INT64),
         any_columns=_any_columns(fields) if version == _ANY_VALUE else (),
     )
-
-
-def _has_key_parts(identity: dict[str, Any]) -> bool:
-    """Whether the key of the query in an identity has several columns."""
-    query = identity.get("query")
-    key = query.get("key") if isinstance(query, dict) else None
-    return isinstance(key, list) and len(key) > 1
 
 
 def _any_columns(fields: StrictObject) -> tuple[str, ...]:

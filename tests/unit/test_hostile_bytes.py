@@ -228,7 +228,6 @@ BEGINNING = json.dumps(
         "input_id": "t",
         "begin": [0, 5],
         "began_at": 1,
-        "filter_first": True,
         "any_columns": ["v"],
     }
 ).encode()

@@ -4,14 +4,11 @@ says.
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from evenflow.errors import ConfigError
 from evenflow.queries import known
 from evenflow.settings import Settings
-from evenflow.settings.beginning import Beginning, encode_beginning, parse_beginning
 from topics.query.record import refuse_taken_key_columns
 
 QUERY = {"name": "q", "key": ["shop", "product"], "aggregates": {"n": "count"}}
@@ -25,15 +22,6 @@ def admitted(settings: Settings) -> Settings:
 
 def settings_of(**query: object) -> Settings:
     return Settings(query=QUERY | query, input={"partitions": 2})
-
-
-def test_the_record_of_the_beginning_says_whether_the_key_has_several_columns() -> None:
-    for key, words in ((["shop", "product"], True), ("shop", None)):
-        settings = settings_of(key=key)
-        beginning = Beginning(identity=settings.identity(), input_id="t", begin={0: 0, 1: 0}, began_at=0)
-        record = encode_beginning(beginning)
-        assert json.loads(record).get("key_columns") is words
-        assert parse_beginning(record, where="t") == beginning
 
 
 @pytest.mark.parametrize(

@@ -32,16 +32,6 @@ def test_a_record_of_another_version_is_refused(version: int) -> None:
         parse_beginning(json.dumps(fields).encode(), where="q.snapshots")
 
 
-@pytest.mark.parametrize("other", [{"filter_first": False}, {"key_columns": True}, {"key_columns": False}])
-def test_a_record_of_a_query_that_began_by_other_rules_is_refused(other: dict[str, bool]) -> None:
-    key = ["a", "b"] if other == {"key_columns": False} else "a"
-    beginning = replace(BEGINNING, identity=with_query(key=key).identity())
-    fields = json.loads(encode_beginning(beginning))
-    assert parse_beginning(json.dumps(fields).encode(), where="q.snapshots") == beginning
-    with pytest.raises(IncompatibleStateError, match="cannot be read: the query began by other rules"):
-        parse_beginning(json.dumps(fields | other).encode(), where="q.snapshots")
-
-
 COUNTED = {"aggregates": {"d": "count_distinct(user.id)"}}
 
 
