@@ -82,18 +82,16 @@ class Start:
 
 
 class ResultSink(ABC):
-    """Takes the rows of the stage that emits windows. A sink has no state: every method gets the settings.
-
-    name: the value of `results.sink` that chooses the sink. topics: roles of the query's topics that the sink
-    writes. These topics are created, and the right to write them is checked, before the start. needs: fields
-    of `[results]` that must be set. repeats: whether a row may be there more than once after a micro-batch
-    was repeated.
-    """
+    """Takes the rows of the stage that emits windows. A sink has no state: every method gets the settings."""
 
     name: ClassVar[str]
+    """The value of `results.sink` that chooses the sink."""
     topics: ClassVar[frozenset[TopicRole]] = frozenset()
+    """Roles of the query's topics that the sink writes. A start makes them, and checks the right to write."""
     needs: ClassVar[tuple[str, ...]] = ()
+    """Fields of `[results]` that must be set."""
     repeats: ClassVar[bool] = True
+    """Whether a row may be there more than once after a micro-batch was repeated."""
 
     def check(self, settings: Settings) -> None:
         """Raise ConfigError for settings that cannot work. Asks no broker and no file system."""

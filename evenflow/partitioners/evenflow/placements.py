@@ -35,11 +35,19 @@ _FOURFOLD = 4
 _LEAST_FREE = 0.05
 """Share of the cells. With fewer free ones their number says little about the number of keys."""
 META = np.dtype(
-    [(name, np.int64) for name in ("stamp", "live", "swept", "tick", "life", "span", "sweep", "most", "grew")]
+    [
+        ("stamp", np.int64),  # that of now, less 1
+        ("live", np.int64),  # cells that are not free
+        ("swept", np.int64),  # next cell to sweep
+        ("tick", np.int64),  # that of now
+        ("life", np.int64),  # ticks that a cell lives
+        ("span", np.int64),  # slides per tick
+        ("sweep", np.int64),  # ticks in which every cell is swept
+        ("most", np.int64),  # cells at most
+        ("grew", np.int64),  # tick of the last growth
+    ]
 )
-"""`stamp`: that of now, less 1. `live`: cells that are not free. `swept`: next cell to sweep. `tick`: that of
-now. `life`: ticks that a cell lives. `span`: slides per tick. `sweep`: ticks in which every cell is swept.
-`most`: cells at most. `grew`: tick of the last growth."""
+"""The clock of the cells."""
 
 
 class Placements(NamedTuple):

@@ -17,32 +17,57 @@ DOUBTS = 64
 """A time beyond a silence of a whole window is doubted until so many more tuples confirm it than deny it. So
 one wrong clock is not taken for a silence."""
 PROGRESS = np.dtype(
-    [(name, np.int64) for name in ("since", "latest", "cell", "tuples", "known", "full", "doubted", "aged")]
+    [
+        ("since", np.int64),  # time from which the window fills, ms
+        ("latest", np.int64),  # greatest time that is believed, ms
+        # Cost of the tuples that a cell brings in a window after the slide in which it is placed.
+        ("cell", np.int64),
+        ("tuples", np.int64),  # cost of the tuples in the window
+        # What a cell brought before a rescale, believed until the window has filled anew.
+        ("known", np.int64),
+        ("full", np.int64),  # cost of the tuples in the last window that was full
+        ("doubted", np.int64),  # rows of doubts in use
+        ("aged", np.int64),  # slide in which the summary forgot last
+    ]
 )
-"""`since`: time from which the window fills, ms. `latest`: greatest time that is believed, ms. `cell`: cost
-of the tuples that a cell brings in a window after the slide in which it is placed. `tuples`: cost of the
-tuples in the window. `known`: what a cell brought before a rescale, believed until the window has filled
-anew. `full`: cost of the tuples in the last window that was full. `doubted`: rows of doubts in use.
-`aged`: slide in which the summary forgot last."""
-DOUBT = np.dtype([(name, np.int64) for name in ("high", "home", "column", "time")])
-"""Of a doubted tuple: the high half of its key's hash, whose low bits are the cell (there may be more cells
-when the doubt ends), the key's home, the column of the window's row in which the tuple counts, and its
-time in ms."""
+"""How far the window is."""
+DOUBT = np.dtype(
+    [
+        # High half of the key's hash. Its low bits are the cell: there may be more cells when the doubt ends.
+        ("high", np.int64),
+        ("home", np.int64),  # home of the key
+        ("column", np.int64),  # column of the window's row in which the tuple counts
+        ("time", np.int64),  # its time, ms
+    ]
+)
+"""A doubted tuple."""
 
 
-SCALE = np.dtype([(name, np.int64) for name in ("weighed", "mean", "grain", "unit", "fewest", "next")])
-"""What tuples cost. `weighed`: 1 once a tuple has cost other than 1. Until then every tuple is 1 in every
-unit. `mean`: the mean cost, about. `grain`: the mean over units of cost, of the tuple that a unit belongs to:
-as much as one tuple makes loads differ by chance. `unit`: the cost of a tuple that the summary counts as one.
-`fewest`: counts of the summary from which a key's share is believed. `next`: tuples of `moments` at which
-all this is worked out again, if no slide begins before."""
+SCALE = np.dtype(
+    [
+        ("weighed", np.int64),  # 1 once a tuple has cost other than 1. Until then a tuple is 1 in every unit
+        ("mean", np.int64),  # the mean cost, about
+        # The mean, over units of cost, of the cost of the tuple that a unit belongs to: as much as one tuple
+        # makes loads differ by chance.
+        ("grain", np.int64),
+        ("unit", np.int64),  # cost of a tuple that the summary counts as one
+        ("fewest", np.int64),  # counts of the summary from which a key's share is believed
+        # Tuples of `moments` at which all this is worked out anew, if no slide begins before.
+        ("next", np.int64),
+    ]
+)
+"""What tuples cost."""
 MOMENTS = 3
 """Of the tuples of about a window: how many, the sum of their costs, the sum of the squares of these."""
 NO_RELIEF = 1 << 62
 """No worker is so far above the mean: no whole key moves."""
-RUNS = np.dtype([(name, np.int64) for name in ("previous", "limit")])
-"""Of tuples of one key in a row. `previous`: the high half of the last tuple's hash, -1 before the first one.
-`limit`: the overload above which a run that begins moves its cell away from the worker, in this slide."""
+RUNS = np.dtype(
+    [
+        ("previous", np.int64),  # high half of the last tuple's hash, -1 before the first one
+        ("limit", np.int64),  # overload above which a run that begins moves its cell away, in this slide
+    ]
+)
+"""Tuples of one key in a row."""
 REFERENCE = 0.1
 """sqrt(0.01): the option `price` is that of a key with 1 % of the stream."""
 

@@ -94,29 +94,38 @@ _MOST_CELLS = 1 << 26
 ROUND_ROBIN, SEND_ALL, WAIT_ALL, RUN = range(4)
 """The states of the scheduler."""
 META = np.dtype(
-    [(name, np.int64) for name in ("state", "turn", "round", "asked", "answered", "ran", "known", "at")]
-)
-"""`state`: of the scheduler. `turn`: the worker whose turn it is. `round`: how often all workers were asked.
-`asked`, `answered`: workers that were asked and that answered in this round. `ran`: tuples since the state
-became RUN. `known`: workers whose sketch was taken over. `at`: the entry of the tuples under way that is
-written next."""
-WORKER = np.dtype(
     [
-        ("spent", np.int64),
-        ("seen", np.int64),
-        ("known", np.int64),
-        ("usual", np.float64),
-        ("said", np.float64),
-        ("correction", np.float64),
+        ("state", np.int64),  # of the scheduler
+        ("turn", np.int64),  # the worker whose turn it is
+        ("round", np.int64),  # how often all workers were asked
+        ("asked", np.int64),  # workers that were asked in this round
+        ("answered", np.int64),  # workers that answered in this round
+        ("ran", np.int64),  # tuples since the state became RUN
+        ("known", np.int64),  # workers whose sketch was taken over
+        ("at", np.int64),  # the entry of the tuples under way that is written next
     ]
 )
-"""`spent`: costs of the worker's measured tuples. `seen`: how many of them its present sketch has. `known`: 1
-if a sketch was taken over. `usual`: the mean cost of the tuples of that sketch. `said`: the scheduler's sum
-when it last asked. `correction`: the answer, as what the sum must grow by."""
-SENT = np.dtype([("key", np.uint64), ("cost", np.int64), ("to", np.int64), ("round", np.int64)])
-"""A tuple under way. `to`: its worker + 1, and 0 for no tuple. `round`: that of the question that goes
-with it, or 0.
-"""
+"""The scheduler."""
+WORKER = np.dtype(
+    [
+        ("spent", np.int64),  # costs of the worker's measured tuples
+        ("seen", np.int64),  # how many of them its present sketch has
+        ("known", np.int64),  # 1 if a sketch was taken over
+        ("usual", np.float64),  # the mean cost of the tuples of that sketch
+        ("said", np.float64),  # the scheduler's sum when it last asked
+        ("correction", np.float64),  # the answer, as what the sum must grow by
+    ]
+)
+"""What the scheduler and a worker know of the worker's costs."""
+SENT = np.dtype(
+    [
+        ("key", np.uint64),  # hash of the tuple's key
+        ("cost", np.int64),  # what the tuple costs
+        ("to", np.int64),  # its worker + 1, 0 for no tuple
+        ("round", np.int64),  # round of the question that goes with it, 0 for none
+    ]
+)
+"""A tuple under way."""
 
 
 class Sketches(NamedTuple):
