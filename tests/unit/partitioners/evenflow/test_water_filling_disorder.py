@@ -1,12 +1,11 @@
 """Laws of evenflow when tuples do not come in order of event time: what still holds, and how far.
 
 Its clock is the greatest time so far and never runs backwards, and a tuple counts in the slide that the clock
-shows (`test_a_late_tuple_counts_as_if_it_came_at_the_greatest_time_so_far`). A silence of more than a window
-is believed when 64 more tuples have come from beyond it than from before it; they count in the new window
-then, and until then in the old one. When the clock comes within a window of one of them, it goes on to its
-time. By that
-clock everything is as in order; a tuple D ms late counts at most ceil(D / slide) slides after its
-own.
+shows (the law of every partitioner "a late tuple counts as if it came at the greatest time so far"). A
+silence of more than a window is believed when 64 more tuples have come from beyond it than from before it.
+They count in the new window then, and until then in the old one. When the clock comes within a window of one
+of them, it goes on to its time. By that clock everything is as in order. A tuple D ms late counts at most
+ceil(D / slide) slides after its own.
 """
 
 from collections import defaultdict
