@@ -18,8 +18,8 @@ def bench(
         typer.Argument(
             metavar="[ID]...",
             help=(
-                "Scenarios or groups ('service', 'partitioners', 'growth', 'elasticity'). Default: all;"
-                " --list names them."
+                "Scenarios or groups ('service', 'partitioners', 'growth', 'elasticity')."
+                " Default: all; --list names them."
             ),
         ),
     ] = None,

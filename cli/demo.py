@@ -31,9 +31,8 @@ def demo(
         typer.Option(
             "--input",
             help=(
-                "Any file or generator, e.g. taxi:FILE. With --query: instead of that query's data; without"
-                " it its "
-                "tuples are counted by key."
+                "Any file or generator, e.g. taxi:FILE. With --query: instead of that query's data;"
+                " without it its tuples are counted by key."
             ),
         ),
     ] = None,
@@ -62,9 +61,8 @@ def demo(
         str | None,
         typer.Option(
             help=(
-                "A closed loop instead: a live stream, executors of their own, and a policy that scales"
-                " them: "
-                "NAME[:option=value,...] (`evenflow policies`), or none."
+                "A closed loop instead: a live stream, executors of their own, and a policy that scales them:"
+                " NAME[:option=value,...] (`evenflow policies`), or none."
             )
         ),
     ] = None,
@@ -77,8 +75,8 @@ def demo(
         typer.Option(
             "--watch",
             help=(
-                "Open the live page of a closed loop in a browser. Without --control: prompt-plus on a flash"
-                " crowd."
+                "Open the live page of a closed loop in a browser. Without"
+                " --control: prompt-plus on a flash crowd."
             ),
         ),
     ] = False,

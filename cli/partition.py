@@ -44,8 +44,8 @@ def partition(
         typer.Option(
             "--take-over",
             help=(
-                "If another process is this instance, end it and go on in its place. Otherwise it is left"
-                " alone."
+                "If another process is this instance, end it and go on in its place."
+                " Otherwise it is left alone."
             ),
         ),
     ] = False,

@@ -27,12 +27,10 @@ def replay(
     source: Annotated[
         str,
         typer.Argument(
-            help="A file (.csv .tsv .jsonl .txt, also .gz .zip; .tar.gz or a folder of texts), 'flights', or "
-            "a generator such as zipf:z=1.4,keys=100000,tuples=1000000,rate=50000,seed=1 (also uniform,"
-            " alternating, "
-            "random-exponent, wandering-exponent, drift, replaced, flash-crowd, runs, flash, sessions,"
-            " disjoint, costly; "
-            "options disorder=500ms, start=ISO, period=10s)."
+            help="A file (.csv .tsv .jsonl .txt, also .gz .zip; .tar.gz or a folder of texts), 'flights', or"
+            " a generator such as zipf:z=1.4,keys=100000,tuples=1000000,rate=50000,seed=1 (also uniform,"
+            " alternating, random-exponent, wandering-exponent, drift, replaced, flash-crowd, runs, flash,"
+            " sessions, disjoint, costly; options disorder=500ms, start=ISO, period=10s)."
         ),
     ],
     key: Annotated[str | None, typer.Option(help="Column of the record key. Default: query.key.")] = None,

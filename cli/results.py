@@ -28,8 +28,8 @@ def results(
             "--window",
             metavar="TIME",
             help=(
-                "The window that begins then, such as 2026-11-20T10:00:00Z. Default: the newest, or with"
-                " --out all."
+                "The window that begins then, such as 2026-11-20T10:00:00Z."
+                " Default: the newest, or with --out all."
             ),
         ),
     ] = None,
@@ -173,8 +173,8 @@ def _follow(settings: Settings, pause: float, *, as_json: bool) -> None:
 def _print(page: Page, *, by_key: bool) -> None:
     if page.window is None:
         typer.echo(
-            "no results yet: a window comes out when every partition is past its end. `evenflow status` says"
-            " what it waits for",
+            "no results yet: a window comes out when every partition is past its end."
+            " `evenflow status` says what it waits for",
             err=True,
         )
         return
@@ -183,8 +183,8 @@ def _print(page: Page, *, by_key: bool) -> None:
         typer.echo(f"{shown:,} rows of this key, the newest first; {page.windows:,} windows have results")
     else:
         typer.echo(
-            f"window {page.window}: {shown:,} of {page.window.rows:,} rows; {page.windows:,} windows have"
-            " results"
+            f"window {page.window}: {shown:,} of {page.window.rows:,} rows;"
+            f" {page.windows:,} windows have results"
         )
     if shown:
         _print_table(page.table, windows=by_key)

@@ -27,8 +27,7 @@ def verify(
             metavar="DURATION",
             help=(
                 "While the input runs: how long ago a window may have become due and not be written yet."
-                " Verify waits "
-                "for results that long, then it fails. 0s: do not wait."
+                " Verify waits for results that long, then it fails. 0s: do not wait."
             ),
         ),
     ] = "60s",

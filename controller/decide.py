@@ -26,8 +26,8 @@ def policy_of(settings: Settings) -> Policy:
         if not control.options or "policy" in control.model_fields_set:
             raise
         why = (
-            f"control.policy is not set, and is {control.policy} then: name the policy that these options"
-            " are of"
+            f"control.policy is not set, and is {control.policy} then: name"
+            " the policy that these options are of"
         )
         raise ConfigError(error.message, hint=f"{error.hint}; {why}" if error.hint else why) from None
 

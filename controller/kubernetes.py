@@ -69,8 +69,8 @@ class ScaledReplicas:
                 name="replicas refused",
                 text=(
                     f"the replicas of {self._workload} cannot be set to {target}: {said(error)}. The"
-                    " controller's service account needs `get` and `patch` on its scale subresource"
-                    " (docs/deploy.md)"
+                    " controller's service account needs `get` and `patch` on"
+                    " its scale subresource (docs/deploy.md)"
                 ),
                 over="replicas can be set again",
             )

@@ -265,8 +265,8 @@ class ElasticLive(gymnasium.Env[BoxValues, Any]):
                 raise ServiceError(
                     f"the newest plan is not realised: {'; '.join(evaluation.overdue)}",
                     hint=(
-                        "see whether the cluster manager gives the executors that the plan needs, then call"
-                        " reset()"
+                        "see whether the cluster manager gives the executors"
+                        " that the plan needs, then call reset()"
                     ),
                 )
             why = [*now.stale, *now.starting, *(["a plan is being realised"] if now.settling else [])]

@@ -143,6 +143,6 @@ def open_for_long(delays: ResultDelays, *, needs: int | None, now: int) -> Troub
         return None
     return Trouble(
         "warning",
-        f"{cause}, so a window of {length} {does} only when every partition is that far past its end;"
-        f" {_SMALLER}",
+        f"{cause}, so a window of {length} {does} only when every partition"
+        f" is that far past its end; {_SMALLER}",
     )

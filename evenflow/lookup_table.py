@@ -90,8 +90,8 @@ class LookupTable:
         if twice.size:
             text = keys[int(twice[0])].as_py().decode(errors="replace")[:100]
             raise ConfigError(
-                f"the lookup file {self._lookup.file} has {twice.size:,} rows whose key another row has, such"
-                f" as {text}",
+                f"the lookup file {self._lookup.file} has {twice.size:,} rows"
+                f" whose key another row has, such as {text}",
                 hint="a key may have one row: make the file unique by " + ", ".join(self._lookup.key_of_file),
             )
 
@@ -144,8 +144,8 @@ def _parquet(lookup: Lookup, data: bytes, types: Mapping[str, ColumnType]) -> pa
             raise ConfigError(
                 f"column {name!r} of the lookup file {lookup.file} is {column_type}, not {type_}",
                 hint=(
-                    "give it another type in lookup.columns (of the key: in query.types), or write the file"
-                    " anew"
+                    "give it another type in lookup.columns (of the key: in query.types),"
+                    " or write the file anew"
                 ),
             )
     # A small file can hold very much, so the bound is held against what has been read so far.
@@ -191,8 +191,8 @@ def _bounded(lookup: Lookup, tables: Sequence[pa.Table] | Iterator[pa.Table]) ->
         size += table.nbytes
         if size > lookup.max_bytes:
             raise ConfigError(
-                f"the key and columns of the lookup file {lookup.file} take more than {lookup.max_bytes:,}"
-                " bytes in memory",
+                f"the key and columns of the lookup file {lookup.file} take more than"
+                f" {lookup.max_bytes:,} bytes in memory",
                 hint="raise query.lookup.max_bytes, or leave out columns or rows",
             )
     whole = pa.concat_tables(parts).combine_chunks()
@@ -224,8 +224,8 @@ def _refuse_unfit(lookup: Lookup, table: pa.Table) -> None:
         column = table.column(name)
         if name in lookup.key_of_file and column.null_count:
             raise ConfigError(
-                f"the lookup file {lookup.file} has {column.null_count:,} rows without a key: {name!r} is"
-                " null there",
+                f"the lookup file {lookup.file} has {column.null_count:,} rows"
+                f" without a key: {name!r} is null there",
                 hint="leave these rows out of the file: nothing can match them",
             )
         if pa.types.is_string(column.type):

@@ -99,8 +99,8 @@ def _of_this_version(fields: StrictObject) -> None:
     version = fields.whole("v", 0, 1_000_000)
     if version != PLAN_VERSION:
         raise ValueError(
-            f"it is of version {version}, this evenflow reads version {PLAN_VERSION}: run one evenflow"
-            " everywhere"
+            f"it is of version {version}, this evenflow reads version"
+            f" {PLAN_VERSION}: run one evenflow everywhere"
         )
 
 

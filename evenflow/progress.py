@@ -200,8 +200,8 @@ class PartitionState:
                 " its state can hold, and the settings have a larger one than the last"
                 f" ({format_duration(self.out_of_orderness(query))})",
                 hint=(
-                    "set query.out_of_orderness to the last one, in the settings of every instance, or give"
-                    " the query a new name"
+                    "set query.out_of_orderness to the last one, in the settings of every instance,"
+                    " or give the query a new name"
                 ),
             )
         own = self._own_mark(query)
@@ -229,8 +229,8 @@ class PartitionState:
                 " state can hold, and the settings have another one than the last"
                 f" ({max_jump_words(self.max_jump(query))})",
                 hint=(
-                    "set query.max_jump to the last one, in the settings of every instance, or give the query"
-                    " a new name"
+                    "set query.max_jump to the last one, in the settings of every instance,"
+                    " or give the query a new name"
                 ),
             )
         return replace(self, max_jumps=(*earlier, (self.offset, query.max_jump)))
@@ -373,8 +373,8 @@ def _refuse_contradictions(state: PartitionState) -> None:
             raise NotStrict(f"the offsets from which on {name} holds are not in order")
     if state.read != state.routed + state.rejected + state.filtered:
         raise NotStrict(
-            f"{state.read} read, but {state.routed} routed, {state.rejected} rejected and {state.filtered}"
-            " filtered"
+            f"{state.read} read, but {state.routed} routed, {state.rejected}"
+            f" rejected and {state.filtered} filtered"
         )
     if len({time is None for time in (state.first_time, state.max_time, state.steady_from)}) > 1:
         raise NotStrict("of the first, the largest and the steady event time one is missing")

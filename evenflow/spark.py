@@ -268,8 +268,8 @@ class _OwnRows(_Reader):
         names = reading.schema.names
         if missing := [name for name in names if name not in written.columns]:
             raise ConfigError(
-                f"the rows that spark_rows of the sink {reading.settings.results.sink!r} gives have no"
-                f" {', '.join(missing)}",
+                "the rows that spark_rows of the sink"
+                f" {reading.settings.results.sink!r} gives have no {', '.join(missing)}",
                 hint="they need the columns of readable_schema (docs/your-own-sinks.md)",
             )
         rows = written.select(*(f.col(_quoted(name)) for name in names))
@@ -370,8 +370,8 @@ def _refuse_large_batches(spark: SparkSession, bytes_each: int) -> None:
     most = max(1, _MOST_BYTES // bytes_each)
     if not 0 < rows <= most:
         raise ConfigError(
-            f"{_ROWS_CONF} is {rows}, and each row may be a frame of {bytes_each:,} bytes: too many to hold"
-            " at once",
+            f"{_ROWS_CONF} is {rows}, and each row may be a frame of"
+            f" {bytes_each:,} bytes: too many to hold at once",
             hint=f'set it to {most} or less, for example spark.conf.set("{_ROWS_CONF}", "{min(most, 32)}")',
         )
 
@@ -390,8 +390,8 @@ def _records(
         master = str(spark.conf.get("spark.master"))
         if not master.startswith("local"):
             raise ConfigError(
-                f"spark.master is {master}, and executors on other machines cannot get the token of"
-                " kafka.sasl_token_file",
+                f"spark.master is {master}, and executors on other machines cannot"
+                " get the token of kafka.sasl_token_file",
                 hint=(
                     "set sasl.oauthbearer.token.endpoint.url in kafka.extras.java"
                     " (docs/security.md#log-in-by-a-token)"

@@ -64,8 +64,8 @@ def served(
         raise ConfigError(
             f"metrics cannot be served at {host}:{port}: {error}",
             hint=(
-                f"another process has that port, or there is no such address: set {setting} to a free one, or"
-                " to 0"
+                "another process has that port, or there is no such address:"
+                f" set {setting} to a free one, or to 0"
             ),
         ) from None
     server.most, server.context = web.connections, context

@@ -46,8 +46,8 @@ def publish(
     r = most_r if reducers is None else reducers
     if not 1 <= workers <= settings.routed_partitions:
         raise ConfigError(
-            f"workers must be 1..{settings.routed_partitions}, the partitions of the routed topic, not"
-            f" {workers}"
+            f"workers must be 1..{settings.routed_partitions}, the"
+            f" partitions of the routed topic, not {workers}"
         )
     if not 1 <= r <= most_r:
         raise ConfigError(f"reducers must be 1..{most_r}, the number of buckets, not {r}")

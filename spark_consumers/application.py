@@ -222,8 +222,8 @@ def _of_views(settings: Settings) -> str:
 def _warn_of_waits(settings: Settings) -> None:
     if settings.spark.combine_wait:
         _LOG.warning(
-            "spark.combine_wait is %s: the combiner waits so many microseconds for each tuple. It is for"
-            " experiments only",
+            "spark.combine_wait is %s: the combiner waits so many microseconds for each tuple."
+            " It is for experiments only",
             settings.spark.combine_wait,
         )
 

@@ -161,15 +161,15 @@ def _check(conf: Mapping[str, str], *, buckets: int) -> None:
                 f"spark.conf sets {name} to {value}, with which this Spark ({pyspark.__version__}) receives"
                 " one message of each connection and no further one (SPARK-56227)",
                 hint=(
-                    "take it out; where others can change what Spark's processes send, use TLS:"
-                    " spark.ssl.rpc.enabled"
+                    "take it out; where others can change what Spark's processes send,"
+                    " use TLS: spark.ssl.rpc.enabled"
                 ),
             )
     partitions = conf.get("spark.sql.shuffle.partitions", str(buckets))
     if partitions != str(buckets):
         raise ConfigError(
-            f"spark.conf sets spark.sql.shuffle.partitions to {partitions}, but there are {buckets} reduce"
-            " buckets",
+            f"spark.conf sets spark.sql.shuffle.partitions to {partitions},"
+            f" but there are {buckets} reduce buckets",
             hint="set spark.buckets instead (fixed for the life of a query)",
         )
 

@@ -73,7 +73,7 @@ def _hangs(doing: str) -> ServiceError:
     return ServiceError(
         f"{doing} has not returned long after its timeout: the client of Kafka hangs",
         hint=(
-            "start the service again: its open transaction is visible whole or not at all, and it goes by"
-            " what is there"
+            "start the service again: its open transaction is visible whole or not at all,"
+            " and it goes by what is there"
         ),
     )

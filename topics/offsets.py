@@ -135,8 +135,8 @@ def known_offsets(
         raise ServiceError(
             f"the broker does not know {topic}[{missing[0]}] after {seconds(kafka):g} s",
             hint=(
-                "was the topic deleted, or does a broker still start? A restart goes on from what is"
-                " committed"
+                "was the topic deleted, or does a broker still start? A"
+                " restart goes on from what is committed"
             ),
         )
     return offset_by_partition

@@ -111,8 +111,8 @@ class TopicWatch:
         now = url_safe(str(description.topic_id))
         if now != self._ids[name]:
             raise _lost(
-                f"{name} was deleted and created again while the service ran (topic id {self._ids[name]} is"
-                f" now {now})"
+                f"{name} was deleted and created again while the service ran"
+                f" (topic id {self._ids[name]} is now {now})"
             )
         self._partitions[name] = len(description.partitions)
 

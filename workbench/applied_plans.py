@@ -133,8 +133,8 @@ def refuse_beside_a_controller(
         if first is None:
             first = last
             waiting(
-                f"a controller decided just now: waiting up to {span(1000 * left)} to see whether it has"
-                " stopped"
+                "a controller decided just now: waiting up to"
+                f" {span(1000 * left)} to see whether it has stopped"
             )
         # It has decided since the first look, so it is at work.
         if last.at > first.at:

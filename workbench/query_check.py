@@ -423,8 +423,8 @@ def _state(settings: Settings, sizes: StateSizes | None) -> Iterator[tuple[str, 
     yield (
         "size",
         (
-            f"about {_size(sizes.state_bytes)} for that window in {buckets} buckets, {sizes.entry_bytes:.0f}"
-            " bytes an entry"
+            f"about {_size(sizes.state_bytes)} for that window in {buckets} buckets,"
+            f" {sizes.entry_bytes:.0f} bytes an entry"
         ),
     )
 
@@ -456,8 +456,8 @@ def _rows_of_a_tuple(query: Query, sizes: StateSizes) -> str:
     """
     most = sizes.pairs * query.panes_per_window
     text = (
-        f"at most {most / sizes.tuples:,.1f}: {sizes.tuples:,} tuples in {sizes.pairs:,} pairs of pane and"
-        " key, and a "
+        f"at most {most / sizes.tuples:,.1f}: {sizes.tuples:,} tuples in"
+        f" {sizes.pairs:,} pairs of pane and key, and a "
     )
     text += f"pane is in {query.panes_per_window:,} windows"
     if most > _MANY_ROWS * sizes.tuples:

@@ -286,8 +286,8 @@ def typed_rows(records: pa.RecordBatch, query: Query) -> pa.Table:
     except (pa.ArrowException, ValueError, OverflowError) as error:
         first, last = records["offset"][0], records["offset"][len(records) - 1]
         raise ProtocolError(
-            f"one of the records at offsets {first} to {last} of the results is no row of query {query.name}:"
-            f" {str(error)[:100]}",
+            f"one of the records at offsets {first} to {last} of the results is no row of"
+            f" query {query.name}: {str(error)[:100]}",
             hint=_FOREIGN,
         ) from None
     return pa.Table.from_arrays(arrays, schema=schema)

@@ -145,8 +145,8 @@ def strays_of_tuples(
 def _nothing(topic: str, unreadable: Counter[str], filtered: int) -> ConfigError:
     if filtered:
         return ConfigError(
-            f"query.where and query.explode leave no tuple of {filtered:,} records of topic {topic} that can"
-            " be read",
+            f"query.where and query.explode leave no tuple of {filtered:,}"
+            f" records of topic {topic} that can be read",
             hint="`evenflow query check` shows what the records hold",
         )
     if not unreadable:

@@ -169,8 +169,8 @@ class Advice:
         mean = "" if self.cost is None else " of mean cost"
         if self.capacity is not None and fullest is not None and fullest > self.capacity:
             sentences.append(
-                f"the fullest worker gets {fullest:,.0f} tuples/s{mean}, more than the {self.capacity:,.0f}"
-                " it can take"
+                f"the fullest worker gets {fullest:,.0f} tuples/s{mean}, more than"
+                f" the {self.capacity:,.0f} it can take"
             )
         elif (
             self.capacity is not None and fullest is not None and fullest > UTILISATION * self.capacity * 1.01
@@ -298,8 +298,8 @@ class Advice:
                 sentences.append(
                     f"{'' if family == 'hashing' else f'best of {family}: '}{best.partitioner}: the fullest"
                     f" worker gets {best.slowest_worker:,.3f} times the mean,"
-                    f" {best.gamma - best.distinct:,.0f} partial results more than keys; cost"
-                    f" {best.cost:,.3f}"
+                    f" {best.gamma - best.distinct:,.0f} partial results"
+                    f" more than keys; cost {best.cost:,.3f}"
                 )
         return sentences
 

@@ -58,8 +58,8 @@ def advise(
         typer.Option(
             help=(
                 "Column that says how much work a tuple is, a number from 1 to 1,000,000. Shares and loads"
-                " are then "
-                "of work. Default: partitioner.cost for a topic, none (each tuple counts 1) for a file."
+                " are then of work. Default: partitioner.cost for a topic,"
+                " none (each tuple counts 1) for a file."
             )
         ),
     ] = None,
@@ -70,8 +70,8 @@ def advise(
     sample: Annotated[
         int,
         counted(
-            "Tuples: the first of a file (by event time: with --time all of it is read), the newest of a"
-            " topic (1,000,000)."
+            "Tuples: the first of a file (by event time: with --time all of it is read),"
+            " the newest of a topic (1,000,000)."
         ),
     ] = _SAMPLE,
     oldest: Annotated[bool, typer.Option("--oldest", help="The first records of a topic instead.")] = False,
@@ -91,8 +91,8 @@ def advise(
         str | None,
         typer.Option(
             help=(
-                "Sliding window, e.g. 60s. Default: the query's for a topic; for a file none, the sample is"
-                " one."
+                "Sliding window, e.g. 60s. Default: the query's for a topic;"
+                " for a file none, the sample is one."
             )
         ),
     ] = None,

@@ -37,8 +37,8 @@ def application() -> typer.Typer:
     """The application `evenflow` with the options of all commands, but without a command."""
     app = typer.Typer(
         name="evenflow",
-        help="A Kafka-fed streaming pipeline that beats skew: online routing, two-step aggregation, "
-        "exact results.",
+        help="A Kafka-fed streaming pipeline that beats skew: online routing,"
+        " two-step aggregation, exact results.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,

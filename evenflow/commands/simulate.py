@@ -68,22 +68,16 @@ def simulate(
             metavar="NAME[:setting=value,...]",
             help=(
                 "Generated stream (zipf): shift is uniform and Zipf from half of the tuples on; alternating"
-                " changes "
-                "between the two each --period; drift moves the hot keys on by 10 each --period; replaced"
-                " gives the 200 "
-                "hottest ranks new keys each --period; random-exponent draws one of 0.5-1.5 each --period; "
-                "wandering-exponent and wandering-load take a step each --period; giant gives one key 90 %"
-                " from half of "
-                "the tuples on; wrong-clock has one tuple an hour ahead, silence an hour without tuples, in"
-                " the middle; "
-                "runs:length=200,longest=200 has so many tuples of one key in a row; flash:share=0.3,every=10"
-                " gives a cold "
-                "key 30 % in one --period of ten; sessions:alive=1000,life=6 has keys that live for six"
-                " periods and come back "
-                "after all others; disjoint:sources=5 gives each source keys of its own; few has a thousandth"
-                " of the rate; "
-                "costly:share=0.3,rare=0.01,dearer=100 has costs: a hot key is cheap, and a rare one has most"
-                " of the work."
+                " changes between the two each --period; drift moves the hot keys on by 10 each --period;"
+                " replaced gives the 200 hottest ranks new keys each --period; random-exponent draws one of"
+                " 0.5-1.5 each --period; wandering-exponent and wandering-load take a step each --period;"
+                " giant gives one key 90 % from half of the tuples on; wrong-clock has one tuple an hour"
+                " ahead, silence an hour without tuples, in the middle; runs:length=200,longest=200 has so"
+                " many tuples of one key in a row; flash:share=0.3,every=10 gives a cold key 30 % in one"
+                " --period of ten; sessions:alive=1000,life=6 has keys that live for six periods and come"
+                " back after all others; disjoint:sources=5 gives each source keys of its own; few has a"
+                " thousandth of the rate; costly:share=0.3,rare=0.01,dearer=100 has costs: a hot key is"
+                " cheap, and a rare one has most of the work."
             ),
         ),
     ] = None,
@@ -130,8 +124,7 @@ def simulate(
         typer.Option(
             help=(
                 "Sliding window, e.g. 60s, for every rule that knows windows and for the figures. Default:"
-                " state is "
-                "cumulative, figures are of the whole stream."
+                " state is cumulative, figures are of the whole stream."
             )
         ),
     ] = None,
@@ -371,8 +364,8 @@ def _table(results: Sequence[SimulationResult], shown: Sequence[str], scenario: 
     less = len(shown) < len(_columns(scenario))
     table = Table(
         title=(
-            f"{first.tuples:,} tuples, {first.keys:,} keys, {first.workers:,} workers: imbalance and its"
-            " price"
+            f"{first.tuples:,} tuples, {first.keys:,} keys,"
+            f" {first.workers:,} workers: imbalance and its price"
         ),
         caption=caption + ("; more of them in a wider terminal, or with --json" if less else ""),
     )

@@ -93,8 +93,8 @@ def sweep(
         typer.Option(
             metavar=_NUMBERS,
             help=(
-                "Seeds of the stream and of the hash family, e.g. 1:20. With --input, of the hash family"
-                " only."
+                "Seeds of the stream and of the hash family, e.g. 1:20. With --input,"
+                " of the hash family only."
             ),
         ),
     ] = "1:5",

@@ -33,8 +33,8 @@ def partly(
         typer.Option(
             metavar="N[-M]",
             help=(
-                "Numbers of data blocks to train on. A policy of a range serves any number, others their own"
-                " only."
+                "Numbers of data blocks to train on. A policy of a range serves any number,"
+                " others their own only."
             ),
         ),
     ] = "2-32",
@@ -56,9 +56,8 @@ def partly(
         Path | None,
         typer.Option(
             help=(
-                "Costs of tasks, or telemetry of a query: from 60 % of the steps on, rewards are by task"
-                " times "
-                "(001, section 4.6)."
+                "Costs of tasks, or telemetry of a query: from 60 % of the steps on, rewards"
+                " are by task times (001, section 4.6)."
             )
         ),
     ] = None,
@@ -87,8 +86,8 @@ def partly(
     training = Training(law=law, steps=steps, seed=seed, partial=bootstrap, grow=grow, task_times=prices)
     learner = Learner(training, folder, resume=resume)
     typer.echo(
-        f"Prompt on the held-out batches: cost {learner.prompt_cost:.4f}, {learner.prompt_splits:.1f} split"
-        " keys"
+        f"Prompt on the held-out batches: cost {learner.prompt_cost:.4f},"
+        f" {learner.prompt_splits:.1f} split keys"
     )
     learner.run(minutes=minutes, tell=lambda point: typer.echo(_line(point, steps)))
     best = learner.curve.best

@@ -19,8 +19,8 @@ THREE_STEPS = Paper(
             "Forshaw, Matthew and Roscoe, Timothy"
         ),
         "title": (
-            "Three Steps is All You Need: Fast, Accurate, Automatic Scaling Decisions for Distributed"
-            " Streaming Dataflows"
+            "Three Steps is All You Need: Fast, Accurate, Automatic Scaling"
+            " Decisions for Distributed Streaming Dataflows"
         ),
         "booktitle": "13th USENIX Symposium on Operating Systems Design and Implementation (OSDI)",
         "pages": "783--798",
@@ -48,8 +48,8 @@ CONTTUNE = Paper(
     kind="article",
     fields={
         "author": (
-            "Lian, Jinqing and Zhang, Xinyi and Shao, Yingxia and Pu, Zenglin and Xiang, Qingfeng and Li,"
-            " Yawen and Cui, Bin"
+            "Lian, Jinqing and Zhang, Xinyi and Shao, Yingxia and Pu, Zenglin and Xiang,"
+            " Qingfeng and Li, Yawen and Cui, Bin"
         ),
         "title": (
             "{ContTune}: Continuous Tuning by Conservative {Bayesian} Optimization for Distributed Stream"

@@ -198,8 +198,8 @@ class Policy(ABC):
         if decision.held or (p, r) == (decision.p, decision.r):
             return decision
         bounded = (
-            f"{decision.reason} (asked for p {decision.p} and r {decision.r}; the bounds allow p {p} and r"
-            f" {r})"
+            f"{decision.reason} (asked for p {decision.p} and r {decision.r};"
+            f" the bounds allow p {p} and r {r})"
         )
         # The bounds are the cause if they prevent every change, or if only they make one.
         forced = (observation.p, observation.r) in ((p, r), (decision.p, decision.r))

@@ -142,8 +142,8 @@ LAWS: dict[str, KeyLaw] = {
         {**_Z, "step": Setting(10, least=1, whole=True)},
     ),
     "replaced": KeyLaw(
-        "Zipf(z) whose `hot` hottest keys are new ones each period, and come again after `generations` of"
-        " them",
+        "Zipf(z) whose `hot` hottest keys are new ones each period, and"
+        " come again after `generations` of them",
         lambda keys, seed, z, hot, generations: Replaced(keys, z, hot=hot, generations=generations),
         {**_Z, "hot": Setting(200, least=1, whole=True), "generations": Setting(500, least=1, whole=True)},
     ),
@@ -163,14 +163,14 @@ LAWS: dict[str, KeyLaw] = {
         {"length": Setting(200, least=1, whole=True), "longest": Setting("length", least=1, whole=True)},
     ),
     "flash": KeyLaw(
-        "Zipf(z), but in one period of `every` a key that was cold has `share` of the tuples, another one"
-        " each time",
+        "Zipf(z), but in one period of `every` a key that was cold has `share`"
+        " of the tuples, another one each time",
         _flash,
         {**_Z, "share": Setting(0.3), "every": Setting(10, least=1, whole=True)},
     ),
     "sessions": KeyLaw(
-        "`alive` keys at a time (at most half of the keys), which live for `life` periods and come back after"
-        " all others",
+        "`alive` keys at a time (at most half of the keys), which live for `life`"
+        " periods and come back after all others",
         _sessions,
         {"alive": Setting(1000, least=1, whole=True), "life": Setting(6, least=1, whole=True)},
     ),

@@ -75,8 +75,8 @@ def _names_are_free(value: dict[str, AggregateSpec]) -> dict[str, AggregateSpec]
     for name in value:
         if not name or "\0" in name or _SURROGATE.search(name):
             raise ValueError(
-                f"{name!r} cannot name an aggregate: write at least one character of Unicode, none of"
-                " them NUL"
+                f"{name!r} cannot name an aggregate: write at least one"
+                " character of Unicode, none of them NUL"
             )
         if name.lower() in RESERVED_RESULT_NAMES:
             raise ValueError(

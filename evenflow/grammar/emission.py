@@ -40,8 +40,8 @@ class Emission:
         match = _TOP.fullmatch(text)
         if match is None or not match[2]:
             raise ValueError(
-                f"emit = {text!r:.200} is none of 'all', 'changes', 'top(10, COLUMN)' and 'top(10, COLUMN,"
-                " ascending)'"
+                f"emit = {text!r:.200} is none of 'all', 'changes', 'top(10,"
+                " COLUMN)' and 'top(10, COLUMN, ascending)'"
             )
         rows, column = int(match[1]), match[2]
         if not 1 <= rows <= MOST_ROWS:
@@ -65,8 +65,8 @@ class Emission:
         if clashes:
             setting = "late = 'update'" if self.updates else f"emit = '{self}'"
             raise ValueError(
-                f"{', '.join(sorted(clashes))} cannot name an aggregate: with {setting} every result row has"
-                " that field"
+                f"{', '.join(sorted(clashes))} cannot name an aggregate: with"
+                f" {setting} every result row has that field"
             )
 
     @property

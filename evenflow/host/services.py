@@ -30,8 +30,8 @@ def room(module: str, *, command: str, folder: Path = CHECKOUT) -> ModuleType:
         raise ConfigError(
             f"{command} comes with the clone or image of evenflow, not with the wheel",
             hint=(
-                "clone the repository and run `make setup` in it; the wheel is the library, with simulate and"
-                " advise"
+                "clone the repository and run `make setup` in it; the wheel is the library,"
+                " with simulate and advise"
             ),
         )
     return import_module(module)

@@ -489,8 +489,8 @@ class Partitioner(ABC):
             raise ConfigError(
                 f"{self.name} counts tuples, and cannot weigh them by their costs",
                 hint=(
-                    "leave the costs out, or take a partitioner that weighs tuples: `evenflow partitioners`"
-                    " marks them"
+                    "leave the costs out, or take a partitioner that weighs"
+                    " tuples: `evenflow partitioners` marks them"
                 ),
             )
         return checked_costs(costs, tuples)

@@ -53,8 +53,8 @@ TWO_CHOICES = Paper(
     kind="inproceedings",
     fields={
         "author": (
-            "Nasir, Muhammad Anis Uddin and De Francisci Morales, Gianmarco and Kourtellis, Nicolas and "
-            "Serafini, Marco"
+            "Nasir, Muhammad Anis Uddin and De Francisci Morales, Gianmarco and Kourtellis,"
+            " Nicolas and Serafini, Marco"
         ),
         "title": "When Two Choices Are not Enough: Balancing at Scale in Distributed Stream Processing",
         "booktitle": "32nd IEEE International Conference on Data Engineering (ICDE)",
@@ -133,8 +133,8 @@ SKEWNESS_AND_VARIANCE = Paper(
     kind="inproceedings",
     fields={
         "author": (
-            "Fang, Junhua and Zhang, Rong and Fu, Tom Z. J. and Zhang, Zhenjie and Zhou, Aoying and Zhu,"
-            " Junhua"
+            "Fang, Junhua and Zhang, Rong and Fu, Tom Z. J. and Zhang, Zhenjie and Zhou,"
+            " Aoying and Zhu, Junhua"
         ),
         "title": "Parallel Stream Processing Against Workload Skewness and Variance",
         "booktitle": (

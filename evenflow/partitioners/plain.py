@@ -89,8 +89,8 @@ class PlainPartitioner(Partitioner):
         whole = isinstance(worker, int | np.integer) and not isinstance(worker, bool)
         if not whole or not 0 <= worker < self.workers:
             raise ConfigError(
-                f"route_one of {self.name} gave {worker!r} for key {key}: no worker from 0 to"
-                f" {self.workers - 1}",
+                f"route_one of {self.name} gave {worker!r} for key {key}:"
+                f" no worker from 0 to {self.workers - 1}",
                 hint="take a hash modulo self.workers",
             )
         return int(worker)

@@ -33,8 +33,8 @@ class Lengths(Options):
         window_ms, slide_ms = self.lengths["window_ms"], self.lengths["slide_ms"]
         if window_ms % slide_ms or window_ms // slide_ms > MAX_SLIDES:
             raise ValueError(
-                f"window_ms ({window_ms}) must be a multiple of slide_ms ({slide_ms}), at most {MAX_SLIDES}"
-                " slides"
+                f"window_ms ({window_ms}) must be a multiple of slide_ms ({slide_ms}),"
+                f" at most {MAX_SLIDES} slides"
             )
         return self
 

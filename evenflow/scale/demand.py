@@ -56,14 +56,14 @@ class Demand:
                 raise ConfigError(f"{name.replace('_', ' ')} must be at least 1, not {getattr(self, name):,}")
         if self.workers > MOST_WORKERS:
             raise ConfigError(
-                f"{self.workers:,} workers are more than the {MOST_WORKERS:,} partitions that a routed topic"
-                " may have",
+                f"{self.workers:,} workers are more than the {MOST_WORKERS:,}"
+                " partitions that a routed topic may have",
                 hint="divide the keys among several queries, each with workers of its own (docs/scale.md)",
             )
         if self.workers > self.rate:
             raise ConfigError(
-                f"{self.workers:,} workers for {self.rate:g} tuples a second: most workers would have no"
-                " tuple to work on",
+                f"{self.workers:,} workers for {self.rate:g} tuples a second: most"
+                " workers would have no tuple to work on",
                 hint="--rate is in tuples per second: 10M, 250k or 1e7. Or ask for fewer workers",
             )
         if not 0 <= self.zipf <= 10:

@@ -349,8 +349,8 @@ def _misfits(
     if waits > TRANSACTION_SHARE:
         yield (
             f"a transaction over {shape.partitions_a_transaction:,.0f} partitions takes {waits:.0%} of its"
-            f" interval of {shape.commit:g} s, and nothing is read meanwhile: allow a longer delay, or ask"
-            " for fewer workers"
+            f" interval of {shape.commit:g} s, and nothing is read meanwhile: allow a longer delay,"
+            " or ask for fewer workers"
         )
     bucket = state_bytes(shape, load, demand.window) / shape.buckets
     if bucket > BUCKET_BYTES:

@@ -83,8 +83,8 @@ def parse_beginning(value: bytes | None, *, where: str) -> Beginning:
         return _decoded(value)
     except _OtherVersion as error:
         raise IncompatibleStateError(
-            f"the record of how the query began has version {error.version}, this evenflow reads {_VERSION}"
-            f" and {_ANY_VALUE}",
+            f"the record of how the query began has version {error.version}, this"
+            f" evenflow reads {_VERSION} and {_ANY_VALUE}",
             hint="finish the query with the evenflow that began it, or give it a new name",
         ) from None
     except (KeyError, ValueError) as error:
@@ -138,8 +138,8 @@ def as_recorded(settings: Settings, record: bytes) -> Settings:
         beginning = _decoded(record)
     except (KeyError, ValueError) as error:
         raise IncompatibleStateError(
-            f"the record {IDENTITY_KEY.decode()} of query {settings.query.name} cannot be read:"
-            f" {str(error)[:_SHOWN]}",
+            f"the record {IDENTITY_KEY.decode()} of query {settings.query.name}"
+            f" cannot be read: {str(error)[:_SHOWN]}",
             hint="read it with the evenflow that runs the query",
         ) from None
     settings = as_begun(settings, beginning)

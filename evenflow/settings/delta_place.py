@@ -36,8 +36,8 @@ def delta_place(settings: Settings) -> DeltaPlace:
         raise ConfigError(
             f"results.path is {path}, and results.sink = 'delta' writes to folders and to {_S3A} alone",
             hint=(
-                f"in an object store with the API of S3 write {_S3A}bucket/path; elsewhere take results.sink"
-                " = 'parquet'"
+                f"in an object store with the API of S3 write {_S3A}bucket/path;"
+                " elsewhere take results.sink = 'parquet'"
             ),
         )
     return DeltaPlace(path.rstrip("/"), _options(settings.spark.conf))

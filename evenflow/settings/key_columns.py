@@ -26,8 +26,8 @@ def refuse_taken_names(query: Query) -> None:
             raise ConfigError(
                 f"key column {name!r} cannot be a column of the results of {query.name}: {why}",
                 hint=(
-                    "give the part another name with a derived column (docs/expressions.md), and name that"
-                    " column in query.key"
+                    "give the part another name with a derived column (docs/expressions.md),"
+                    " and name that column in query.key"
                 ),
             )
 

@@ -93,8 +93,8 @@ class KafkaSettings(Section):
         default=None,
         description=(
             "With OAUTHBEARER: file with the access token, a JSON Web Token with an end (`exp`). It is read"
-            " again for each log-in, so whatever renews the token replaces the file. None: another mechanism,"
-            " or no SASL."
+            " again for each log-in, so whatever renews the token replaces the file."
+            " None: another mechanism, or no SASL."
         ),
     )
     ssl_ca: Path | None = Field(
@@ -209,8 +209,8 @@ class PartitionerSettings(Section):
             "How much work a tuple is for its worker: a column of numbers, or a SQL expression as in"
             " 'length(text) / 100' or 'size(items)', the number of elements of a list (docs/expressions.md)."
             " It is rounded to a whole number from 1 to 1,000,000. Only some partitioners weigh tuples. This"
-            " affects the balance, never the results, and may change at any restart. None: each tuple"
-            " costs 1."
+            " affects the balance, never the results, and may change at any restart."
+            " None: each tuple costs 1."
         ),
     )
     speeds: Literal["settings", "measured"] = Field(
@@ -244,8 +244,8 @@ class PartitionerSettings(Section):
         default="on",
         description=(
             "Whether instances tell each other what they know, if there are several and their partitioner"
-            " can. They do so over the topic '<query name>.sync'. This affects the balance, never the"
-            " results."
+            " can. They do so over the topic '<query name>.sync'. This"
+            " affects the balance, never the results."
         ),
     )
     exchange_patience: Duration = Field(
@@ -262,8 +262,8 @@ class PartitionerSettings(Section):
         ge=1,
         le=1_000_000,
         description=(
-            "Most records that are read, routed and framed at once. None: 200 for each worker, at least"
-            " 50000."
+            "Most records that are read, routed and framed at once. None:"
+            " 200 for each worker, at least 50000."
         ),
     )
     reading: Literal["queues", "consume"] = Field(
@@ -280,8 +280,8 @@ class PartitionerSettings(Section):
         description=(
             "How long a block waits to fill while records are scarce. It bounds the frames per second, and"
             " the time until a stop is noticed. None: chosen by the rate and the number of workers (50ms to"
-            " 1s), such that frames have 200 tuples or are few, within max_delay. The log and the status page"
-            " say what was chosen."
+            " 1s), such that frames have 200 tuples or are few, within max_delay. The log and"
+            " the status page say what was chosen."
         ),
     )
     max_delay: Duration = Field(
@@ -306,16 +306,16 @@ class PartitionerSettings(Section):
         default="event",
         description=(
             "What ends a micro-batch: event time, once every input partition of the instance has passed an"
-            " interval (batch_interval divides the slide), or processing time. This affects the balance,"
-            " never the results."
+            " interval (batch_interval divides the slide), or processing time. This"
+            " affects the balance, never the results."
         ),
     )
     batch_release: Literal["early", "off"] = Field(
         default="early",
         description=(
             "With batch_clock = 'processing': early cuts a batch before its interval is over, by as long as"
-            " the slowest of the last 8 batches took, at most half of the interval. off: cut at the end of"
-            " the interval."
+            " the slowest of the last 8 batches took, at most half of the interval."
+            " off: cut at the end of the interval."
         ),
     )
     batch_bytes: int = Field(
@@ -339,8 +339,8 @@ class PartitionerSettings(Section):
         default=10_000,
         description=(
             "Longest time for which a crashed instance holds back readers. It must be at least"
-            " commit_interval + linger + 1s, or the broker would abort transactions before they are"
-            " committed."
+            " commit_interval + linger + 1s, or the broker would abort"
+            " transactions before they are committed."
         ),
     )
     idle_timeout: Duration | None = Field(
@@ -543,8 +543,8 @@ class Settings(BaseSettings):
             )
         if self.reducers > self.spark.buckets:
             raise ValueError(
-                f"spark.reducers ({self.reducers}) exceeds spark.buckets ({self.spark.buckets}): so many are"
-                " there to run"
+                f"spark.reducers ({self.reducers}) exceeds spark.buckets"
+                f" ({self.spark.buckets}): so many are there to run"
             )
         self.control.check(most_p=self.routed_partitions, most_r=self.spark.buckets)
         self._check_batches()
@@ -582,8 +582,8 @@ class Settings(BaseSettings):
         if how.batch_clock == "event" and how.batch_interval is not None and slide % how.batch_interval:
             raise ValueError(
                 f"partitioner.batch_interval ({how.batch_interval} ms) must divide the slide ({slide} ms),"
-                " because batches of event time end where slides end: choose a divisor, or batch_clock ="
-                " 'processing'"
+                " because batches of event time end where slides end: choose a divisor,"
+                " or batch_clock = 'processing'"
             )
 
     def _check_exploded(self) -> None:

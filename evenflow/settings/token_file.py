@@ -116,8 +116,8 @@ def _signed(tokens: TokenFile) -> tuple[str, float]:
     token, end = tokens.read()
     if token.endswith("."):
         raise ConfigError(
-            f"kafka.sasl_token_file: the token in {tokens.path} is not signed, and Kafka's Java client takes"
-            " no such token",
+            f"kafka.sasl_token_file: the token in {tokens.path} is not signed, and"
+            " Kafka's Java client takes no such token",
             hint="put a signed token there",
         )
     return token, end

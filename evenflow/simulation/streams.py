@@ -322,8 +322,8 @@ def _check_room(folder: Path, tuples: int, columns: _Types) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise ConfigError(
-            f"{tuples:,} tuples need {needed / 1e9:,.1f} GB in {folder.parent}, which has {free / 1e9:,.1f}"
-            " GB left",
+            f"{tuples:,} tuples need {needed / 1e9:,.1f} GB in {folder.parent},"
+            f" which has {free / 1e9:,.1f} GB left",
             hint="take fewer tuples, or name another folder for temporary files in TMPDIR",
         )
 

@@ -213,8 +213,8 @@ def _format_by_content(
         raise ConfigError(
             f"{path} looks like a table with delimiter {delimiter_of(lines)!r}, but no column of it is named",
             hint=(
-                "name the key with --key (and give --no-header if the first row is data), or say --format"
-                " words"
+                "name the key with --key (and give --no-header if the"
+                " first row is data), or say --format words"
             ),
         )
     if by_name is not None:

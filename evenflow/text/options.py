@@ -38,8 +38,8 @@ def choice_with(text: str, options: Mapping[str, Any]) -> tuple[str, dict[str, A
     name, behind = parse_choice(text)
     if behind and options:
         raise ConfigError(
-            f"{text!r} has options behind its name ({', '.join(behind)}), and others are given beside it "
-            f"({', '.join(options)})",
+            f"{text!r} has options behind its name ({', '.join(behind)}), and others are"
+            f" given beside it ({', '.join(options)})",
             hint=f"write all of them in one place: {name} as the name, and the options beside it",
         )
     return name, {**behind, **options}

@@ -83,8 +83,8 @@ def _measured(content: bytes, path: Path) -> Prices:
     fewest = min(len(combined), len(reduced))
     if fewest < LEAST_RECORDS:
         raise ConfigError(
-            f"{path} has {fewest} micro-batches with work of combine and reduce tasks, and {LEAST_RECORDS}"
-            " are needed",
+            f"{path} has {fewest} micro-batches with work of combine and reduce tasks,"
+            f" and {LEAST_RECORDS} are needed",
             hint=_HINT,
         )
     (tuple_price, make), mapped = _fitted(combined)

@@ -30,8 +30,8 @@ def routed_twice(routed: int, partition: int, offset: int, reached: int) -> Prot
         f" been read up to offset {reached - 1} before: the input was routed twice",
         hint=(
             "no result from here on could be right: find who wrote to the consumer group or to the routed"
-            " topic besides the partitioners, then give the query a new name (docs/operations/data-loss.md,"
-            " rebuild)"
+            " topic besides the partitioners, then give the query a new name"
+            " (docs/operations/data-loss.md, rebuild)"
         ),
     )
 

@@ -190,8 +190,8 @@ def _decoded(value: bytes, schema: pa.Schema, fingerprint: str) -> tuple[ResultH
         raise IncompatibleStateError(
             f"a result frame was written for query {header.fingerprint}, but this is query {fingerprint}",
             hint=(
-                "read with the settings that the pipeline ran with, or set results.topic to a topic of"
-                " its own"
+                "read with the settings that the pipeline ran with, or"
+                " set results.topic to a topic of its own"
             ),
         )
     if not frame_schema.remove_metadata().equals(schema.remove_metadata()):

@@ -68,8 +68,8 @@ def _histogram(name: str, text: str, *labels: str, bounds: tuple[float, ...]) ->
 BUILD = _gauge("evenflow_build_info", "Always 1; labels say what runs.", "part", "version", "python")
 CERTIFICATE_END = _gauge(
     "evenflow_certificate_end_timestamp_seconds",
-    "When the first certificate ends of those in a file that a setting names, as the file was when this"
-    " process started.",
+    "When the first certificate ends of those in a file that a setting names, as"
+    " the file was when this process started.",
     "setting",
 )
 PLAN_EPOCH = _gauge("evenflow_plan_epoch", "Epoch of the plan in force, 0 for none.", "part")
@@ -79,8 +79,8 @@ PLAN_EPOCH = _gauge("evenflow_plan_epoch", "Epoch of the plan in force, 0 for no
 READ = _counter("evenflow_records_read", "Records that were read: routed, rejected or filtered.")
 FILTERED = _counter(
     "evenflow_records_filtered",
-    "Records in time that become no tuple: `query.where` keeps nothing of them, or `query.explode` finds"
-    " nothing in them.",
+    "Records in time that become no tuple: `query.where` keeps nothing of them, or"
+    " `query.explode` finds nothing in them.",
 )
 ROUTED = _counter("evenflow_tuples_routed", "Tuples that were given a worker.")
 REJECTED = _counter(
@@ -93,8 +93,8 @@ REBALANCES = _counter("evenflow_rebalances", "Assignments of input partitions.")
 READING = _gauge(
     "evenflow_reading_from_queues",
     "1 if records come from queues without an object of Python each, 0 if through consume(), which takes"
-    " twice as much CPU time: because partitioner.reading says so, or because queues were not proven here"
-    " (the log says).",
+    " twice as much CPU time: because partitioner.reading says so, or because queues"
+    " were not proven here (the log says).",
 )
 BLOCK_TUPLES = _gauge("evenflow_block_tuples", "Most tuples of a block, as set or chosen.")
 LINGER = _gauge(
@@ -115,8 +115,8 @@ ASLEEP = _gauge(
 WORKER_TUPLES = _counter("evenflow_worker_tuples", "Tuples that a worker was given.", "worker")
 WORKER_COST = _counter(
     "evenflow_worker_cost",
-    "Load of a worker: sum of the costs of the tuples that it was given. Without `partitioner.cost` each"
-    " tuple costs 1.",
+    "Load of a worker: sum of the costs of the tuples that it was given. Without"
+    " `partitioner.cost` each tuple costs 1.",
     "worker",
 )
 COSTS_OUT_OF_RANGE = _counter(
@@ -144,8 +144,8 @@ HOT_KEY_WORKERS = _gauge(
 SNAPSHOT = _gauge("evenflow_snapshot_timestamp_seconds", "When learned state was last saved or restored.")
 LEARNING = _gauge(
     "evenflow_learning_begin_timestamp_seconds",
-    "When this process began to learn, with saved state or without; none for a partitioner that learns"
-    " nothing.",
+    "When this process began to learn, with saved state or without; none"
+    " for a partitioner that learns nothing.",
 )
 SNAPSHOT_INTERVAL = _gauge(
     "evenflow_snapshot_interval_seconds", "How often learned state is to be saved; none likewise."
@@ -212,8 +212,8 @@ PARTITIONER_BATCH_SIZE = _gauge(
 )
 PARTITIONER_BATCH_CARDINALITY = _gauge(
     "evenflow_partitioner_batch_cardinality_imbalance",
-    "BCI of the last micro-batch, most less mean: in distinct keys over its data blocks (map) or reduce"
-    " buckets (reduce).",
+    "BCI of the last micro-batch, most less mean: in distinct keys over its data"
+    " blocks (map) or reduce buckets (reduce).",
     "stage",
 )
 PARTITIONER_BATCH_SPLITTING = _gauge(
@@ -252,8 +252,8 @@ LOAD = _gauge(
 )
 BATCH_RUNNING = _gauge(
     "evenflow_batch_running_seconds",
-    "For how long the present micro-batch runs, 0 while the stage waits; known once it has finished none for"
-    " a while.",
+    "For how long the present micro-batch runs, 0 while the stage waits; known"
+    " once it has finished none for a while.",
     "stage",
 )
 BATCH_INTERVAL = _gauge(

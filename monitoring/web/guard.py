@@ -122,8 +122,8 @@ def token_of(file: Path) -> str:
         ) from None
     if len(token) < _FEWEST_CHARACTERS or not (token.isascii() and token.isprintable()) or " " in token:
         raise ConfigError(
-            f"web.token_file: {file} holds no token of at least {_FEWEST_CHARACTERS} ASCII characters in one"
-            " line",
+            f"web.token_file: {file} holds no token of at least"
+            f" {_FEWEST_CHARACTERS} ASCII characters in one line",
             hint="make one: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'",
         )
     return token

@@ -25,8 +25,8 @@ def server_context(settings: WebSettings) -> ssl.SSLContext | None:
         context.load_cert_chain(settings.tls_certificate, settings.tls_key, password=lambda: b"")
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"web.tls_certificate {settings.tls_certificate} and web.tls_key {settings.tls_key} cannot be"
-            f" used: {error}",
+            f"web.tls_certificate {settings.tls_certificate} and web.tls_key"
+            f" {settings.tls_key} cannot be used: {error}",
             hint="both are PEM files, the key is not encrypted and belongs to the certificate",
         ) from None
     return context

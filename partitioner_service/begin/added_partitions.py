@@ -194,8 +194,8 @@ def first_states(
 def too_many(settings: Settings, partitions: int) -> IncompatibleStateError:
     """The error for an input topic with more partitions than a frame can name."""
     return IncompatibleStateError(
-        f"{settings.topic('input')} has got {partitions:,} partitions, and a query has at most"
-        f" {MOST_PARTITIONS:,}",
+        f"{settings.topic('input')} has got {partitions:,} partitions, and a"
+        f" query has at most {MOST_PARTITIONS:,}",
         hint="give the query a new name and a topic with fewer partitions",
     )
 

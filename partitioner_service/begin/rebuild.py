@@ -322,8 +322,8 @@ class Fold:
             hint=(
                 "the input, the routed or the rejected topic has lost or changed something, or (avro,"
                 " protobuf) the registry has a schema now that it had not then, or query.max_jump or"
-                " query.out_of_orderness was changed while the query ran, which --from-routed knows nothing"
-                f" of; {_SEE}"
+                " query.out_of_orderness was changed while the query ran, which"
+                f" --from-routed knows nothing of; {_SEE}"
             ),
         )
 

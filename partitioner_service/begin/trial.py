@@ -96,8 +96,8 @@ def refuse_mostly_rejected(settings: Settings) -> None:
         f" which is more than input.reject_limit = {limit:g} allows. Query {settings.query.name} has not"
         " begun, so nothing was made or committed, and its name is free",
         hint=(
-            "mend the settings (`evenflow doctor` says how); input.reject_limit = 1 or --unchecked begins all"
-            " the same"
+            "mend the settings (`evenflow doctor` says how); input.reject_limit ="
+            " 1 or --unchecked begins all the same"
         ),
     )
 

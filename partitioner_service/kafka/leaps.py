@@ -55,8 +55,8 @@ class Leaps:
             f"input {partitions([source])} leapt to {moment(to)}, {span(to - behind)} ahead of"
             f" {partitions(left)} and more than max_skew ({span(self._max_skew)}). They are idle, and do not"
             " follow it before another partition is there too, so no later window closes. If that time is"
-            " right: write to another partition, end the idle ones, or set partitioner.max_skew to more than"
-            " the gap"
+            " right: write to another partition, end the idle ones, or set"
+            " partitioner.max_skew to more than the gap"
         )
 
     def _meet(self, first: PartitionState, second: PartitionState) -> bool:

@@ -125,8 +125,8 @@ def new_partitioner(settings: Settings) -> partitioners.Partitioner:
     if options.cost is not None and not partitioner.takes_costs:
         why = "decides on whole batches and" if partitioner.micro_batch else "counts tuples and"
         raise ConfigError(
-            f"partitioner.cost = {options.cost!r} is set, but partitioner {options.name} {why} does not weigh"
-            " them",
+            f"partitioner.cost = {options.cost!r} is set, but partitioner"
+            f" {options.name} {why} does not weigh them",
             hint=(
                 "leave partitioner.cost out, or take a partitioner that weighs:"
                 f" {', '.join(partitioners.weighing())}"
@@ -134,8 +134,8 @@ def new_partitioner(settings: Settings) -> partitioners.Partitioner:
         )
     if options.speeds == "measured" and not partitioner.takes_speeds:
         raise ConfigError(
-            f"partitioner.speeds is 'measured', but partitioner {options.name} cannot be told how fast"
-            " workers are",
+            "partitioner.speeds is 'measured', but partitioner"
+            f" {options.name} cannot be told how fast workers are",
             hint="leave partitioner.speeds out, or take partitioner 'evenflow'",
         )
     return partitioner

@@ -155,8 +155,8 @@ class Slicer:
         code = error.code()
         if code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             raise DataLossError(
-                f"the records of {self._topic}[{message.partition()}] that come next are gone"
-                f" ({error.str()})",
+                f"the records of {self._topic}[{message.partition()}]"
+                f" that come next are gone ({error.str()})",
                 hint=(
                     "retention deleted them before they were read; see 'Rebuild after data loss' in "
                     "docs/operations/data-loss.md"

@@ -225,8 +225,8 @@ class Source:
             state = self.states.get(record.partition())
             if state is not None and record.offset() < state.offset:
                 raise ServiceError(
-                    f"offset {record.offset()} of {self._topic}[{record.partition()}] came after those"
-                    " behind it",
+                    f"offset {record.offset()} of"
+                    f" {self._topic}[{record.partition()}] came after those behind it",
                     hint="with partitioner.reading = 'consume' records come another way; please report this",
                 )
         log.info(

@@ -124,8 +124,8 @@ class UnfetchableBatches:
                 "seconds": round(self._clock() - self._since[batch.partition], 1),
                 "at_once": True,
                 "reason": (
-                    f"offset {batch.offset} of input partition {batch.partition} cannot be fetched:"
-                    f" {batch.why}"
+                    f"offset {batch.offset} of input partition"
+                    f" {batch.partition} cannot be fetched: {batch.why}"
                 ),
             }
             for batch in self.at(states).values()

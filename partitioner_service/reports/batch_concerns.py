@@ -74,8 +74,8 @@ class BatchConcerns:
             text=(
                 f"micro-batches come late: the last one was written {100 * last['late']:.0f} % of its"
                 f" interval of {span(interval_ms)} after its end, {span(last['took_ms'])} after it was cut."
-                " More instances, a longer partitioner.batch_interval or another partitioner give each batch"
-                " more time"
+                " More instances, a longer partitioner.batch_interval or another"
+                " partitioner give each batch more time"
             ),
             over="micro-batches come in time again",
             after=after,
@@ -92,6 +92,6 @@ class BatchConcerns:
     def _skew(self, interval_ms: int) -> str:
         return (
             "micro-batches are cut short, because nothing comes while input partitions of this instance wait"
-            f" for slower ones: max_skew ({span(self._max_skew)}) should be several times as long as a batch"
-            f" ({span(interval_ms)})"
+            f" for slower ones: max_skew ({span(self._max_skew)}) should be several times as"
+            f" long as a batch ({span(interval_ms)})"
         )

@@ -65,8 +65,8 @@ class Health:
         if self._apart_since is not None and self._clock() - self._apart_since >= PATIENCE:
             apart = self._clock() - self._apart_since
             return (
-                f"the control plane has been outside of its consumer group for {apart:.0f} s: plans do not"
-                " arrive"
+                "the control plane has been outside of its consumer group"
+                f" for {apart:.0f} s: plans do not arrive"
             )
         return None
 

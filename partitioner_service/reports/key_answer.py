@@ -66,6 +66,6 @@ def _note(state_bytes: int, reached: int | None, tried: dict[int, int] | None) -
     if reached is None:
         return "not tried: no tuple has been routed yet"
     return (
-        f"not tried: the state has {state_bytes:,} bytes, and at most {MOST_BYTES:,} are copied for a"
-        " question"
+        f"not tried: the state has {state_bytes:,} bytes, and at most"
+        f" {MOST_BYTES:,} are copied for a question"
     )

@@ -193,12 +193,12 @@ class StandstillWatch:
             name="ahead of the clock",
             text=(
                 f"input {partitions(ahead)} reached {moment(largest)}, {span(largest - now)} ahead of this"
-                " machine's clock: is query.time_unit right, and the producer's clock? Tuples with right"
-                " times would be late. "
+                " machine's clock: is query.time_unit right, and the producer's clock?"
+                " Tuples with right times would be late. "
             )
             + (
-                "query.max_ahead_of_clock is off; set, it rejects tuples of the future (under a new query"
-                " name)"
+                "query.max_ahead_of_clock is off; set, it rejects tuples"
+                " of the future (under a new query name)"
                 if most is None
                 else "They were let through, so the clock that they were held against differs from this one"
             ),

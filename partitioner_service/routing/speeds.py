@@ -121,8 +121,8 @@ class MeasuredSpeeds:
                 if self._unheard == _UNHEARD:
                     log.warning(
                         "partitioner.speeds is 'measured', but Spark does not say how long workers' tuples"
-                        " take: it was started with other settings. Start it with these. Until then workers"
-                        " count as they did"
+                        " take: it was started with other settings. Start it with these."
+                        " Until then workers count as they did"
                     )
 
     def note(self, tuples: Int64s, costs: Int64s) -> None:

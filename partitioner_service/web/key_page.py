@@ -92,8 +92,8 @@ async def answered(
             503,
             trouble=(
                 (
-                    f"the data plane has not come round within {patience:g} s: it starts, waits for Kafka, or"
-                    " has ended"
+                    f"the data plane has not come round within {patience:g} s: it starts,"
+                    " waits for Kafka, or has ended"
                 ),
                 "see /status/ and /healthy/, and ask again",
             ),

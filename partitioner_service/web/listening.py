@@ -26,14 +26,14 @@ def listening(settings: Settings) -> socket.socket:
                 f"partitioner.web_port is {port}, but another process listens at {host}:{port}",
                 hint=(
                     f"if that is instance {options.instance} itself, there is nothing to do. A further"
-                    " instance needs a port of its own: set partitioner.web_port to a free one, or to 0"
-                    " for any"
+                    " instance needs a port of its own: set"
+                    " partitioner.web_port to a free one, or to 0 for any"
                 ),
             ) from None
         raise ConfigError(
             f"partitioner.web_host {host!r} cannot be listened on, port {port}: {error}",
             hint=(
-                "set partitioner.web_host to an address of this machine, and partitioner.web_port to a free"
-                " port or 0"
+                "set partitioner.web_host to an address of this machine, and"
+                " partitioner.web_port to a free port or 0"
             ),
         ) from None

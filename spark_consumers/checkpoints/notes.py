@@ -152,16 +152,16 @@ class Checkpoint:
     def _compare(self, note: dict[str, Any], topics: Mapping[str, TopicState], results: str | None) -> None:
         if note.get("v") != NOTE_VERSION:
             raise IncompatibleStateError(
-                f"the checkpoint {self.location} has version {note.get('v')}, this evenflow reads"
-                f" {NOTE_VERSION}",
+                f"the checkpoint {self.location} has version {note.get('v')},"
+                f" this evenflow reads {NOTE_VERSION}",
                 hint="finish the query with the evenflow that began it, or give it a new name",
             )
         _refuse_changed(note, self.settings, self.location)
         for role, state in topics.items():
             if note["topics"].get(role) != state.topic_id:
                 raise DataLossError(
-                    f"topic {state.name} was deleted and made again since the checkpoint {self.location} was"
-                    " written",
+                    f"topic {state.name} was deleted and made again since the"
+                    f" checkpoint {self.location} was written",
                     hint=(
                         "what was in it is lost: give the query a new name, or rebuild it"
                         " (docs/operations/data-loss.md)"
@@ -182,8 +182,8 @@ class Checkpoint:
                 needed = committed.get(partition, 0)
                 if begin > needed:
                     raise DataLossError(
-                        f"{state.name}[{partition}] begins at offset {begin}, but offsets from {needed} are"
-                        " needed",
+                        f"{state.name}[{partition}] begins at offset {begin},"
+                        f" but offsets from {needed} are needed",
                         hint=(
                             "the broker deleted them (retention): rebuild the query with query.emit_from "
                             "(docs/operations/data-loss.md), and give the topic a longer retention.ms"
@@ -277,8 +277,8 @@ def _without_room(folder: str) -> ServiceError | None:
         raise ConfigError(
             f"the folder of the checkpoints, {folder}, cannot be written: {error.strerror or error}",
             hint=(
-                "set spark.checkpoint (or XDG_STATE_HOME) to a folder that outlives this process and its"
-                " machine"
+                "set spark.checkpoint (or XDG_STATE_HOME) to a folder that"
+                " outlives this process and its machine"
             ),
         ) from None
 
@@ -332,8 +332,8 @@ def resume_offsets(settings: Settings, routed: TopicState, partials: TopicState)
     for number, offset in resume.items():
         if routed.begin.get(number, 0) > offset:
             raise DataLossError(
-                f"{routed.name}[{number}] begins at offset {routed.begin[number]}, but the combiner must go "
-                f"on at {offset}",
+                f"{routed.name}[{number}] begins at offset {routed.begin[number]},"
+                f" but the combiner must go on at {offset}",
                 hint="rebuild the query under a new name (docs/operations/data-loss.md)",
             )
     return resume

@@ -123,8 +123,8 @@ def refuse_ahead(where: str, newest: int, planned: int | None, *, anew: str) -> 
     if newest > begun:
         known = "has begun none yet" if planned is None else f"has begun only those up to {begun}"
         raise IncompatibleStateError(
-            f"{where} already holds the results of micro-batches up to {newest}, but this query's checkpoint"
-            f" {known}",
+            f"{where} already holds the results of micro-batches up to {newest},"
+            f" but this query's checkpoint {known}",
             hint=f"restore the checkpoint that wrote them; to begin anew {anew}",
         )
 

@@ -136,15 +136,14 @@ def refuse_unshared(settings: Settings) -> None:
 def _look_at(name: str, folder: Path, master: str, *, shared: bool) -> None:
     if not folder.is_absolute():
         raise ConfigError(
-            f"{name} is the relative folder {folder}, and spark.master is {master}: executors would look for"
-            " it elsewhere",
+            f"{name} is the relative folder {folder}, and spark.master is {master}:"
+            " executors would look for it elsewhere",
             hint=f"set {name} to an absolute path that all machines share, or to a URI (hdfs://, s3a://)",
         )
     if not shared:
         _LOG.warning(
-            "%s is the folder %s: with spark.master %s it must be one that the driver and all executors "
-            "share, as of a "
-            "network file system", name, folder, master,
+            "%s is the folder %s: with spark.master %s it must be one that the driver and all"
+            " executors share, as of a network file system", name, folder, master,
         )  # fmt: skip
 
 
@@ -153,9 +152,9 @@ def _warn_of_loopback(settings: Settings) -> None:
     where = urlsplit(master.removeprefix("k8s://")).hostname if "://" in master else None
     if where is not None and not _is_loopback(where):
         _LOG.warning(
-            "spark.driver_host is %s, where executors of %s reach the driver only from this machine: on "
-            "others, set spark.driver_host (and spark.driver_bind_address) to an address of this machine "
-            "that they can reach",
+            "spark.driver_host is %s, where executors of %s reach the driver only from this machine: on"
+            " others, set spark.driver_host (and spark.driver_bind_address) to an"
+            " address of this machine that they can reach",
             host, master,
         )  # fmt: skip
 

@@ -47,8 +47,8 @@ def own_pod_conf() -> dict[str, str]:
         ) from None
     if lacking:
         raise ServiceError(
-            f"the driver's service account in {namespace} may not {', '.join(lacking)}: Spark would get no"
-            " executors",
+            f"the driver's service account in {namespace} may not"
+            f" {', '.join(lacking)}: Spark would get no executors",
             hint=_HINT,
         )
     return {

@@ -199,8 +199,8 @@ class LogLines:
             name="no frames",
             text=(
                 f"nothing has come for {span(1_000 * silent)}, although {self._waiting:,} records of"
-                f" {self._settings.topic('input')} are not routed yet: does `evenflow partition` run, and"
-                " what does it say?"
+                f" {self._settings.topic('input')} are not routed yet: does `evenflow"
+                " partition` run, and what does it say?"
             ),
             over="frames come again",
             fields={"unread": self._waiting},
@@ -261,8 +261,8 @@ class LogLines:
             text=(
                 f"micro-batches of {stage} take longer than their interval for over a minute (the last one"
                 f" {span(worst.duration_ms)} of {span(worst.batch_interval_ms)}), backlog"
-                f" {worst.backlog or 0:,}: results fall behind if that lasts; more cores (spark.master), or"
-                " fewer rows out"
+                f" {worst.backlog or 0:,}: results fall behind if that lasts; more"
+                " cores (spark.master), or fewer rows out"
             ),
             over="micro-batches take no longer than their interval again",
             after=_LONG,

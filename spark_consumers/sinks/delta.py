@@ -54,8 +54,8 @@ class Delta(TypedSink):
         for name in self.schema(settings).names:
             if _FORBIDDEN & set(name):
                 raise ConfigError(
-                    f"a Delta table cannot have the column {name!r}: none of ' ,;{{}}()=', no tab and no line"
-                    " break",
+                    f"a Delta table cannot have the column {name!r}: none of ' ,;{{}}()=',"
+                    " no tab and no line break",
                     hint="give the aggregate another name, under a new query name",
                 )
 
@@ -176,8 +176,8 @@ def _owner(table: DeltaTable, uri: str) -> Owner:
         return Owner.read(table.metadata().description or "", uri)
     except IncompatibleStateError:
         raise IncompatibleStateError(
-            f"the Delta table {uri} is not known to be this query's results: its description is not the one"
-            " that evenflow gives",
+            f"the Delta table {uri} is not known to be this query's results: its"
+            " description is not the one that evenflow gives",
             hint=_NEW_TABLE,
         ) from None
 
@@ -240,8 +240,8 @@ def commit(place: DeltaPlace, run: str, rows: pa.Table, batch: int) -> None:
             except deltalake.exceptions.CommitFailedError as error:  # another commit came between
                 refused = error
     raise ServiceError(
-        f"micro-batch {batch} could not be committed to the Delta table {place.uri} in {_ATTEMPTS} attempts:"
-        f" {refused}",
+        f"micro-batch {batch} could not be committed to the Delta table"
+        f" {place.uri} in {_ATTEMPTS} attempts: {refused}",
         hint="who else writes to it? Started again, the application repeats the micro-batch",
     )
 

@@ -79,8 +79,8 @@ class Parquet(ResultSink):
             return None
         state = f"has no {MARKER}" if folder.is_dir() else "is not there"
         return (
-            f"results.path {folder} {state}, so the results that the query has written there are gone:"
-            f" {RESTORE}"
+            f"results.path {folder} {state}, so the results that the query"
+            f" has written there are gone: {RESTORE}"
         )
 
     def loss_error(self, settings: Settings, loss: str) -> DataLossError:
@@ -165,8 +165,8 @@ def _readable(file: Path | None) -> Iterator[None]:
         raise IncompatibleStateError(
             f"{file} cannot be read as Parquet: {str(error).splitlines()[0]}",
             hint=(
-                "take files that evenflow has not written out of results.path; restore damaged ones from a"
-                " copy"
+                "take files that evenflow has not written out of results.path;"
+                " restore damaged ones from a copy"
             ),
         ) from None
 

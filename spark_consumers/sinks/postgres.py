@@ -227,8 +227,8 @@ class Upsert:
                 raise _loss_of_table(self.table, batch - 1)
             if noted[1] > self.epoch:
                 raise FencedError(
-                    f"another driver (epoch {noted[1]}) writes to the table {self.table}, and this one has"
-                    f" epoch {self.epoch}",
+                    f"another driver (epoch {noted[1]}) writes to the table {self.table},"
+                    f" and this one has epoch {self.epoch}",
                     hint="run one driver of a query at a time (docs/operations/start-and-stop.md)",
                 )
             if noted[2] >= batch:
@@ -320,8 +320,8 @@ def columns(settings: Settings) -> dict[str, str]:
         _refuse_long(field.name, "give the column another name, under a new query name")
         if field.name in _SYSTEM_COLUMNS or field.name == BATCH_COLUMN:
             raise ConfigError(
-                f"a table of results in Postgres cannot have a column {field.name!r} of the query: it has"
-                " its own",
+                "a table of results in Postgres cannot have a column"
+                f" {field.name!r} of the query: it has its own",
                 hint="give the column another name, under a new query name",
             )
         types[field.name] = kind
@@ -402,8 +402,8 @@ def _advice(error: Exception) -> str:
         return "the user needs CREATE on the schema, or both tables with SELECT, INSERT and UPDATE on them"
     if isinstance(error, _library().DataError | errors.ProgramLimitExceeded):
         return (
-            "Postgres has no text with a zero byte and no key above 2,600 bytes: drop such records with"
-            " query.where"
+            "Postgres has no text with a zero byte and no key above 2,600"
+            " bytes: drop such records with query.where"
         )
     if isinstance(error, errors.LockNotAvailable):
         return "another session has locked the table or its note: end it, and start the application again"

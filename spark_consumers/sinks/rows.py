@@ -81,8 +81,8 @@ class RowsSink(TypedSink):
             raise ConfigError(
                 f"the sink {self.name} does not read results back, so there is nothing to verify or to show",
                 hint=(
-                    "give its class `position` and `read_back` (docs/your-own-sinks.md), or read the rows"
-                    " where they are"
+                    "give its class `position` and `read_back` (docs/your-own-sinks.md),"
+                    " or read the rows where they are"
                 ),
             )
 

@@ -23,11 +23,11 @@ def write_lookup(query: BuiltInQuery, source: str, folder: Path) -> Lookup:
     data_set = query.source.partition(":")[0]
     if source.partition(":")[0] != data_set:
         raise ConfigError(
-            f"{query.name} joins its tuples with a table of the data set {data_set!r}, but the input is"
-            f" {source!r}",
+            f"{query.name} joins its tuples with a table of the data set {data_set!r},"
+            f" but the input is {source!r}",
             hint=(
-                f"name that data set, as in --input {query.source}, or write a query of your own"
-                " (docs/lookup.md)"
+                f"name that data set, as in --input {query.source}, or write"
+                " a query of your own (docs/lookup.md)"
             ),
         )
     named = (*lookup.key_of_file, *lookup.columns)

@@ -53,8 +53,8 @@ def check_durability(states: Sequence[TopicState]) -> Iterator[Finding]:
             "warning",
             f"{_named(few)} two replicas: while a broker is away, either a single one has what is"
             " acknowledged, or nothing can be written",
-            "three replicas with min.insync.replicas=2 bear the loss of one: kafka-reassign-partitions adds"
-            " replicas",
+            "three replicas with min.insync.replicas=2 bear the loss of one:"
+            " kafka-reassign-partitions adds replicas",
         )
     alone = [
         state for state in replicated if state.replicas > 1 and _config(state, "min.insync.replicas") == "1"

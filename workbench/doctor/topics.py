@@ -171,8 +171,8 @@ def check_offsets(config: Mapping[str, str]) -> Iterator[Finding]:
     duration = span(int(minutes) * 60_000)
     if int(minutes) < _WEEK:
         message = (
-            "the broker deletes the committed offsets of a query whose partitioners have been stopped for"
-            f" {duration} "
+            "the broker deletes the committed offsets of a query whose"
+            f" partitioners have been stopped for {duration} "
         )
         message += f"({_RETENTION} = {minutes})"
         do = (
@@ -267,8 +267,8 @@ def _check_retention(role: str, state: TopicState) -> Finding:
     keeps = counts_from_event_time(state)
     if role == "rejected" and keeps is not None:
         message = (
-            f"keeps records for {format_duration(keeps)} counted from their own timestamp: `verify` misses"
-            " older ones"
+            f"keeps records for {format_duration(keeps)} counted from their own"
+            " timestamp: `verify` misses older ones"
         )
         return Finding(f"topic {state.name}", "problem", message, f"set retention.ms=-1 on {state.name}")
     return Finding(f"topic {state.name}", "ok", f"{state.partitions} partitions, {state.records:,} offsets")

@@ -130,8 +130,8 @@ def _begun(settings: Settings) -> dict[int, PartitionState]:
     states = all_states(settings, stable=True)
     if len(states) != settings.input_partitions:
         raise IncompatibleStateError(
-            f"query {settings.query.name} has not begun, or its committed offsets are gone: there is nothing"
-            " to take along",
+            f"query {settings.query.name} has not begun, or its committed offsets are"
+            " gone: there is nothing to take along",
             hint="set query.name to the new name; `evenflow reset` removes what there is of the old one",
         )
     return states
@@ -156,8 +156,8 @@ def _whole(settings: Settings, states: dict[int, PartitionState]) -> dict[TopicR
         trimmed = [partition for partition, first in topics[names[role]].begin.items() if first > 0]
         if trimmed:
             raise DataLossError(
-                f"{names[role]} no longer has its first records in partitions {trimmed}: results cannot be"
-                " computed again",
+                f"{names[role]} no longer has its first records in partitions"
+                f" {trimmed}: results cannot be computed again",
                 hint="retention deleted them: keep the name, or begin a query of another name at the input",
             )
     return {role: topics[names[role]] for role in COPIED if names[role] in topics}
@@ -175,8 +175,8 @@ def _refuse_taken(after: Settings) -> None:
         raise IncompatibleStateError(
             f"query {name} has begun already",
             hint=(
-                "if a renaming was cut off as it removed the old name, `evenflow reset` does the rest; else"
-                f" {reset}"
+                "if a renaming was cut off as it removed the old name,"
+                f" `evenflow reset` does the rest; else {reset}"
             ),
         )
     written = describe(

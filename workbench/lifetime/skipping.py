@@ -130,8 +130,8 @@ def _check_place(settings: Settings, partition: int, offset: int) -> None:
         )
     if offset < state.offset:
         raise ConfigError(
-            f"offset {offset} of {where} is behind us: everything below {state.offset} has been read or"
-            " skipped",
+            f"offset {offset} of {where} is behind us: everything below"
+            f" {state.offset} has been read or skipped",
             hint="`evenflow status` names the offset that cannot be fetched",
         )
 

@@ -51,8 +51,8 @@ class Prometheus:
             raise ServiceError(
                 "there is no program prometheus on the path",
                 hint=(
-                    "install Prometheus, on Debian as root: apt-get install --no-install-recommends"
-                    " prometheus"
+                    "install Prometheus, on Debian as root: apt-get"
+                    " install --no-install-recommends prometheus"
                 ),
             )
         command = [

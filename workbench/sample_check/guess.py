@@ -68,8 +68,8 @@ def _guessed(settings: Settings, sample: TopicRecords, comments: dict[tuple[str,
     alive = not all(stretch.ended for stretch in sample.stretches if stretch.values)
     idle = {"idle_timeout": "30s"} if alive else {}
     comments["partitioner", "idle_timeout"] = (
-        "a partition without records holds the others back no longer than this; only one with records: see"
-        " max_skew"
+        "a partition without records holds the others back no longer than this;"
+        " only one with records: see max_skew"
     )
     return {"query": query, "input": records} | ({"partitioner": idle} if idle else {})
 

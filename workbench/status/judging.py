@@ -176,8 +176,8 @@ def _aggregating(facts: Facts) -> list[Trouble]:
         f"nothing was heard of Spark for {ago(facts.now - max(times))}" if times else "Spark has not run yet"
     )
     text = (
-        f"nothing aggregates: up to {count(missing, 'window')} are due and not written, and {since};"
-        f" {_RUNNING}"
+        f"nothing aggregates: up to {count(missing, 'window')} are due and not written,"
+        f" and {since}; {_RUNNING}"
     )
     return [Trouble("wrong" if times else "warning", text)]
 
@@ -234,6 +234,6 @@ def _unfit(facts: Facts) -> Iterator[str]:
     if facts.unfit:
         are = "value is" if facts.unfit == 1 else "values are"
         yield (
-            f"{facts.unfit:,} result {are} null, because the type or the room does not hold more: see 'Room'"
-            " in docs/aggregates.md"
+            f"{facts.unfit:,} result {are} null, because the type or the room does not hold"
+            " more: see 'Room' in docs/aggregates.md"
         )

@@ -240,8 +240,8 @@ def _conclude(far: Reach, rows: int, skipped: int, doubtful: int, findings: Find
         )
     if rows == 0 and (skipped or doubtful):
         detail = (
-            f"nothing is left to compare: {skipped} windows hold lost tuples, {doubtful} rows may have been"
-            " deleted"
+            f"nothing is left to compare: {skipped} windows hold lost tuples,"
+            f" {doubtful} rows may have been deleted"
         )
         findings.add(Difference(kind=BLIND, detail=detail))
 

@@ -266,8 +266,8 @@ class Report:
         lines += self._input_notes()
         lines.append(f"{self.windows} windows, {self.rows} rows compared with the input")
         lines.append(
-            f"tuples in these rows: {self.tuples.due} of the input, {self.tuples.merged} as the results count"
-            " them"
+            f"tuples in these rows: {self.tuples.due} of the input,"
+            f" {self.tuples.merged} as the results count them"
         )
         lines += self._result_notes()
         lines.append(
@@ -294,8 +294,8 @@ class Report:
         unannounced = sum(counters.unannounced for counters in self.counters)
         if unannounced:
             notes.append(
-                f"{unannounced} tuples more than the producers' markers announce: of replays without an end;"
-                " they count"
+                f"{unannounced} tuples more than the producers' markers announce:"
+                " of replays without an end; they count"
             )
         if self.without_schema:
             notes.append(

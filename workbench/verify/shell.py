@@ -111,8 +111,8 @@ def read_committed(settings: Settings, begun: Beginning | None) -> list[Committe
             if begun is not None:
                 raise DataLossError(
                     f"query {settings.origin.query.name} has begun, at offset"
-                    f" {begun.begin.get(entry.partition)} of {topic}[{entry.partition}], but its committed"
-                    " offset is gone",
+                    f" {begun.begin.get(entry.partition)} of {topic}[{entry.partition}],"
+                    " but its committed offset is gone",
                     hint=GONE,
                 )
             raise IncompatibleStateError(

@@ -49,13 +49,13 @@ COUNT_DISTINCT = Aggregate(
     documentation=Documentation(
         computes="how many different values (HyperLogLog with 4,096 registers)",
         nulls=(
-            "not counted; 0 where there is no value; with `exact` null where the values take more than their"
-            " room"
+            "not counted; 0 where there is no value; with `exact` null where"
+            " the values take more than their room"
         ),
         bound="standard error 1.6 %; verify allows six of them and 4 more: 10 % + 4. With `exact` exact",
         state=(
-            "4 bytes for each different value, at most 16 KiB; with `exact` every different value with its"
-            " count"
+            "4 bytes for each different value, at most 16 KiB; with `exact`"
+            " every different value with its count"
         ),
     ),
 )

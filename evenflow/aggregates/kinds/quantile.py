@@ -61,8 +61,8 @@ QUANTILE = Aggregate(
     bound=lambda call: "exact" if call.options[1] else "1/256 (0.4 %) of its size",
     documentation=Documentation(
         computes=(
-            "the value of rank ceil(q n) of n (DDSketch, 128 bins for each factor of two), of the column's"
-            " type"
+            "the value of rank ceil(q n) of n (DDSketch, 128 bins for each"
+            " factor of two), of the column's type"
         ),
         nulls="ignored; null where there is no value, and where the bins or values take more than their room",
         bound=(

@@ -105,8 +105,8 @@ TOP_K = Aggregate(
             " by SpaceSaving: each value has its `error` too"
         ),
         nulls=(
-            "ignored; null where there is no value, and where the values or the list take more than their"
-            " room"
+            "ignored; null where there is no value, and where the values"
+            " or the list take more than their room"
         ),
         bound=(
             "exact; with c counters a value occurs at most `count` and at least `count - error` times,"

@@ -75,8 +75,8 @@ def blamed(name: str, action: str) -> Iterator[None]:
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         raise ConfigError(
-            f"aggregate {name}: {action} raised {type(error).__name__}: {error} ({frame.filename}, line"
-            f" {frame.lineno})",
+            f"aggregate {name}: {action} raised {type(error).__name__}: {error}"
+            f" ({frame.filename}, line {frame.lineno})",
             hint="evenflow.testing.check_aggregate tries it without a pipeline",
         ) from error
 

@@ -178,8 +178,8 @@ class ContTune(Policy):
         return (
             answer,
             (
-                f"{answer} for {needed:.4g} tuples/s at {unit_capacity:.4g} each, because nothing near was"
-                " measured"
+                f"{answer} for {needed:.4g} tuples/s at {unit_capacity:.4g} each,"
+                " because nothing near was measured"
             ),
         )
 

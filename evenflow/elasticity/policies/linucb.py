@@ -46,8 +46,8 @@ class LinUCBOptions(Options):
         default=None,
         gt=0,
         description=(
-            "Latency allowed over all parts, ms (003's simulation: 1000). None: 4 batch intervals for each"
-            " part."
+            "Latency allowed over all parts, ms (003's simulation: 1000)."
+            " None: 4 batch intervals for each part."
         ),
     )
     share: float | None = Field(

@@ -37,8 +37,8 @@ class Migration:
     def __post_init__(self) -> None:
         if not 0 <= self.fixed_s < math.inf or not 0 < self.rate < math.inf:
             raise ConfigError(
-                f"state moves with a fixed cost of 0 s or more and more than 0 bytes/s, not {self.fixed_s} s"
-                f" and {self.rate}"
+                "state moves with a fixed cost of 0 s or more and more than 0 bytes/s,"
+                f" not {self.fixed_s} s and {self.rate}"
             )
 
     def pause_s(self, moved: float) -> float:

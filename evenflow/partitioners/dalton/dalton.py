@@ -436,8 +436,8 @@ class BanditPartitioner(Partitioner):
         capped = row is not None and len(holders) >= self._split.cap
         explored = "its holders" if capped else "all workers"
         rule = (
-            f"hot: worker {best} by its values, and {self.options.eps:.3g} of its tuples explore among"
-            f" {explored}"
+            f"hot: worker {best} by its values, and {self.options.eps:.3g}"
+            f" of its tuples explore among {explored}"
         )
         # When a slide or a statistics window ends, holders leave, and values that were kept back are learned.
         sure = not ends and not moves(self._loads.clock, at)
@@ -537,8 +537,8 @@ class DaltonOptions(BanditOptions):
         ge=1,
         le=1 << 40,
         description=(
-            "Distinct keys of a statistics window from which the next one is counted by the sketch, for "
-            "heavy_hitters=hybrid."
+            "Distinct keys of a statistics window from which the next one is counted by the sketch,"
+            " for heavy_hitters=hybrid."
         ),
     )
     stats_ms: int | None = Field(

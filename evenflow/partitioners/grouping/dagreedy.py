@@ -232,8 +232,8 @@ class Dagreedy(Partitioner):
         greedy = dict.fromkeys((home, least, *(holder.worker for holder in holders)))
         return Explanation(
             rule=(
-                "hot: the best score of affinity and load, among its holders, its home and the least loaded"
-                " worker"
+                "hot: the best score of affinity and load, among its holders,"
+                " its home and the least loaded worker"
             ),
             # When slides end, loads fall, and another worker may be the least loaded.
             workers=None if moves(self._loads.clock, now) else tuple(greedy),

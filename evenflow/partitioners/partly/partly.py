@@ -114,8 +114,8 @@ class PartLy(Buffered):
     def _explain(self, key: np.uint64, now: int | None) -> Explanation:
         return Explanation(
             rule=(
-                "decided batch by batch: a trained policy may split the most frequent keys of the batch over"
-                " data blocks"
+                "decided batch by batch: a trained policy may split the most"
+                " frequent keys of the batch over data blocks"
             ),
             workers=None,
         )

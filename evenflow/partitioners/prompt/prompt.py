@@ -89,8 +89,8 @@ class Prompt(Buffered):
     def _explain(self, key: np.uint64, now: int | None) -> Explanation:
         return Explanation(
             rule=(
-                "decided batch by batch: a key of more than the mean count of its batch may be split over"
-                " data blocks"
+                "decided batch by batch: a key of more than the mean count of"
+                " its batch may be split over data blocks"
             ),
             workers=None,
         )

@@ -37,15 +37,15 @@ class ControlSettings(Section):
     amend: bool = Field(
         default=True,
         description=(
-            "true: a decision in mid-group changes the rest of the group (Prompt+). false: it waits for the"
-            " next group."
+            "true: a decision in mid-group changes the rest of the group (Prompt+)."
+            " false: it waits for the next group."
         ),
     )
     patience: Duration | None = Field(
         default=None,
         description=(
-            "Age at which the last measurement of a part is too old. None: four batch intervals, at least"
-            " 20 s."
+            "Age at which the last measurement of a part is too old. None:"
+            " four batch intervals, at least 20 s."
         ),
     )
     scale_in_wait: Duration = Field(
@@ -98,8 +98,8 @@ class ControlSettings(Section):
         """
         if self.replicas_max is not None and self.replicas_min > self.replicas_max:
             raise ValueError(
-                f"control.replicas_min ({self.replicas_min}) is above control.replicas_max"
-                f" ({self.replicas_max})"
+                f"control.replicas_min ({self.replicas_min}) is above"
+                f" control.replicas_max ({self.replicas_max})"
             )
         for name, least, most, limit in (
             ("p", self.p_min, self.p_max, most_p),

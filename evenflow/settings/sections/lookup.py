@@ -24,8 +24,8 @@ class Lookup(Section):
     file: Path = Field(
         description=(
             "CSV file with a header (.csv) or Parquet file (.parquet), as each partitioner and `verify` reach"
-            " it. It is read once, at the start. Its SHA-256 is fixed for the life of a query, its place is"
-            " not (docs/lookup.md)."
+            " it. It is read once, at the start. Its SHA-256 is fixed for the life of a query,"
+            " its place is not (docs/lookup.md)."
         )
     )
     key: tuple[str, ...] = Field(
@@ -69,8 +69,8 @@ class Lookup(Section):
         pattern=r"^[0-9a-f]{64}$",
         description=(
             "SHA-256 of the file, in small hex digits. A file with another one is refused. None: that of the"
-            " file, or where there is no file, such as beside a Spark driver, that with which the query"
-            " began."
+            " file, or where there is no file, such as beside a Spark driver,"
+            " that with which the query began."
         ),
     )
 
@@ -134,8 +134,8 @@ class Lookup(Section):
         digest = hashlib.sha256(data).hexdigest()
         if self.sha256 not in (None, digest):
             raise IncompatibleStateError(
-                f"the lookup file {self.file} has another content than it had: its SHA-256 is {digest}, not"
-                f" {self.sha256}",
+                f"the lookup file {self.file} has another content than it had: its"
+                f" SHA-256 is {digest}, not {self.sha256}",
                 hint="put the file back, or begin again with a new query name (docs/lookup.md)",
             )
         return data
@@ -162,8 +162,8 @@ class Lookup(Section):
             raise ConfigError(
                 f"the lookup file {self.file} has more than {self.max_bytes:,} bytes",
                 hint=(
-                    "raise query.lookup.max_bytes, which each partitioner then needs several times, or leave"
-                    " out rows"
+                    "raise query.lookup.max_bytes, which each partitioner then"
+                    " needs several times, or leave out rows"
                 ),
             )
         return data
@@ -176,8 +176,8 @@ class Lookup(Section):
         digest = self.digest() if self.sha256 is None else self.sha256
         if digest is None:
             raise ConfigError(
-                f"nothing tells the content of the lookup file {self.file}: it is not here, and the query has"
-                " not begun",
+                f"nothing tells the content of the lookup file {self.file}: it is not here,"
+                " and the query has not begun",
                 hint="start a partitioner first, which has the file, or set query.lookup.sha256",
             )
         fields = self.model_dump(mode="json", include={"columns", "missing"})

@@ -112,8 +112,8 @@ class Query(BaseModel):
         description=(
             "When a window comes out that stays open for allowed_lateness. 'reject': once, when it closes."
             " 'update': when the watermark passes its end, and its rows that a later tuple changes come out"
-            " again with a higher `revision` until it closes (docs/results.md). What comes later is rejected"
-            " either way."
+            " again with a higher `revision` until it closes (docs/results.md)."
+            " What comes later is rejected either way."
         ),
     )
     max_jump: Duration | None = Field(
@@ -136,8 +136,8 @@ class Query(BaseModel):
         le=1_000_000,
         description=(
             "A record whose key has more bytes is rejected (reason 'too-large'). The key counts as it is"
-            " grouped by: text in UTF-8, several columns as their JSON array. Records that `where` would drop"
-            " are no exception."
+            " grouped by: text in UTF-8, several columns as their JSON array. Records that"
+            " `where` would drop are no exception."
         ),
     )
     max_value_bytes: int = Field(
@@ -163,8 +163,8 @@ class Query(BaseModel):
         ge=100,
         description=(
             "What the texts and lists of one result row may take. Result columns of texts and lists share it"
-            " evenly. An entry of a list counts 24 bytes and its text. A larger value is null, and is counted"
-            " as unfit."
+            " evenly. An entry of a list counts 24 bytes and its text. A larger value is null,"
+            " and is counted as unfit."
         ),
     )
     max_ahead_of_clock: Duration | None = Field(
@@ -188,8 +188,8 @@ class Query(BaseModel):
         description=(
             "Which rows of a window are emitted. 'all': every row. 'changes': the rows that differ from the"
             " window one slide before, and retractions. 'top(K, COLUMN)' or 'top(K, COLUMN, ascending)': the"
-            " K rows with the largest (smallest) values of a result column, K at most 10,000"
-            " (docs/results.md)."
+            " K rows with the largest (smallest) values of a result column,"
+            " K at most 10,000 (docs/results.md)."
         ),
     )
     aggregates: Aggregates = Field(
@@ -232,8 +232,8 @@ class Query(BaseModel):
     lookup: Lookup | None = Field(
         default=None,
         description=(
-            "A static table: each tuple gets columns of the row with its key (docs/lookup.md). None: no"
-            " table."
+            "A static table: each tuple gets columns of the row with its"
+            " key (docs/lookup.md). None: no table."
         ),
     )
     views: dict[str, View] = Field(
@@ -325,15 +325,15 @@ class Query(BaseModel):
         if self.allowed_lateness > _MOST_UPDATED * self.slide_ms:
             raise ValueError(
                 f"late = 'update' keeps up to {_MOST_UPDATED:,} windows ready for updates, but"
-                f" allowed_lateness has {self.allowed_lateness // self.slide_ms:,} slides: make it smaller,"
-                " or the slide longer"
+                f" allowed_lateness has {self.allowed_lateness // self.slide_ms:,} slides:"
+                " make it smaller, or the slide longer"
             )
         emits = {"emit": self.emit, **{f"views.{name}.emit": view.emit for name, view in self.views.items()}}
         other = next((name for name, emit in emits.items() if emit != "all"), None)
         if other is not None:
             raise ValueError(
-                f"late = 'update' does not go with {other} = '{emits[other]}': only emit = 'all' can give a"
-                " row out again"
+                f"late = 'update' does not go with {other} = '{emits[other]}': only"
+                " emit = 'all' can give a row out again"
             )
         return self
 
@@ -385,8 +385,8 @@ class Query(BaseModel):
         if explosion is not None and looked_up:
             if len({explosion.within(name) is None for name in self.lookup_key}) > 1:
                 raise ValueError(
-                    f"lookup.key = {list(self.lookup_key)} has columns of the record and of its elements:"
-                    " take one kind"
+                    f"lookup.key = {list(self.lookup_key)} has columns of the"
+                    " record and of its elements: take one kind"
                 )
             wrong = next((name for name in looked_up if explosion.within(name) is not None), None)
             if wrong is not None:
@@ -403,8 +403,8 @@ class Query(BaseModel):
         derived = next((name for name in self.lookup_key if name in self.columns), None)
         if derived is not None:
             raise ValueError(
-                f"lookup.key names {derived!r}, a derived column; only a column of the record can be"
-                " looked up"
+                f"lookup.key names {derived!r}, a derived column; only a"
+                " column of the record can be looked up"
             )
 
     def _check_types(self, columns: Columns) -> None:
@@ -487,8 +487,8 @@ class Query(BaseModel):
         if explosion.column in elements and len(elements) > 1:
             inner = next(name for name in elements if name != explosion.column)
             raise ValueError(
-                f"an element of {explosion.column!r} cannot be a value and also the object that holds"
-                f" {inner!r}"
+                f"an element of {explosion.column!r} cannot be a value and"
+                f" also the object that holds {inner!r}"
             )
 
     def _check_growth(self, columns: Columns) -> None:
@@ -573,8 +573,8 @@ class Query(BaseModel):
     def _summaries_are_queries(self) -> Query:
         if self.summaries and OF_THE_QUERY_ITSELF in self.views:
             raise ValueError(
-                f"a summary means the query itself by {OF_THE_QUERY_ITSELF!r}: give the view of that name"
-                " another one"
+                f"a summary means the query itself by {OF_THE_QUERY_ITSELF!r}:"
+                " give the view of that name another one"
             )
         for name, summary in self.summaries.items():
             check_name(name, "summary")
@@ -615,8 +615,8 @@ class Query(BaseModel):
         slides = {part.slide_ms for part, _ in self.parts}
         if len(slides) > 1:
             raise ValueError(
-                f"its parts slide by {', '.join(map(format_duration, sorted(slides)))}; parts of a summary"
-                " have one slide"
+                f"its parts slide by {', '.join(map(format_duration, sorted(slides)))};"
+                " parts of a summary have one slide"
             )
         kinds = set()
         for part, column in self.parts:
@@ -632,8 +632,8 @@ class Query(BaseModel):
                 )
             if column == KEY and len(part.group_types) != 1:
                 raise ValueError(
-                    f"the rows of {part.name} cannot be grouped by their key, which is {part.key_name}: take"
-                    " a key of one column"
+                    f"the rows of {part.name} cannot be grouped by their key, which is"
+                    f" {part.key_name}: take a key of one column"
                 )
             kinds.add(self._kind_in(part, column))
         if len(kinds) > 1:
@@ -646,8 +646,8 @@ class Query(BaseModel):
         for label, spec in self.aggregates.items():
             if spec.column is None and spec.expression is None:
                 raise ValueError(
-                    f"{label} = '{spec}' names no column: write count(column) to count the rows that have a"
-                    " value there"
+                    f"{label} = '{spec}' names no column: write count(column) to"
+                    " count the rows that have a value there"
                 )
             owners = [part.name for part, _ in self.parts if spec.column in part.aggregates]
             if spec.column is not None and len(owners) != 1:
@@ -694,8 +694,8 @@ class Query(BaseModel):
         kind = self.value_columns[name]
         if kind not in _KEY_TYPES:
             raise ValueError(
-                f"key = {name!r} cannot be {kind}: a view groups by text, whole numbers, dates, or true or"
-                " false"
+                f"key = {name!r} cannot be {kind}: a view groups by text, whole numbers,"
+                " dates, or true or false"
             )
         self._check_rows(kind, f"key = {name!r} is")
 

@@ -24,8 +24,8 @@ class SparkSettings(Section):
     wiring: Literal["fused", "split"] = Field(
         default="fused",
         description=(
-            "fused: combiner and reducer in one query. split: two queries with the partials topic between"
-            " them."
+            "fused: combiner and reducer in one query. split: two queries"
+            " with the partials topic between them."
         ),
     )
     master: str = Field(default="local[2]", description="Spark master.")
@@ -41,8 +41,8 @@ class SparkSettings(Section):
             "How the fused wiring brings partials to their bucket. hash: each by its key, at once. prompt: as"
             " many reduce tasks as there are buckets merge them first, allocated by Prompt's Algorithm 3. It"
             " needs a partitioner that routes in micro-batches, else every key counts as split. Results are"
-            " the same, but float sums may differ in their last bits, because the order differs in which"
-            " floats are added."
+            " the same, but float sums may differ in their last bits, because the"
+            " order differs in which floats are added."
         ),
     )
     batch_interval: Duration = Field(default=1_000, description="Trigger interval of the micro-batches.")
@@ -97,8 +97,8 @@ class SparkSettings(Section):
     driver_host: str = Field(
         default="127.0.0.1",
         description=(
-            "Address at which executors reach the driver. On several machines, it must be one that they can"
-            " reach."
+            "Address at which executors reach the driver. On several machines,"
+            " it must be one that they can reach."
         ),
     )
     driver_bind_address: str = Field(
@@ -121,8 +121,8 @@ class SparkSettings(Section):
     preloading_daemon: bool = Field(
         default=True,
         description=(
-            "Start Python workers from a process that has imported everything. Needs spark_consumers on the "
-            "executors' path."
+            "Start Python workers from a process that has imported everything. Needs"
+            " spark_consumers on the executors' path."
         ),
     )
     web_host: str = Field(default="127.0.0.1", description="Address of the metrics (`/metrics/`).")
@@ -131,16 +131,16 @@ class SparkSettings(Section):
         ge=0,
         le=65535,
         description=(
-            "Port of the metrics. 0: a free port, which is logged. Two applications on one machine need one"
-            " each."
+            "Port of the metrics. 0: a free port, which is logged. Two"
+            " applications on one machine need one each."
         ),
     )
     combine_wait: Wait | tuple[Wait, ...] = Field(
         default=0,
         description=(
             "For experiments: microseconds (at most 1000000) that the combiner waits for each tuple, as if it"
-            " were work. A list has those of worker 0, 1, ..., and 0 for further workers, as if these were"
-            " slower than others."
+            " were work. A list has those of worker 0, 1, ..., and 0 for further workers,"
+            " as if these were slower than others."
         ),
     )
 

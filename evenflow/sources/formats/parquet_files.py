@@ -70,8 +70,8 @@ def _opened(path: str) -> Iterator[pq.ParquetFile]:
         raise ConfigError(
             f"{path} is no Parquet file: its bytes do not begin and end with PAR1",
             hint=(
-                "unpack it, fetch it again if it was cut short, or say what it is with --format csv, json or"
-                " words"
+                "unpack it, fetch it again if it was cut short, or say what"
+                " it is with --format csv, json or words"
             ),
         )
     try:

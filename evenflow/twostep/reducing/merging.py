@@ -203,8 +203,8 @@ def check_origin(layout: Layout, blob: Blob, *, receivers: int) -> None:
             "a blob is of {} buckets and {} routed partitions, ".format(*theirs)
             + "but this query has {} and {}".format(*ours),
             hint=(
-                "the number of routed partitions and buckets is fixed for the life of a query: give the query"
-                " a new name"
+                "the number of routed partitions and buckets is fixed for the life"
+                " of a query: give the query a new name"
             ),
         )
 

@@ -12,8 +12,8 @@ def build() -> Any:
     return board(
         "elasticity",
         "evenflow: elasticity",
-        "What the controller sees, decides and pays. Vertical lines: a decision with its cause, and a plan"
-        " that takes over.",
+        "What the controller sees, decides and pays. Vertical lines: a decision with its cause,"
+        " and a plan that takes over.",
         (
             "Decisions",
             [

@@ -44,8 +44,8 @@ def build() -> Any:
                 ),
                 lines(
                     "Progress of partitioners",
-                    "How long ago the data plane last did something; the ten instances where that is longest"
-                    " ago.",
+                    "How long ago the data plane last did something; the ten"
+                    " instances where that is longest ago.",
                     "s",
                     (
                         f"topk(10, max by (instance) (evenflow_since_progress_seconds{INSTANCES}))",

@@ -32,8 +32,8 @@ def build() -> Any:
             [
                 number(
                     "W",
-                    "Processing time of a micro-batch over the batch interval. Above 0.9 the pipeline falls"
-                    " behind.",
+                    "Processing time of a micro-batch over the batch interval."
+                    " Above 0.9 the pipeline falls behind.",
                     f"max(evenflow_load_ratio{QUERY})",
                     "percentunit",
                     *ZONES,
@@ -55,8 +55,8 @@ def build() -> Any:
                 ),
                 number(
                     "latency, 99 %",
-                    "From the input topic to the end of the micro-batch that took the tuple in, of the last "
-                    "five minutes.",
+                    "From the input topic to the end of the micro-batch that took the tuple in,"
+                    " of the last five minutes.",
                     f"max(query_stage:evenflow_end_to_end_latency_seconds:p99_5m{QUERY})",
                     "s",
                     (None, GREEN),

@@ -83,8 +83,8 @@ def build() -> Any:
                 ),
                 lines(
                     "Batches, and those cut short",
-                    "Per second, all instances together: all, and by reason those that were cut before they"
-                    " were whole.",
+                    "Per second, all instances together: all, and by reason those"
+                    " that were cut before they were whole.",
                     "short",
                     (f"sum(rate(evenflow_partitioner_batches_total{QUERY}[1m]))", "all"),
                     (
@@ -164,8 +164,8 @@ def build() -> Any:
                 ),
                 lines(
                     "Messages without a table",
-                    "That an instance has told since the newest table; the ten instances with most. 1 is"
-                    " usual.",
+                    "That an instance has told since the newest table; the"
+                    " ten instances with most. 1 is usual.",
                     "short",
                     (
                         f"topk(10, max by (instance) (evenflow_exchange_unanswered{INSTANCES}))",
@@ -175,8 +175,8 @@ def build() -> Any:
                 ),
                 lines(
                     "Who is in it",
-                    "Instances that the newest table was made of, and instances that make tables: one, but"
-                    " for a moment.",
+                    "Instances that the newest table was made of, and instances"
+                    " that make tables: one, but for a moment.",
                     "short",
                     (f"min(evenflow_exchange_members{QUERY})", "members"),
                     (f"sum(evenflow_exchange_elected{QUERY})", "elected"),
@@ -224,8 +224,8 @@ def build() -> Any:
                 ),
                 lines(
                     "Keys",
-                    "Distinct keys of a period, and those that the partitioner may split; the ten instances"
-                    " with most.",
+                    "Distinct keys of a period, and those that the partitioner may split;"
+                    " the ten instances with most.",
                     "short",
                     (
                         f"topk(10, max by (instance) (evenflow_distinct_keys{INSTANCES}))",

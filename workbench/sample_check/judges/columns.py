@@ -168,8 +168,8 @@ def _better_key(settings: Settings, column: Column, form: str) -> tuple[str, Cha
     if column.mostly == "decimal":
         return (
             (
-                "a key is text, a whole number, a date or true or false, never a decimal: name another column"
-                " in query.key"
+                "a key is text, a whole number, a date or true or false, never a"
+                " decimal: name another column in query.key"
             ),
             {},
         )
@@ -195,8 +195,8 @@ def _judge_time(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     do, changes = f"query.time_unit is {unit!r}: write the times so, or name another column in query.time", {}
     if real == "ns" and column.filled:
         message = (
-            f"column {name!r} looks like nanoseconds (e.g. {column.examples[0]!r}), of which there is no"
-            " time_unit"
+            f"column {name!r} looks like nanoseconds (e.g. {column.examples[0]!r}),"
+            " of which there is no time_unit"
         )
         yield Finding(
             "the event time", "problem", message, "write microseconds, or use query.time = '@timestamp'"
@@ -333,8 +333,8 @@ def _judge_content(need: _Need, shape: RecordShape, do: str, changes: Changes) -
     missing = shape.rows - column.filled
     if missing and need.required:
         message = (
-            f"column {column.name!r} ({need.role}) is missing or null in {counted(missing, shape.rows)}"
-            " records"
+            f"column {column.name!r} ({need.role}) is missing or null in"
+            f" {counted(missing, shape.rows)} records"
         )
         message += f" ({share(missing, shape.rows)})"
         yield Finding(need.role, _grade(missing, shape.rows), message, need.without)

@@ -73,15 +73,15 @@ def _judge_range(settings: Settings, numbers: Float64s) -> Iterator[Finding]:
     named = f"partitioner.cost = {settings.partitioner.cost!r}"
     if below:
         message = (
-            f"{named} is below 1, or no number, for {counted(below, count)} tuples ({share(below, count)}),"
-            " which "
+            f"{named} is below 1, or no number, for {counted(below, count)}"
+            f" tuples ({share(below, count)}), which "
         )
         message += "count as 1"
         yield Finding(_NAME, "warning", message, "choose a smaller unit (size * 1000), or another column")
     if above:
         message = (
-            f"{named} is above {MAX_COST:,} for {counted(above, count)} tuples ({share(above, count)}),"
-            " which "
+            f"{named} is above {MAX_COST:,} for {counted(above, count)}"
+            f" tuples ({share(above, count)}), which "
         )
         message += "count as that"
         yield Finding(_NAME, "warning", message, "choose a larger unit (size / 1000)")
@@ -89,8 +89,8 @@ def _judge_range(settings: Settings, numbers: Float64s) -> Iterator[Finding]:
     most = int(np.argmax(tuples))
     if count >= _LEAST and tuples[most] >= _NEARLY_ALL * count:
         message = (
-            f"{named} is {values[most]:,} for {counted(int(tuples[most]), count)} tuples, so weighing changes"
-            " nothing"
+            f"{named} is {values[most]:,} for {counted(int(tuples[most]), count)} tuples,"
+            " so weighing changes nothing"
         )
         yield Finding(_NAME, "warning", message, "leave partitioner.cost out, or name what tuples differ in")
     else:

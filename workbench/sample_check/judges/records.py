@@ -47,8 +47,8 @@ def _judge_fields(settings: Settings, facts: SampleFacts, values: list[bytes | N
     cut = ((value, split_line(value, settings.input.delimiter)) for value in reversed(values))
     example = next((value for value, fields in cut if fields is not None and len(fields) == commonest), None)
     message = (
-        f"{counted(shape.rows - right, shape.rows)} records have another number of fields than the"
-        f" {field_count} of "
+        f"{counted(shape.rows - right, shape.rows)} records have another number"
+        f" of fields than the {field_count} of "
     )
     message += f"input.columns, mostly {commonest}, e.g. {shown_bytes(example)}"
     do = "name every field in input.columns, and set input.delimiter"
@@ -115,8 +115,8 @@ def judge_keys(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     key, tuples = facts.hottest
     workers = settings.partitioner.workers
     message = (
-        f"{facts.keys:,} keys; the hottest, {shown_bytes(key)!r}, has {share(tuples, facts.kept)} of the"
-        " tuples"
+        f"{facts.keys:,} keys; the hottest, {shown_bytes(key)!r}, has"
+        f" {share(tuples, facts.kept)} of the tuples"
     )
     if tuples * workers > facts.kept:
         message += f", a worker's fair share is {share(1, workers)}"
@@ -138,8 +138,8 @@ def judge_partitions(settings: Settings, facts: SampleFacts) -> Iterator[Finding
         if which and facts.readable:
             verb, pronoun = ("are", "each") if len(which) > 1 else ("is", "it")
             message = (
-                f"{partitions(which)} {verb} {state}: no window closes until {pronoun} has a record, has"
-                " ended "
+                f"{partitions(which)} {verb} {state}: no window closes"
+                f" until {pronoun} has a record, has ended "
             )
             message += "or idle_timeout is set"
             yield Finding("partitions", "warning", message, do, mend)
@@ -154,8 +154,8 @@ def _other_format(values: list[bytes | None]) -> tuple[str, Changes]:
     if in_wire_format(filled):
         return (
             (
-                "they look like Confluent's wire format: set input.format to avro or protobuf, and"
-                " [input.registry] url"
+                "they look like Confluent's wire format: set input.format to avro or protobuf,"
+                " and [input.registry] url"
             ),
             {},
         )

@@ -91,8 +91,8 @@ def _judge_strays(facts: SampleFacts, strays: Strays) -> Iterator[Finding]:
     for group in strays.groups:
         example = group.example
         message = (
-            f"{group.count:,} of {facts.readable:,} times ({share(group.count, facts.readable)})"
-            f" {group.cause}, e.g. "
+            f"{group.count:,} of {facts.readable:,} times"
+            f" ({share(group.count, facts.readable)}) {group.cause}, e.g. "
         )
         message += f"offset {example.offset} of partition {example.partition}: {shown_bytes(example.value)}"
         yield Finding("strays", "warning", message, "look at their producer; no proposal counts them")
@@ -115,8 +115,8 @@ def _judge_ahead(settings: Settings, facts: SampleFacts, *, now: int) -> Iterato
         )
         offset, value = piece.record(place)
         message = (
-            f"{ahead:,} of {facts.readable:,} tuples lie more than {format_duration(most)} ahead of the"
-            " clock, the "
+            f"{ahead:,} of {facts.readable:,} tuples lie more than"
+            f" {format_duration(most)} ahead of the clock, the "
         )
         message += (
             f"furthest at {moment(int(piece.times[place]))} (offset {offset} of partition {part.partition}: "
@@ -150,8 +150,8 @@ def _judge_jumps(settings: Settings, facts: SampleFacts, *, now: int) -> Iterato
         jump, jumps = proposal
         late = late_tuples(settings.query, facts.times)
         message = (
-            f"{jumps:,} of {facts.readable:,} tuples lie more than {format_duration(jump)} ahead of those"
-            " around "
+            f"{jumps:,} of {facts.readable:,} tuples lie more than"
+            f" {format_duration(jump)} ahead of those around "
         )
         message += (
             f"them, and what follows one is late: {late:,} of {facts.readable:,} tuples would be rejected"
@@ -173,8 +173,8 @@ def _judge_equal(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     if facts.span is None or facts.span[0] != facts.span[1] or tuples < 2:
         return
     message = (
-        f"all {tuples:,} tuples of the sample have the same event time, {moment(facts.span[0])}: no window"
-        " closes "
+        f"all {tuples:,} tuples of the sample have the same event time,"
+        f" {moment(facts.span[0])}: no window closes "
     )
     message += "before a later one comes"
     do = (
@@ -191,8 +191,8 @@ def _judge_order(settings: Settings, facts: SampleFacts, body: SampleFacts) -> I
         yield Finding("order", "ok", f"no tuple comes late: {_order(body)}")
         return
     message = (
-        f"{late:,} of {facts.readable:,} tuples ({share(late, facts.readable)}) come behind their"
-        " partition's "
+        f"{late:,} of {facts.readable:,} tuples"
+        f" ({share(late, facts.readable)}) come behind their partition's "
     )
     message += f"watermark and would be rejected as late; {_order(body)}"
     most = acceptable(query)
@@ -201,8 +201,8 @@ def _judge_order(settings: Settings, facts: SampleFacts, body: SampleFacts) -> I
     lost = late_tuples(patient, facts.times)
     if late_tuples(patient, body.times) >= late_tuples(query, body.times):
         do = (
-            f"no out_of_orderness of at most {format_duration(most)} (ten windows, or a minute) keeps more of"
-            " them: "
+            f"no out_of_orderness of at most {format_duration(most)} (ten windows,"
+            " or a minute) keeps more of them: "
         )
         do += "look at their producers"
         yield Finding("order", "warning", message, do)
@@ -237,8 +237,8 @@ def _judge_behind(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     if behind:
         gap = max(newest - ends[part] for part in behind)
         message = (
-            f"{partitions(behind)} of {len(facts.partitions)} end {span(gap)} of event time before the"
-            " newest: "
+            f"{partitions(behind)} of {len(facts.partitions)} end"
+            f" {span(gap)} of event time before the newest: "
         )
         message += "windows wait there, and partitions further ahead than max_skew are paused"
         mend: Changes = {"partitioner": {"idle_timeout": "30s"}}
@@ -271,8 +271,8 @@ def _judge_gaps(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
         return
     enough = format_duration(rounded_up(gap + 1))
     message = (
-        f"{partitions([furthest])} alone of {len(facts.partitions)} has new tuples, with a gap of {span(gap)}"
-        " between "
+        f"{partitions([furthest])} alone of {len(facts.partitions)} has new tuples,"
+        f" with a gap of {span(gap)} between "
     )
     message += (
         "two of them. Idle partitions do not follow a step of more than max_skew"

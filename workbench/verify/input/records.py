@@ -130,8 +130,8 @@ def _read_strictly(db: duckdb.DuckDBPyConnection, settings: Settings) -> Iterato
 
 def _cannot_judge(partition: int, offset: int, why: WithheldSchema) -> ConfigError:
     return ConfigError(
-        f"record {offset} of input partition {partition} was read by the partitioner, and verify cannot read"
-        f" it: {why}",
+        f"record {offset} of input partition {partition} was read by the partitioner,"
+        f" and verify cannot read it: {why}",
         hint="verify as a user who may read every schema that the partitioner's user may",
     )
 
@@ -321,12 +321,12 @@ def _any(cell: str, form: str) -> tuple[str, str]:
     short = f"rtrim({cell}, '0')"
     zeros = f"(length({cell}) - length({short}))"
     number = (
-        f"CASE WHEN {short} IN ('', '-') THEN '0' WHEN {zeros} = 0 THEN {cell} ELSE concat({short}, 'e',"
-        f" {zeros}) END"
+        f"CASE WHEN {short} IN ('', '-') THEN '0' WHEN {zeros} = 0 THEN {cell}"
+        f" ELSE concat({short}, 'e', {zeros}) END"
     )
     value = (
-        f"CASE WHEN {kind} = 'VARCHAR' THEN {text} WHEN {kind} = 'BOOLEAN' THEN {cell} WHEN {whole} THEN"
-        f" {number} END"
+        f"CASE WHEN {kind} = 'VARCHAR' THEN {text} WHEN {kind} = 'BOOLEAN' THEN"
+        f" {cell} WHEN {whole} THEN {number} END"
     )
     return value, f"(coalesce({kind}, 'NULL') IN ('NULL', 'VARCHAR', 'BOOLEAN') OR coalesce({whole}, false))"
 
@@ -335,8 +335,8 @@ def _null_or(json_kind: str, cell: str, fine: str) -> str:
     """SQL: whether the JSON cell is null, or is of this kind and `fine`."""
     kinds = "'BIGINT', 'UBIGINT', 'DOUBLE'" if json_kind == "number" else quoted(json_kind)
     return (
-        f"(coalesce({_kind(cell)}, 'NULL') = 'NULL' OR {_kind(cell)} IN ({kinds}) AND coalesce({fine},"
-        " false))"
+        f"(coalesce({_kind(cell)}, 'NULL') = 'NULL' OR {_kind(cell)} IN"
+        f" ({kinds}) AND coalesce({fine}, false))"
     )
 
 

@@ -34,8 +34,8 @@ def note_large(db: duckdb.DuckDBPyConnection, query: Query, tuples: str, *, repe
             f'AND {table}."offset" = l."offset"'
         )
     db.execute(
-        'UPDATE strict SET large = true FROM large l WHERE strict.partition = l.partition AND strict."offset"'
-        ' = l."offset"'
+        "UPDATE strict SET large = true FROM large l WHERE strict.partition ="
+        ' l.partition AND strict."offset" = l."offset"'
     )
     db.execute(
         'INSERT INTO strict (partition, "offset", reason, readable, large) '

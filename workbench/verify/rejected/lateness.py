@@ -72,8 +72,8 @@ def _given_marks(db: duckdb.DuckDBPyConnection) -> None:
     # Where `low` is null the partition has no mark yet. `claimed - 1` then makes the comparison true.
     db.execute(
         "CREATE TABLE questioned AS SELECT DISTINCT claimed AS mark FROM judged WHERE reason IN ('late',"
-        " 'idle') AND claimed > coalesce(low, claimed - 1) UNION SELECT idle_mark FROM committed WHERE"
-        " idle_mark IS NOT NULL"
+        " 'idle') AND claimed > coalesce(low, claimed - 1) UNION SELECT idle_mark FROM"
+        " committed WHERE idle_mark IS NOT NULL"
     )
     db.execute("CREATE TABLE given (mark BIGINT)")
     # The search for them goes through all tuples, so it is left out if no mark is in question.

@@ -236,8 +236,8 @@ def _beyond_bounds(call: Call) -> str:
     counts = "list_transform(g, lambda x: x.count)"
     # No value that is missing from the list may be more frequent than this.
     last = (
-        f"CASE WHEN len(g) = {k} THEN greatest(g[-1].count, g[-1].error) WHEN len(g) > 0 THEN g[-1].error"
-        f" ELSE {most} END"
+        f"CASE WHEN len(g) = {k} THEN greatest(g[-1].count, g[-1].error) WHEN len(g)"
+        f" > 0 THEN g[-1].error ELSE {most} END"
     )
     fine = [
         f"len(g) <= {k}",

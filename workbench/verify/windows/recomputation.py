@@ -45,8 +45,8 @@ def every_row(db: duckdb.DuckDBPyConnection, query: Query, mark: int, *, tuples:
     """
     _panes(db, query, tuples)
     db.execute(
-        "CREATE TABLE keys AS SELECT key, row_number() OVER ()::BIGINT AS id FROM (SELECT DISTINCT key FROM"
-        " panes)"
+        "CREATE TABLE keys AS SELECT key, row_number() OVER ()::BIGINT AS id"
+        " FROM (SELECT DISTINCT key FROM panes)"
     )
     db.execute("ALTER TABLE panes RENAME TO panes_by_key")
     db.execute("CREATE TABLE panes AS SELECT id, p.* EXCLUDE (key) FROM panes_by_key p JOIN keys USING (key)")

@@ -26,8 +26,8 @@ def recompute(
         select = _select(query, part, by)
         db.execute(f"CREATE TABLE {_ROWS} AS {select}" if number == 0 else f"INSERT INTO {_ROWS} {select}")
         db.execute(
-            "DROP VIEW totals; DROP TABLE IF EXISTS wholes; DROP TABLE expected; DROP TABLE panes; DROP TABLE"
-            " keys"
+            "DROP VIEW totals; DROP TABLE IF EXISTS wholes; DROP TABLE expected;"
+            " DROP TABLE panes; DROP TABLE keys"
         )
     # All rows of one end are the tuples of one pane, whatever windows they are of.
     once = query.model_copy(update={"window": query.slide_ms, "emit_from": None})
