@@ -213,8 +213,8 @@ def _closed_loop(
 
 
 def _open(address: str) -> None:
-    """Open the address in the user's browser, if there is a desktop. A text browser would take over the
-    terminal.
+    """Open the address in the user's browser, if there is a desktop.
+    A text browser would take over the terminal.
     """
     import os
     import sys

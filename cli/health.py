@@ -21,8 +21,8 @@ def health(
     ] = "http://127.0.0.1:8080/healthy/",
     timeout: Annotated[float, typer.Option(help="Seconds to wait for its answer.", min=0.1)] = 5.0,
 ) -> None:
-    """Ask a part whether it is healthy: exit 0 if it is, 1 and the reason if it is not. For containers'
-    health checks.
+    """Ask a part whether it is healthy: exit 0 if it is, 1 and the reason if it is not.
+    For containers' health checks.
     """
     import json
     import urllib.error

@@ -27,8 +27,8 @@ def check(
     sample: Annotated[int, counted("How many records to look at, at most (20,000).")] = 20_000,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
-    """Say what the query reads, keeps and writes, and how `verify` compares it, by a sample of the input
-    topic.
+    """Say what the query reads, keeps and writes, and how `verify` compares it,
+    by a sample of the input topic.
 
     Nothing is made, committed or started. Exit 1 if the records do not fit the query.
     """

@@ -82,8 +82,8 @@ def status(
 
 @contextmanager
 def _unread_as_json(settings: Settings, *, as_json: bool) -> Iterator[None]:
-    """With --json, print a report if nothing can be read. The error says the same to people, and is the
-    exit status.
+    """With --json, print a report if nothing can be read.
+    The error says the same to people, and is the exit status.
     """
     import json
 

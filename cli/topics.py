@@ -1,5 +1,5 @@
-"""`evenflow topics`: `create` makes the input topic, `list` shows the query's topics, `strimzi` prints
-manifests.
+"""`evenflow topics`: `create` makes the input topic, `list` shows the query's topics,
+`strimzi` prints manifests.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def strimzi(
     context: typer.Context,
     cluster: Annotated[str, typer.Option(help="Name of Strimzi's Kafka resource.")] = "kafka",
 ) -> None:
-    """Print the topics of the query, and a user with ACLs for each part, as Strimzi's resources. No broker
-    is asked.
+    """Print the topics of the query, and a user with ACLs for each part, as Strimzi's resources.
+    No broker is asked.
     """
     import yaml
 

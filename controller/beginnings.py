@@ -29,8 +29,8 @@ LONGEST_MS = 60_000
 AFTER_A_CHANGE = 2
 """So many micro-batches after a change of p or r has been realised do not count."""
 _FELL = 0.9
-"""While W is above 1 and falls to this share from one micro-batch to the next, the start's backlog is
-worked off.
+"""While W is above 1 and falls to this share from one micro-batch to the next,
+the start's backlog is worked off.
 """
 
 

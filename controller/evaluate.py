@@ -83,8 +83,8 @@ class Evaluation:
     reached: int | None = None
     """Largest event time (ms) that a partitioner has seen. None before the first tuple."""
     batch_ms: float | None = None
-    """Milliseconds of event time that go by in a batch interval. None if the speed of event time is not
-    known."""
+    """Milliseconds of event time that go by in a batch interval.
+    None if the speed of event time is not known."""
     overdue: tuple[str, ...] = ()
     """In words, which parts do not follow the newest plan although there was time enough."""
     instances: int = 0
@@ -95,8 +95,8 @@ class Evaluation:
 
 @dataclass
 class Evaluator:
-    """Makes observations. Remembers how fast event time advances, what has begun lately, and how many
-    there were.
+    """Makes observations. Remembers how fast event time advances, what has begun lately,
+    and how many there were.
     """
 
     settings: Settings

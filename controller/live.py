@@ -1,5 +1,5 @@
-"""A Gymnasium environment whose steps drive the running application: plans are the actions, telemetry the
-observations.
+"""A Gymnasium environment whose steps drive the running application: plans are the actions,
+telemetry the observations.
 
 `evenflow/ElasticLive-v0`, registered by `import controller.live`. Its spaces and its reward are those of the
 simulated environments (`evenflow.elasticity.simulated.environments`), so an agent that was trained there acts
@@ -48,8 +48,8 @@ _BATCHES = 4
 
 
 class ActionPolicy(Policy):
-    """Wants what it was told last (`target`). Not a policy of the registry: an environment's actions come
-    through it.
+    """Wants what it was told last (`target`).
+    Not a policy of the registry: an environment's actions come through it.
     """
 
     needs: ClassVar[tuple[str, ...]] = ()
@@ -209,8 +209,8 @@ class ElasticLive(gymnasium.Env[BoxValues, Any]):
         return box, self._info(evaluation, skipped, None)
 
     def step(self, action: Any) -> tuple[BoxValues, float, bool, bool, dict[str, Any]]:
-        """Ask for these units, wait until they are in force, and for the first micro-batch that counts under
-        them.
+        """Ask for these units, wait until they are in force,
+        and for the first micro-batch that counts under them.
 
         Where the controller's rules forbid the change, what is in force stays. `info["in_force"]` is the (p,
         r) that the outcome is of, `info["decided"]` what became of the action, and `info["reason"]` says why.

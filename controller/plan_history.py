@@ -65,8 +65,8 @@ class PlanHistory:
         return Pair(min(plan.p, self._most.p), min(plan.r, self._most.r))
 
     def ahead(self, reached: int | None) -> int:
-        """Event time (ms) from `reached` to the beginning of the newest plan. 0 if it has begun, or
-        without `reached`.
+        """Event time (ms) from `reached` to the beginning of the newest plan.
+        0 if it has begun, or without `reached`.
         """
         begins = [entry.begins for entry in self._schedule.upcoming if entry.plan is self.newest]
         return max(0, begins[0] - reached) if begins and reached is not None else 0

@@ -200,8 +200,8 @@ class Controller:
             self.judge(evaluation)
 
     def observations(self, timeout: float) -> Iterator[Evaluation]:
-        """Take in new plans and records. Yields each observation as soon as it is due: judge it before the
-        next one.
+        """Take in new plans and records.
+        Yields each observation as soon as it is due: judge it before the next one.
 
         timeout: s to wait for the first record.
         """

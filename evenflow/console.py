@@ -1,5 +1,5 @@
-"""The command `evenflow`: all commands in a clone, and only the library's commands if just the wheel is
-installed.
+"""The command `evenflow`: all commands in a clone, and only the library's commands
+if just the wheel is installed.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ SERVICES = {
     "topics": "topics",
     "verify": "verify",
 }
-"""Further commands of a clone, in the order of `evenflow --help`: each with the module of `cli/` that
-registers it.
+"""Further commands of a clone, in the order of `evenflow --help`:
+each with the module of `cli/` that registers it.
 """
 
 

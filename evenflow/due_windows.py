@@ -48,8 +48,8 @@ class ResultDelays:
     by_clock: bool
     """Whether event times follow the clock, because those that are far ahead of it are rejected."""
     early: bool = False
-    """Whether windows come out before they close (`late = "update"`). Then they do not wait for
-    allowed_lateness."""
+    """Whether windows come out before they close (`late = "update"`).
+    Then they do not wait for allowed_lateness."""
 
     @classmethod
     def of(cls, query: Query) -> ResultDelays:

@@ -26,8 +26,8 @@ class DisorderError(EvenflowError):
 
 
 class IncompatibleStateError(EvenflowError):
-    """State on disk or in Kafka belongs to another query, topic or version. It is refused and never
-    reinterpreted.
+    """State on disk or in Kafka belongs to another query, topic or version.
+    It is refused and never reinterpreted.
     """
 
 

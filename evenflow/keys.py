@@ -202,8 +202,8 @@ def salts(seed: int, count: int, *, first: int = 1) -> UInt64s:
 
 @kernel
 def same_bytes(data: UInt8s, start: Whole, others: UInt8s, other: Whole, length: Whole) -> bool:
-    """Whether `length` bytes are equal: those of `data` from `start` on, and those of `others` from
-    `other` on.
+    """Whether `length` bytes are equal: those of `data` from `start` on,
+    and those of `others` from `other` on.
     """
     at = np.int64(0)
     while at < length and data[start + at] == others[other + at]:
@@ -244,8 +244,8 @@ def workers_of(key: int, among: Candidates) -> list[int]:
 
 
 def bucket_of(hashes: UInt64s, buckets: int) -> Int32s:
-    """The reduce bucket of every hash, in 0..buckets-1, shape (m,). It is independent of every F_i of every
-    seed.
+    """The reduce bucket of every hash, in 0..buckets-1, shape (m,).
+    It is independent of every F_i of every seed.
 
     ValueError for less than one bucket.
     """

@@ -19,12 +19,12 @@ allow a larger row are refused when they are loaded.
 from __future__ import annotations
 
 MAX_RECORD_BYTES = 33_554_432
-"""The most that a producer of evenflow sends, and `max.message.bytes` of the topics for frames, blobs and
-results.
+"""The most that a producer of evenflow sends, and `max.message.bytes` of the topics for frames,
+blobs and results.
 """
 MARGIN_BYTES = 4_194_304
-"""What a record holds besides a row's texts: its header, columns of fixed width, names, what Arrow and
-Kafka add.
+"""What a record holds besides a row's texts: its header, columns of fixed width, names,
+what Arrow and Kafka add.
 """
 ROW_BYTES = MAX_RECORD_BYTES - MARGIN_BYTES
 """The most bytes that the keys, texts and lists of one row may take in any record."""
@@ -39,12 +39,12 @@ An entry takes no more in Arrow (a value of 8 bytes, a count, a time), and no mo
 KEY_BYTES, VALUE_BYTES, STATE_BYTES, RESULT_BYTES = 65_536, 1_000_000, 16_000_000, 4_000_000
 """Defaults of K, V, S and R."""
 REPEATED_BYTES = 33_554_432
-"""What the texts of a record that stand in each of its elements may take, all elements together
-(`query.explode`).
+"""What the texts of a record that stand in each of its elements may take,
+all elements together (`query.explode`).
 """
 LOOKUP_TEXT_BYTES = 1_000
-"""The longest text that a column of a lookup file may have (`query.lookup`). A block has up to a million
-tuples.
+"""The longest text that a column of a lookup file may have (`query.lookup`).
+A block has up to a million tuples.
 """
 DERIVED_BYTES = 67_108_864
 """The longest text that a derived column may have."""

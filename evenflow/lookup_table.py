@@ -36,8 +36,8 @@ class Match:
     """What a block of n tuples gets."""
 
     columns: Mapping[str, pa.Array]
-    """The columns of the lookup file by name, each of n rows. Null where the file has no row for the
-    tuple."""
+    """The columns of the lookup file by name, each of n rows.
+    Null where the file has no row for the tuple."""
     missing: Bools
     """(n,): whether the file has no row for the tuple."""
 
@@ -73,8 +73,8 @@ class LookupTable:
         self._columns = {name: table.column(name).combine_chunks() for name in lookup.columns}
 
     def find(self, keys: Sequence[pa.Array]) -> Match:
-        """The columns of the file for n tuples. keys: the columns of `lookup.key`, each of n rows and of
-        its type.
+        """The columns of the file for n tuples.
+        keys: the columns of `lookup.key`, each of n rows and of its type.
         """
         key_column = _as_key(keys)
         # A null key has no row. As an empty text it is looked up with the others, and its row is not taken.

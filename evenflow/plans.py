@@ -1,5 +1,5 @@
-"""Plans: how many workers and reducers are in use, and from which event time on. The contract of
-`<query>.plan`.
+"""Plans: how many workers and reducers are in use, and from which event time on.
+The contract of `<query>.plan`.
 
 A plan is one JSON record. All readers of the topic read one log in one order, so they come to the same
 schedule:
@@ -28,8 +28,8 @@ LAST_EPOCH = 999_999_999
 MOST_BYTES = 10_000
 LONGEST_REASON = 1_000
 KEPT = 16
-"""So many plans outlive the compaction of the topic. The plan in force and all later plans are among the
-newest.
+"""So many plans outlive the compaction of the topic.
+The plan in force and all later plans are among the newest.
 """
 
 
@@ -138,8 +138,8 @@ class Schedule:
     """Largest epoch seen."""
 
     def learn(self, plan: Plan, *, reached: int | None) -> bool:
-        """Take in the next plan of the log. Returns False, and changes nothing, unless its epoch is above all
-        before it.
+        """Take in the next plan of the log.
+        Returns False, and changes nothing, unless its epoch is above all before it.
 
         reached: largest event time (ms) that the reader has worked on, None before the first tuple.
         """
@@ -155,8 +155,8 @@ class Schedule:
         return True
 
     def start(self, plans: Iterable[Plan], *, reached: int | None) -> None:
-        """Take in all plans of the log when a reader starts. The plan that should be in force is in force at
-        once.
+        """Take in all plans of the log when a reader starts.
+        The plan that should be in force is in force at once.
 
         reached: as for `learn`.
         """

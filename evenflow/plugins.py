@@ -1,5 +1,5 @@
-"""Things of one's own, without a fork: what an installed package offers as an entry point, or
-`module:Attribute`.
+"""Things of one's own, without a fork: what an installed package offers
+as an entry point, or `module:Attribute`.
 
 This is the only place that reads entry points or imports a user's module. A registry asks it for a name that
 is not one of its own.
@@ -95,33 +95,33 @@ class Plugins:
         return Entry(name=name, summary=summary(plugin), plugin=plugin, package=package)
 
     def listed(self, own: Collection[str]) -> str:
-        """All names for a message: evenflow's `own`, and behind them those of packages, each with its
-        package.
+        """All names for a message: evenflow's `own`, and behind them those of packages,
+        each with its package.
         """
         offered = (f"{name} ({self.package(name)})" for name in self.names(own=own))
         return ", ".join((*own, *offered))
 
     def knows(self, name: str) -> bool:
-        """Whether `load` would try to load this name: an entry point has it, or it is written as
-        `module:Attribute`.
+        """Whether `load` would try to load this name: an entry point has it,
+        or it is written as `module:Attribute`.
         """
         return _written_as_module(name) or any(point.name == name for point in _points(self.group))
 
     def package(self, name: str) -> str | None:
-        """The package that offers this name. None for `module:Attribute`, and for a name that no package
-        offers.
+        """The package that offers this name.
+        None for `module:Attribute`, and for a name that no package offers.
         """
         return next((_package(point) for point in _points(self.group) if point.name == name), None)
 
     def is_imported(self, name: str) -> bool:
-        """Whether `load` would import nothing that is not imported already, or installed as a package for
-        evenflow.
+        """Whether `load` would import nothing that is not imported already,
+        or installed as a package for evenflow.
         """
         return self.package(name) is not None or name.partition(":")[0] in sys.modules
 
     def load(self, name: str) -> object:
-        """The object of an entry point of this name, or the attribute of a module that `module:Attribute`
-        names.
+        """The object of an entry point of this name, or the attribute of a module
+        that `module:Attribute` names.
 
         A module is looked for as Python does, and then in the folder where the command was called. Raises
         ConfigError if the name is neither, if two packages offer it, if the module cannot be imported, or if
@@ -201,8 +201,8 @@ _SINK_BASE = "spark_consumers.sinks.base.ResultSink"
 
 
 def marked(words: str, package: str | None) -> str:
-    """What a list says of a thing: the words, with the package in front that offers it. None: no package
-    does.
+    """What a list says of a thing: the words, with the package in front that offers it.
+    None: no package does.
     """
     return words if package is None else f"({package}) {words}"
 
@@ -225,8 +225,8 @@ def what_is_wrong(error: ConfigError) -> str:
 def checked_class(
     name: str, candidate: object, base: type[Base], options: type[BaseModel], *, noun: str
 ) -> type[Base]:
-    """The candidate, if it is a class derived from `base` that can make objects. ConfigError says what it
-    lacks.
+    """The candidate, if it is a class derived from `base` that can make objects.
+    ConfigError says what it lacks.
 
     name: as the user wrote it. options: what its `options_type` is derived from. noun: what messages call it.
     """

@@ -1,5 +1,5 @@
-"""Progress of one input partition: the lateness rule, end of stream, idleness, and the form in which it is
-committed.
+"""Progress of one input partition: the lateness rule, end of stream, idleness,
+and the form in which it is committed.
 
 What is late depends only on the content of the input partition (docs/correctness.md). So this is a pure
 fold over the partition's records in offset order. The state is small and bounded. It travels as the metadata
@@ -27,14 +27,14 @@ from evenflow.windows import END_MARK, NO_MARK
 from evenflow.wire.markers import MOST_PRODUCERS, EndOfStream
 
 STATE_VERSION = 5
-"""Version of the state of a partition that has the `max_jump` and `out_of_orderness` with which the query
-began.
+"""Version of the state of a partition that has the `max_jump` and `out_of_orderness`
+with which the query began.
 """
 _OTHER_MAX_JUMP = 6
 """Version of the state of a partition whose `max_jump` has changed."""
 _OTHER_DISORDER = 7
-"""Version of the state of a partition whose `out_of_orderness` has grown. Its `max_jump` may have changed
-as well.
+"""Version of the state of a partition whose `out_of_orderness` has grown.
+Its `max_jump` may have changed as well.
 """
 MOST_MAX_JUMPS = 32
 """How often the `max_jump` of a partition may change."""
@@ -147,8 +147,8 @@ class PartitionState:
         return None if self.max_time is None else self._own_mark(query) + query.allowed_lateness
 
     def delay(self, query: Query) -> int:
-        """How far (ms) the mark stays behind the largest event time of the record at `offset` and of later
-        ones.
+        """How far (ms) the mark stays behind the largest event time of the record at `offset`
+        and of later ones.
         """
         return self.out_of_orderness(query) + query.allowed_lateness
 
@@ -212,8 +212,8 @@ class PartitionState:
         )
 
     def _with_max_jump_of(self, query: Query) -> PartitionState:
-        """The state of a partition whose records from `offset` on are judged by the `max_jump` of these
-        settings.
+        """The state of a partition whose records from `offset` on are judged by the `max_jump`
+        of these settings.
 
         Raises IncompatibleStateError if it has changed too often.
         """
@@ -278,8 +278,8 @@ class PartitionState:
 
     @classmethod
     def decode(cls, metadata: str | None, *, offset: int) -> PartitionState:
-        """The state that was committed with `offset`. Raises IncompatibleStateError if there is none or it
-        is damaged.
+        """The state that was committed with `offset`.
+        Raises IncompatibleStateError if there is none or it is damaged.
         """
         try:
             return _committed(metadata, offset)

@@ -1,5 +1,5 @@
-"""What evenflow wrote, as data frames of your own Spark job: the routed tuples, and the results
-(docs/own-spark.md).
+"""What evenflow wrote, as data frames of your own Spark job: the routed tuples,
+and the results (docs/own-spark.md).
 
 The two functions are for programs that keep their Spark job and take over from evenflow step by step. They
 need pyspark, Spark's connector for Kafka (`KAFKA_PACKAGE`), and evenflow on the executors. evenflow's own
@@ -57,8 +57,8 @@ _LOG = logging.getLogger("evenflow.spark")
 _ADDED = "_evenflow_added"
 """A column that is added to tell rows apart, and dropped again."""
 _MOST_BYTES = 2**30
-"""Spark hands a Python worker so many rows at once as `_ROWS_CONF` says. Above 2 GiB the Arrow column
-overflows.
+"""Spark hands a Python worker so many rows at once as `_ROWS_CONF` says.
+Above 2 GiB the Arrow column overflows.
 """
 
 
@@ -254,8 +254,8 @@ class _AvroRecords(_Reader):
 
 
 class _OwnRows(_Reader):
-    """Rows of a sink of one's own that has a method `spark_rows` (`ReadBySpark` in
-    spark_consumers/sinks/base.py).
+    """Rows of a sink of one's own
+    that has a method `spark_rows` (`ReadBySpark` in spark_consumers/sinks/base.py).
     """
 
     def __init__(self, sink: object) -> None:
@@ -560,8 +560,8 @@ def _revision(settings: Settings, name: str) -> Column | None:
 
 
 def _once(rows: DataFrame, same: Sequence[str], revision: Column | None, patience: str | None) -> DataFrame:
-    """The rows without repetitions. A repeated row has the same window and key, and with updates the same
-    revision.
+    """The rows without repetitions.
+    A repeated row has the same window and key, and with updates the same revision.
 
     same: the columns of window and key. revision: None if rows come out once. patience: of a stream, None for
     a batch, which has only the row of the highest revision of each window and key.

@@ -50,8 +50,8 @@ def parts_of(stage: Stage) -> tuple[Part, ...]:
 
 
 def inputs_of(records: Iterable[PartitionerRecord], began_with: int) -> int:
-    """How many input partitions the query has, by what instances say. began_with: how many this process
-    has seen.
+    """How many input partitions the query has, by what instances say.
+    began_with: how many this process has seen.
     """
     return max([began_with, *(record.inputs for record in records)])
 
@@ -64,8 +64,8 @@ Latencies = Annotated[list[Annotated[tuple[Count, Count], Field(strict=False)]],
 
 
 class Record(BaseModel):
-    """The fields that all kinds have. A field that a newer evenflow writes, and this one does not know, is
-    ignored.
+    """The fields that all kinds have.
+    A field that a newer evenflow writes, and this one does not know, is ignored.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
@@ -272,8 +272,8 @@ class PartitionerRecord(Record):
     mark: EventTime | None = None
     """Least mark (ms) of the owned partitions that are awake."""
     loads: Annotated[list[Count], Field(max_length=4_096)] = []
-    """Sum of the costs of tuples by worker since the last change of p. This is their number if each costs
-    1."""
+    """Sum of the costs of tuples by worker since the last change of p.
+    This is their number if each costs 1."""
     plans_ignored: Count = 0
     """Records of the plan topic that were no plan of the query."""
     imbalance: Share | None = None
@@ -327,16 +327,16 @@ class PartWork(BaseModel):
     latencies: Latencies = []
     """Pairs (ms from the input topic to the end of the micro-batch, number of rows)."""
     result_latencies: Latencies = []
-    """Pairs (ms from the newest tuple of an emitted window to the end of the micro-batch, number of result
-    rows)."""
+    """Pairs (ms from the newest tuple of an emitted window to the end of the micro-batch, number
+    of result rows)."""
     routed: WorkerTimes = []
     """Triples (routed partition, how many tuples of it were combined, ms that this took), if
     `partitioner.speeds` or an experiment (`spark.combine_wait`) asks."""
 
     @property
     def spread(self) -> float | None:
-        """Time of the longest task over the mean time of a task. 1 is even. None without work, or if it is
-        not finite.
+        """Time of the longest task over the mean time of a task. 1 is even.
+        None without work, or if it is not finite.
         """
         spread = self.longest_ms * self.tasks / self.busy_ms if self.busy_ms > 0 else math.inf
         return spread if math.isfinite(spread) else None
@@ -442,8 +442,8 @@ class HeartbeatRecord(Record):
 
 
 def present_load(word: BatchRecord | HeartbeatRecord, last: BatchRecord | None) -> float | None:
-    """W of a stage by its newest record `word`. 0 if the stage waits for input. last: its last finished
-    micro-batch.
+    """W of a stage by its newest record `word`. 0 if the stage waits for input.
+    last: its last finished micro-batch.
     """
     if isinstance(word, BatchRecord):
         return word.load

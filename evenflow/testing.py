@@ -33,8 +33,8 @@ __all__ = [
 
 
 def check_sink(sink: Any, **results: Any) -> None:
-    """Hold a sink to every law that needs neither Spark nor a place to write to. It needs a clone or image of
-    evenflow.
+    """Hold a sink to every law that needs neither Spark nor a place to write to.
+    It needs a clone or image of evenflow.
 
     sink: an object of a class derived from `spark_consumers.sinks.ResultSink`. results: values of the fields
     of `[results]` that it needs. Raises AssertionError with the law that the sink breaks. ConfigError where

@@ -1,5 +1,5 @@
-"""What a block is made of where it comes in, and what is refused of it. Every folder from `routing` up knows
-these types.
+"""What a block is made of where it comes in, and what is refused of it.
+Every folder from `routing` up knows these types.
 
 `kafka.slices` cuts a block into slices. `routing` makes rejections of what is wrong in them, `kafka.sink`
 writes these, and `reports` counts them. No decision may live here, and nothing of Kafka.
@@ -51,8 +51,8 @@ class Slice:
     """Timestamp of the first record (ms). None if it has none."""
 
     def apart(self, cuts: Sequence[int]) -> Iterator[Slice]:
-        """This slice cut at these positions. Each is above 0 and below the number of records, and they
-        ascend.
+        """This slice cut at these positions.
+        Each is above 0 and below the number of records, and they ascend.
         """
         # Without the records nobody knows of gaps between offsets.
         offsets = [self.records[cut].offset() if self.records else self.first + cut for cut in cuts]

@@ -383,8 +383,8 @@ class _Records:
 
 
 def check_source(settings: Settings, source: Source) -> None:
-    """Raise ConfigError if the source's records lack a column that the query reads, or if the time units
-    differ.
+    """Raise ConfigError if the source's records lack a column that the query reads,
+    or if the time units differ.
     """
     form, query = settings.input, settings.query
     sends = form.columns if form.format == "csv" else source.column_names

@@ -41,8 +41,8 @@ class Admission:
         self._topics = topics
 
     def look(self, newest: Callable[[], Checkpoint]) -> None:
-        """Raise if this start would lose or mix results. Nothing is written. newest: the checkpoint of the
-        last run.
+        """Raise if this start would lose or mix results. Nothing is written.
+        newest: the checkpoint of the last run.
 
         Another driver may begin the stage, or go on, while this one looks. What belongs to its run then seems
         to be of a stranger. So a refusal counts only if the last run is the same before and after.

@@ -58,8 +58,8 @@ def run(
     until_ended: bool = False,
     log: JavaLog | None = None,
 ) -> None:
-    """Run these stages until `stop_event`, SIGTERM or SIGINT, or (`until_ended`) until all windows are
-    emitted.
+    """Run these stages until `stop_event`, SIGTERM or SIGINT,
+    or (`until_ended`) until all windows are emitted.
 
     A stop waits for the running micro-batch. Raises an EvenflowError when a query fails or is refused.
     log: where Java prints to. None means that Java prints where this process does.

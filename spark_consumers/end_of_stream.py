@@ -62,8 +62,8 @@ class EndOfTopic:
         self._high: dict[int, int] = {}
 
     def reached_by(self, committed: Mapping[int, int]) -> bool:
-        """Whether these offsets (partition -> next to read) are the topic's end, and every lane has ended
-        there.
+        """Whether these offsets (partition -> next to read) are the topic's end,
+        and every lane has ended there.
         """
         state = describe(self._settings.kafka, [self._topic]).get(self._topic)
         if state is None or any(committed.get(number, 0) < end for number, end in state.end.items()):

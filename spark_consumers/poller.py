@@ -11,8 +11,8 @@ _T = TypeVar("_T")
 
 
 def ask_in_thread(ask: Callable[[], _T]) -> Future[_T]:
-    """The answer of `ask`, which a thread of its own waits for. A server that is away must not hold up the
-    application.
+    """The answer of `ask`, which a thread of its own waits for.
+    A server that is away must not hold up the application.
     """
     answer: Future[_T] = Future()
 
@@ -47,8 +47,8 @@ class Question(Generic[_T]):
         self._pending: Future[_T] | None = None
 
     def answer(self) -> Future[_T] | None:
-        """An answer that has come and was not taken yet. Without one it asks, if it is time. This never
-        waits.
+        """An answer that has come and was not taken yet. Without one it asks, if it is time.
+        This never waits.
         """
         pending = self._pending
         if pending is None:

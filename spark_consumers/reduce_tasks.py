@@ -1,5 +1,5 @@
-"""Reduce tasks of a fused query (`spark.reduce = "prompt"`): the combiner's clusters -> a piece for each
-bucket. Stateless.
+"""Reduce tasks of a fused query (`spark.reduce = "prompt"`):
+the combiner's clusters -> a piece for each bucket. Stateless.
 
 `evenflow/twostep/reduce_task.py` says what a reduce task does. Here Spark brings all blobs of a reduce task
 to one of its tasks.

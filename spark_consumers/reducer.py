@@ -172,8 +172,8 @@ class PartBuckets(_Processor):
 
 
 class MergeParts(ReduceBucket):
-    """Merges what all buckets of all parts of a summary send, in one task. The rows count as rows of
-    bucket 0.
+    """Merges what all buckets of all parts of a summary send, in one task.
+    The rows count as rows of bucket 0.
     """
 
     def _tables(

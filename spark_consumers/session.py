@@ -148,8 +148,8 @@ def launch_conf(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check(conf: Mapping[str, str], *, buckets: int) -> None:
-    """ConfigError if `[spark.conf]` sets something that exactness forbids, or with which this Spark does
-    not work.
+    """ConfigError if `[spark.conf]` sets something that exactness forbids,
+    or with which this Spark does not work.
     """
     for name, value in conf.items():
         refused = refused_conf(name, value)
@@ -253,8 +253,8 @@ def make_session(
 
 
 def java_status() -> int | None:
-    """Exit status of the Java process that this process has started, negative for a signal. None while it
-    runs.
+    """Exit status of the Java process that this process has started, negative for a signal.
+    None while it runs.
 
     Also None if this process has started none, as with spark-submit, where Java is the parent.
     """

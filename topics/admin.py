@@ -288,8 +288,8 @@ def _states(client: AdminClient, kafka: KafkaSettings, names: Iterable[str]) -> 
 
 
 def url_safe(topic_id: str) -> str:
-    """A topic id as Kafka's own tools print it, in base64 for URLs without padding. librdkafka has plain
-    base64.
+    """A topic id as Kafka's own tools print it, in base64 for URLs without padding.
+    librdkafka has plain base64.
     """
     return topic_id.replace("+", "-").replace("/", "_").rstrip("=")
 

@@ -25,8 +25,8 @@ NOT_YET = frozenset(
         KafkaError._NOENT,
     }
 )
-"""Errors that pass. A broker that has just started, or a topic that was just made, may not have a known
-leader yet.
+"""Errors that pass. A broker that has just started, or a topic that was just made,
+may not have a known leader yet.
 """
 _T = TypeVar("_T")
 

@@ -26,8 +26,8 @@ class CertificateEnd:
     file: Path
     """The file as the setting names it."""
     end: float
-    """Seconds since 1970. Of several certificates the earliest end counts, of several authorities the
-    latest."""
+    """Seconds since 1970. Of several certificates the earliest end counts,
+    of several authorities the latest."""
 
     def left(self, now: float) -> str:
         """How long it still counts, in words. now: seconds since 1970."""
@@ -39,8 +39,8 @@ class CertificateEnd:
 
 
 def certificate_ends(settings: Settings) -> list[CertificateEnd]:
-    """The earliest end in each file of certificates that the settings name. The system's authorities are left
-    out.
+    """The earliest end in each file of certificates that the settings name.
+    The system's authorities are left out.
 
     A file that cannot be read, or holds something else, is left out: the client that needs it refuses it by
     name.

@@ -46,8 +46,8 @@ _HINTS: dict[int, str] = {
     KafkaError.INVALID_REPLICATION_FACTOR: "lower kafka.replication_factor, or start more brokers",
 }
 FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
-"""Errors of a transactional producer that say that its id has a newer producer, or that a transaction
-timed out.
+"""Errors of a transactional producer that say that its id has a newer producer,
+or that a transaction timed out.
 """
 _NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token"
 """How librdkafka begins when our callback has no token for it. It has the code of a refused log-in."""

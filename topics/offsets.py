@@ -107,8 +107,8 @@ def offsets(
 
 
 def _refresh_metadata(client: AdminClient, kafka: KafkaSettings) -> None:
-    """The client asks no broker about a partition that its copy of the metadata lacks, however often it is
-    asked.
+    """The client asks no broker about a partition that its copy of the metadata lacks,
+    however often it is asked.
     """
     try:
         client.list_topics(timeout=seconds(kafka))

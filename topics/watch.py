@@ -66,8 +66,8 @@ class TopicWatch:
         self._unanswered_since: float | None = None
 
     def partitions(self, topic: str) -> int:
-        """How many partitions this topic had when it was looked at last. More may have been added since
-        the start.
+        """How many partitions this topic had when it was looked at last.
+        More may have been added since the start.
         """
         return self._partitions[topic]
 

@@ -1,5 +1,5 @@
-"""Who works on a query now, as Kafka alone tells it: members of the data plane's group, and the newest
-telemetry.
+"""Who works on a query now, as Kafka alone tells it: members of the data plane's group,
+and the newest telemetry.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class Activity:
     ignored: int = 0
     """How many of the newest records are no telemetry of this query."""
     unfit: int = 0
-    """How many result values are null because they did not fit, as far back as the newest telemetry
-    reaches."""
+    """How many result values are null because they did not fit,
+    as far back as the newest telemetry reaches."""
 
     @property
     def owners(self) -> list[str]:
@@ -93,8 +93,8 @@ class Activity:
 
     @property
     def heard_last(self) -> Part | None:
-        """The Spark stage or controller that reported last. Partitioners are left out, as they are in
-        `members`.
+        """The Spark stage or controller that reported last.
+        Partitioners are left out, as they are in `members`.
         """
         others = (part for part in self.parts if not part.is_partitioner)
         return max(others, key=lambda part: part.at, default=None)

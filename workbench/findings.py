@@ -13,8 +13,8 @@ from evenflow.text.strict_json import shown
 Status = Literal["ok", "warning", "problem"]
 
 Changes = Mapping[str, Mapping[str, Any]]
-"""Section -> field -> value as in evenflow.toml. The tables `types` and `aggregates` hold only the entries
-that change.
+"""Section -> field -> value as in evenflow.toml.
+The tables `types` and `aggregates` hold only the entries that change.
 """
 
 

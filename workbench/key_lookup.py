@@ -54,8 +54,8 @@ class _Holder(BaseModel):
 
 
 class KeyAnswer(BaseModel):
-    """What is read of an instance's answer. `partitioner_service/reports/key_answer.py` says what the
-    fields mean.
+    """What is read of an instance's answer.
+    `partitioner_service/reports/key_answer.py` says what the fields mean.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
@@ -67,8 +67,8 @@ class KeyAnswer(BaseModel):
     rule: str
     """The partitioner's rule for the key, in words."""
     home: _Number | None
-    """The worker that the key has while it is not split. None if there is none, or the partitioner does not
-    know it."""
+    """The worker that the key has while it is not split.
+    None if there is none, or the partitioner does not know it."""
     share: float | None
     """Share of the key in the recent stream, from 0 to 1. None if the partitioner does not count this key."""
     next_workers: list[_Number] | None = None
@@ -143,8 +143,8 @@ def _places(settings: Settings) -> list[tuple[str, str | None]]:
 def instances_of(
     parts: Iterable[Part], partitions: int, *, now: Callable[[], float] = time.time
 ) -> list[PartitionerRecord]:
-    """The newest record of each instance that counts. partitions: of the input topic. now: seconds since
-    1970.
+    """The newest record of each instance that counts. partitions: of the input topic.
+    now: seconds since 1970.
     """
     records = [(part.at, part.telemetry) for part in parts if isinstance(part.telemetry, PartitionerRecord)]
     counted = responsible_instances(

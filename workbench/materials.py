@@ -1,5 +1,5 @@
-"""Adds the jars to a bill of materials: `python -m workbench.materials FILE`, a CycloneDX file of the Python
-packages.
+"""Adds the jars to a bill of materials: `python -m workbench.materials FILE`,
+a CycloneDX file of the Python packages.
 
 The jars are those of `spark_consumers/jars/jars.sha256`. A set names its Maven coordinates, and a jar of it
 its artifact and version. Only the file itself would name its group, so a jar is a file with its SHA-256.
@@ -17,8 +17,8 @@ from spark_consumers.jars.hashes import listed_hashes
 
 
 def with_jars(bill: Mapping[str, Any], sets: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """The bill with a component for each jar. sets: name of a set -> file -> SHA-256. A jar of two is
-    there once.
+    """The bill with a component for each jar. sets: name of a set -> file -> SHA-256.
+    A jar of two is there once.
     """
     jars = {(file, digest) for files in sets.values() for file, digest in files.items()}
     components = [

@@ -1,5 +1,5 @@
-"""What a query will do, before it runs: what it reads, its windows, its state, its results, and what `verify`
-compares.
+"""What a query will do, before it runs: what it reads, its windows, its state, its results,
+and what `verify` compares.
 
 `_sections` puts it in words, from the settings alone or with what a sample of the input topic adds
 (`of_sample`). Both are functions of plain values. `check_query` asks the broker.
@@ -151,8 +151,8 @@ def _uncompared(settings: Settings) -> Iterator[Finding]:
 
 
 def kept_of(settings: Settings, sample: TopicRecords, *, whole: bool) -> StateSizes | None:
-    """What the tuples of the sample would keep in state. None if the sample has no tuple. Late tuples count
-    too.
+    """What the tuples of the sample would keep in state. None if the sample has no tuple.
+    Late tuples count too.
 
     Of summaries nothing is said: they keep what their parts keep, and the rows of windows that wait.
     """

@@ -1,5 +1,5 @@
-"""Folders that a query writes, on this machine or in an object store, looked at without Spark (Arrow's
-file systems).
+"""Folders that a query writes, on this machine or in an object store,
+looked at without Spark (Arrow's file systems).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _S3A = "spark.hadoop.fs.s3a."
 
 @dataclass(frozen=True, kw_only=True)
 class QueryFolder:
-    """A folder, which need not exist. Every method raises ServiceError if the folder cannot be read or
-    removed.
+    """A folder, which need not exist.
+    Every method raises ServiceError if the folder cannot be read or removed.
     """
 
     place: str

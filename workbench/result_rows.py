@@ -1,5 +1,5 @@
-"""The results of a query as typed rows, each once, whatever its sink: for a person to look at, to follow and
-to export.
+"""The results of a query as typed rows, each once, whatever its sink: for a person to look at,
+to follow and to export.
 
 sink --read_back--> tables --once--> new rows --follow--> screen
                        \\--into DuckDB--> one window, one key, or a file of all
@@ -87,8 +87,8 @@ class ResultRows:
         self._once = Once((*settings.query.result_keys, *revision))
 
     def pass_over(self) -> None:
-        """Begin behind the results that are there now, or at the beginning if there is nothing to read
-        from yet.
+        """Begin behind the results that are there now, or at the beginning if there is nothing
+        to read from yet.
         """
         with suppress(ServiceError):
             self._after = self._sink.position(self._settings)
@@ -152,8 +152,8 @@ def page(settings: Settings, *, window: int | None, key: bytes | None, most: int
 
 
 def export(settings: Settings, file: Path, *, window: int | None = None, key: bytes | None = None) -> int:
-    """Write results to a CSV or Parquet file, by its ending, ordered by window and key. Returns how many
-    rows.
+    """Write results to a CSV or Parquet file, by its ending, ordered by window and key.
+    Returns how many rows.
 
     The file appears whole, and replaces an older one. window: only the one that begins then (ms). key: only
     this key.
@@ -212,8 +212,8 @@ def json_lines(table: pa.Table) -> list[str]:
 
 @contextmanager
 def _loaded(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB with the table `rows`: the results, each once. It lies in a folder of its own, which goes
-    with it.
+    """A DuckDB with the table `rows`: the results, each once.
+    It lies in a folder of its own, which goes with it.
     """
     until = sink_of(settings).position(settings)
     tables = _tables(settings, after=None, until=until)
@@ -365,8 +365,8 @@ def _window(windows: list[Window], start: int) -> Window:
 
 
 def _order(query: Query) -> str:
-    """SQL of the order of a window's rows: by rank if there is one, or by the first number, the largest
-    first.
+    """SQL of the order of a window's rows: by rank if there is one, or by the first number,
+    the largest first.
     """
     schema = readable_schema(query)
     if "rank" in query.emission.columns:

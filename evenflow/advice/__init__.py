@@ -1,5 +1,5 @@
-"""Which partitioner, how many workers and partitions: a recommendation from a sample of the stream, with
-figures.
+"""Which partitioner, how many workers and partitions:
+a recommendation from a sample of the stream, with figures.
 
 Admission rule: pure functions from arrays to frozen data. Reading the sample (`evenflow.sources.sample`,
 `workbench.samples`) and printing the answer (`evenflow.commands.advise`) belong elsewhere. `sample` describes

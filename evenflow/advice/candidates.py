@@ -1,5 +1,5 @@
-"""The partitioners that are tried, in the order of preference: of candidates that cost the same, the
-simpler first.
+"""The partitioners that are tried, in the order of preference: of candidates that cost the same,
+the simpler first.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ class Advice:
     hot_share: float
     """Share of the tuples of all hot keys together."""
     hot_turnover: float | None
-    """Share of the tuples of hot keys that these keys have gained (`drift.hot_turnover`). None if it is
-    not known.
+    """Share of the tuples of hot keys that these keys have gained (`drift.hot_turnover`).
+    None if it is not known.
     """
     hot_keys: tuple[SampledKey, ...]
     """The most frequent hot keys."""
@@ -104,8 +104,8 @@ class Advice:
 
     @property
     def agrees(self) -> bool:
-        """Whether the simulation confirms the rule of 004. Hashing counts as affinity, because it keeps
-        keys whole.
+        """Whether the simulation confirms the rule of 004.
+        Hashing counts as affinity, because it keeps keys whole.
         """
         return (self.paper_rule.says == "splitting") == (self.chosen.family == "splitting")
 
@@ -196,8 +196,8 @@ class Advice:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Every field, and the figures and sentences that follow from them, as plain JSON. The names are
-        stable.
+        """Every field, and the figures and sentences that follow from them, as plain JSON.
+        The names are stable.
         """
         fields = asdict(self)
         for inner in ("chosen", "candidates", "cost_remarks", "provenance"):

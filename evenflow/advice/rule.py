@@ -1,5 +1,5 @@
-"""How a partitioner is chosen: the selection rule of 004, and the cost model of 004 applied to simulated
-figures.
+"""How a partitioner is chosen: the selection rule of 004,
+and the cost model of 004 applied to simulated figures.
 
 004 minimises the load of the fullest worker under the constraint that the aggregation cost Gamma stays below
 this load (its equation 3). It sums up its experiments in a rule: shuffle for few and constant groups,

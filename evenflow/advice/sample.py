@@ -1,5 +1,5 @@
-"""What a sample tells about its stream: its keys, how skewed they are, which are hot, and how fast tuples
-come.
+"""What a sample tells about its stream: its keys, how skewed they are, which are hot,
+and how fast tuples come.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ def keys_of(stream: KeyedStream, *, complete: bool) -> Keys:
 
 
 def work_by_key(stream: KeyedStream, piece: slice = slice(None)) -> Int64s:
-    """Sum of the costs of each key's tuples in this piece of the stream, or their number without costs.
-    Shape (keys,).
+    """Sum of the costs of each key's tuples in this piece of the stream,
+    or their number without costs. Shape (keys,).
     """
     costs = None if stream.costs is None else stream.costs[piece]
     return np.bincount(stream.codes[piece], costs, minlength=stream.key_count).astype(np.int64)
@@ -151,8 +151,8 @@ def squares_by_key(stream: KeyedStream, piece: slice = slice(None)) -> Float64s:
 
 
 def unseen_too(counts: Int64s) -> int:
-    """The estimate Chao1 of the number of keys: keys seen + f1 (f1 - 1) / (2 (f2 + 1)), with f_i keys seen i
-    times.
+    """The estimate Chao1 of the number of keys: keys seen + f1 (f1 - 1) / (2 (f2 + 1)),
+    with f_i keys seen i times.
 
     It is a lower bound in expectation. counts: tuples of each key.
     """
@@ -161,8 +161,8 @@ def unseen_too(counts: Int64s) -> int:
 
 
 def zipf_exponent(counts: Int64s, keys: int, *, squares: Float64s | None = None) -> float | None:
-    """The exponent z for which two tuples from Zipf(z) over `keys` keys have the same key as often as in the
-    sample.
+    """The exponent z for which two tuples from Zipf(z) over `keys` keys have the same key as often
+    as in the sample.
 
     The sum of f(f-1) / m(m-1) over the keys, with f of m tuples each, estimates the probability of the same
     key without bias, however few tuples a key has. So a uniform stream gives about 0. A fit of the ranked
@@ -203,8 +203,8 @@ def _harmonic(keys: int, exponent: float) -> float:
 
 
 def hot_keys(sample: Sample, stream: KeyedStream, keys: Keys, *, least: float, most: int) -> list[SampledKey]:
-    """The keys with at least the share `least` of the work, those with most of it first, at most `most` of
-    them.
+    """The keys with at least the share `least` of the work, those with most of it first,
+    at most `most` of them.
     """
     hottest = []
     for code, tuples, share in zip(keys.codes[:most], keys.counts[:most], keys.shares[:most], strict=True):

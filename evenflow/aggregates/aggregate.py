@@ -42,8 +42,8 @@ class Exact(NamedTuple):
 
 
 def stored(type_: pa.DataType) -> pa.DataType:
-    """Type of such a value in partials. The texts of a window may have more than the 2 GiB that `string`
-    holds.
+    """Type of such a value in partials.
+    The texts of a window may have more than the 2 GiB that `string` holds.
     """
     return pa.large_string() if pa.types.is_string(type_) else type_
 
@@ -103,8 +103,8 @@ class Documentation:
 
 
 Recomputation = Callable[[list[Any], Call], Exact]
-"""(the values that are not null, by event time, those of one time in ascending order) -> the exact result
-over them.
+"""(the values that are not null, by event time, those of one time in ascending order) -> the exact
+result over them.
 """
 
 
@@ -135,13 +135,13 @@ class Aggregate:
     over: tuple[str, ...] = NUMBERS
     """The types of column that the aggregate takes."""
     read: Callable[[tuple[str, ...]], tuple[Any, ...]] = no_options
-    """Makes values of the options that are written after the column. It raises ValueError for wrong
-    options."""
+    """Makes values of the options that are written after the column.
+    It raises ValueError for wrong options."""
     unfit: Callable[[pa.Table, Call], int] = lambda partials, call: 0
     """How many rows of the partials have a result that does not fit its type."""
     bound: Callable[[Call], str] | None = None
-    """How far a result of this call may be from the truth, in words. None: `documentation.bound` holds for
-    all calls.
+    """How far a result of this call may be from the truth, in words.
+    None: `documentation.bound` holds for all calls.
     """
     oracle: Recomputation | None = None
     """Computes the value in one go. It is for aggregates that evenflow does not bring: `verify` has SQL

@@ -35,8 +35,8 @@ from evenflow.text.spelling import did_you_mean
 _PANE = pa.field("pane", pa.int64())
 _KEY = pa.field("key", pa.binary())
 _WIDE_KEY = pa.field("key", pa.large_binary())
-"""Key column of partial tables. The keys of one window may have more than the 2 GiB that a binary column
-holds.
+"""Key column of partial tables.
+The keys of one window may have more than the 2 GiB that a binary column holds.
 """
 _TIME = pa.field("time", pa.int64())
 _VALUE = "v:"
@@ -49,8 +49,8 @@ Rule "a gap is noticed".
 
 
 class QueryShape(Protocol):
-    """What a plan is made of: the settings of a query (`evenflow.settings.Query` says what each of them
-    means).
+    """What a plan is made of: the settings
+    of a query (`evenflow.settings.Query` says what each of them means).
     """
 
     @property
@@ -88,11 +88,11 @@ class AggregatePlan:
     slide: int
     """Slide of the window, ms."""
     slides_per_pane: int
-    """How many panes of the frames are one pane here. It is above 1 for a view whose slide is longer than its
-    query's."""
+    """How many panes of the frames are one pane here.
+    It is above 1 for a view whose slide is longer than its query's."""
     timed: bool
-    """Whether frames hold event times, because an aggregate of the query or of one of its views asks for
-    them."""
+    """Whether frames hold event times, because an aggregate of the query or of one
+    of its views asks for them."""
     own_key: str | None
     """The value column that a view groups by in place of the key in frames, None for that key."""
     having: ResultExpression | None
@@ -160,8 +160,8 @@ class AggregatePlan:
 
     @property
     def frame_schema(self) -> pa.Schema:
-        """Columns of a frame: pane, key, the time (ms) if the plan is `timed`, and value columns with
-        prefixed names.
+        """Columns of a frame: pane, key, the time (ms) if the plan is `timed`,
+        and value columns with prefixed names.
         """
         timed = [_TIME] if self.timed else []
         return pa.schema(
@@ -287,8 +287,8 @@ class AggregatePlan:
         return columns
 
     def unfit(self, table: pa.Table) -> int:
-        """How many values of `finish(table)` are null because they do not fit (a sum in int64, a list in
-        its room).
+        """How many values of `finish(table)` are null
+        because they do not fit (a sum in int64, a list in its room).
         """
         return sum(function.unfit(table, call) for _, function, call in self.outputs)
 

@@ -71,8 +71,8 @@ _OTHER_NAMES = {
 
 
 def known_aggregates() -> list[str]:
-    """Names of the aggregates that may be written in [query.aggregates], sorted: ours and those of
-    installed packages.
+    """Names of the aggregates that may be written in [query.aggregates], sorted:
+    ours and those of installed packages.
     """
     return sorted((*AGGREGATES, *plugins.AGGREGATES.names(own=AGGREGATES)))
 
@@ -99,8 +99,8 @@ def every_form(*columns: str) -> dict[str, str]:
 
 
 def aggregate(name: str) -> Aggregate:
-    """The aggregate of this name: one of ours, one that an installed package offers, or a class as
-    `module:Class`.
+    """The aggregate of this name: one of ours, one that an installed package offers,
+    or a class as `module:Class`.
 
     Raises ConfigError, which lists the known names, if there is none, and if a class of one's own cannot be
     used.

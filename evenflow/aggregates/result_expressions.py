@@ -66,8 +66,8 @@ class ResultExpression:
         return Engine(self.columns)
 
     def values(self, partials: pa.Table) -> tuple[pa.Array, Bools]:
-        """The value of each row of partials, null where it does not fit its type, and where that is so.
-        Shape (rows,).
+        """The value of each row of partials, null where it does not fit its type,
+        and where that is so. Shape (rows,).
         """
         rows = partials.num_rows
         if not rows:
@@ -80,8 +80,8 @@ class ResultExpression:
 
 
 def expressed(label: str, text: str, others: Mapping[str, Output]) -> Output:
-    """The result column `label = "= text"`. others: the aggregates of the query by label, which the text may
-    read.
+    """The result column `label = "= text"`.
+    others: the aggregates of the query by label, which the text may read.
 
     Raises ConfigError for a text that is no expression over these, or gives a text.
     """
@@ -90,8 +90,8 @@ def expressed(label: str, text: str, others: Mapping[str, Output]) -> Output:
 
 
 def condition(text: str, outputs: Sequence[Output]) -> ResultExpression:
-    """The condition `having = text` over these result columns. Raises ConfigError for a text that is no
-    such condition.
+    """The condition `having = text` over these result columns.
+    Raises ConfigError for a text that is no such condition.
     """
     expression = _expression("having", text, {output.label: output for output in outputs})
     if expression.typed.kind.name != "truth":
@@ -108,8 +108,8 @@ def expression_of(output: Output) -> ResultExpression | None:
 
 
 def column_type(type_: pa.DataType) -> ColumnType | None:
-    """The type of `[query.types]` whose values have this Arrow type. None if there is none: a list, or 38
-    digits.
+    """The type of `[query.types]` whose values have this Arrow type.
+    None if there is none: a list, or 38 digits.
     """
     plain = next((name for name, arrow in ARROW_TYPES.items() if arrow == type_), None)
     if plain is None and pa.types.is_decimal(type_) and 1 <= type_.scale <= MOST_SCALE:

@@ -60,8 +60,8 @@ def entry_bytes(values: pa.Array) -> Int64s:
 
 
 def cut_texts(values: pa.Array, room: int) -> pa.Array:
-    """The values, with texts of more than `room` bytes cut to whole characters, which are still too long
-    for it.
+    """The values, with texts of more than `room` bytes cut to whole characters,
+    which are still too long for it.
     """
     long = np.flatnonzero(text_bytes(values) > room + _CHARACTER)
     if not len(long):

@@ -39,8 +39,8 @@ class Axis:
     """Whether the axis has its title and numbers. Inside a grid of panels it has not."""
 
     def share(self, value: float) -> float:
-        """The place of a value on the axis, from 0 at `low` to 1 at `high`. A value outside is placed at
-        the edge.
+        """The place of a value on the axis, from 0 at `low` to 1 at `high`.
+        A value outside is placed at the edge.
         """
         at = _PLACES[self.kind]
         inside = min(max(value, self.low), self.high)
@@ -78,8 +78,8 @@ def linear(title: str, values: Iterable[float], **more: Any) -> Axis:
 
 
 def decades(title: str, values: Iterable[float], *, floor: float = 0.0, words: str = PLAIN_POWERS) -> Axis:
-    """A logarithmic axis between two powers of ten, with a tick at each. Values below `floor` count as
-    `floor`.
+    """A logarithmic axis between two powers of ten, with a tick at each.
+    Values below `floor` count as `floor`.
     """
     low, high = _ends(max(floor, value) for value in values)
     # The tiny number keeps a rounding error of log10 from adding a decade.
@@ -101,8 +101,8 @@ def ratios(title: str, values: Iterable[float], *, powers: bool = False) -> Axis
 
 
 def _ticks(low: float, high: float, powers: bool) -> tuple[float, ...] | None:
-    """Ticks at 1, 2, 5, 10, ... between `low` and `high`. None, so that Vega chooses, if fewer than three
-    lie there.
+    """Ticks at 1, 2, 5, 10, ... between `low` and `high`.
+    None, so that Vega chooses, if fewer than three lie there.
     """
     steps = (1,) if powers else (1, 2, 5)
     ends = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)

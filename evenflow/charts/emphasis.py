@@ -28,15 +28,15 @@ def looks(names: Iterable[str], *, hero: str = OURS, named: Sequence[str] = ()) 
 
 
 def equal(names: Iterable[str]) -> dict[str, Look]:
-    """The looks of names of which none is stressed, in the order of the names. Colours recur after the
-    eighth name.
+    """The looks of names of which none is stressed, in the order of the names.
+    Colours recur after the eighth name.
     """
     return {name: EQUAL[at % len(EQUAL)] for at, name in enumerate(dict.fromkeys(names))}
 
 
 def best(points: dict[str, tuple[float, float]]) -> list[str]:
-    """The Pareto front of these points, where less is better in both figures. Of equal points, the first
-    name.
+    """The Pareto front of these points, where less is better in both figures.
+    Of equal points, the first name.
 
     No other name is at least as good in both figures and better in one.
     """
@@ -50,8 +50,8 @@ def best(points: dict[str, tuple[float, float]]) -> list[str]:
 
 
 def grey_first(look_of: dict[str, Look]) -> list[str]:
-    """The names in the order of drawing, from below to above: grey ones, named ones (the first on top),
-    the hero.
+    """The names in the order of drawing, from below to above: grey ones,
+    named ones (the first on top), the hero.
     """
     # The sort is stable, and False comes before True: of equal looks the first name ends on top.
     upwards = list(reversed(look_of))

@@ -14,8 +14,8 @@ from evenflow.charts.looks import Look, width_of
 _TOGETHER = 5.0
 """Marks that are nearer to each other than this (pixels) share one label."""
 _DETOUR = 9.0
-"""A label on a grey mark, or close to a strong mark or label, is as bad as one that is this much (pixels)
-further away.
+"""A label on a grey mark, or close to a strong mark or label,
+is as bad as one that is this much (pixels) further away.
 """
 _LINE = 1.2
 """Height of a line of letters, as a multiple of their size."""

@@ -154,8 +154,8 @@ def _bands(drawn: Mapping[str, Line], look_of: Mapping[str, Look], x: Axis, y: A
 
 
 def _beside(ends: Sequence[Dot], width: int, height: int) -> list[Label]:
-    """Labels to the right of the panel, each as near to the height of its line's end as the other labels
-    allow.
+    """Labels to the right of the panel, each as near to the height of its line's end
+    as the other labels allow.
     """
     heights = spread([end.y for end in ends], gap=_GAP, low=0, high=height)
     return [

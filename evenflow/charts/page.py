@@ -62,8 +62,8 @@ def page(
 
 
 def save(chart: altair.TopLevelMixin, path: Path) -> None:
-    """Write the chart in the format of the path's ending (.png, .svg, .pdf, .html). An HTML page needs no
-    other files.
+    """Write the chart in the format of the path's ending (.png, .svg, .pdf, .html).
+    An HTML page needs no other files.
     """
     ending: Any = path.suffix.lower().removeprefix(".")
     options: dict[str, Any] = _OPTIONS.get(ending, {})

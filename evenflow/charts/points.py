@@ -26,8 +26,8 @@ def points(
     height: int = 260,
     below: Sequence[Any] = (),
 ) -> altair.LayerChart:
-    """A panel of points. at: the values (x, y) of each name. look_of: the look of each name. below: layers
-    behind them.
+    """A panel of points. at: the values (x, y) of each name. look_of: the look of each name.
+    below: layers behind them.
     """
     alt = drawing()
     names = [name for name in grey_first(dict(look_of)) if name in at]

@@ -1,5 +1,5 @@
-"""`evenflow partitioners`, `policies`, `queries`, `sources` and `aggregates` list evenflow's and those of
-packages.
+"""`evenflow partitioners`, `policies`, `queries`, `sources` and `aggregates` list evenflow's
+and those of packages.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ def queries(
 def sources(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per source.")] = False,
 ) -> None:
-    """List what `replay`, `simulate`, `sweep` and `advise` can read: generators, data sets and formats of
-    files.
+    """List what `replay`, `simulate`, `sweep` and `advise` can read: generators,
+    data sets and formats of files.
     """
     from evenflow.sources.datasets import catalogue
 

@@ -1,5 +1,5 @@
-"""What commands share: the settings that `--config` names, a console for tables, the parsing of durations
-and numbers.
+"""What commands share: the settings that `--config` names, a console for tables,
+the parsing of durations and numbers.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def table_console(*, width: int, highlight: bool = True, stderr: bool = False) -
 
 
 def say_plain(names: Iterable[str]) -> None:
-    """Say once, on standard error, which of these partitioners are in plain Python. ConfigError for an
-    unknown name.
+    """Say once, on standard error, which of these partitioners are in plain Python.
+    ConfigError for an unknown name.
     """
     import typer
 

@@ -13,8 +13,8 @@ from evenflow.reporting.lines import JsonLines, with_fields
 _SERVICES = ("partitioner_service", "evenflow.spark", "controller", "evenflow.sample_check", "evenflow.start")
 """Loggers with which our services report their work."""
 _CLIENTS = ("evenflow.kafka", "faust", "mode", "aiokafka", "py4j")
-"""Loggers of client libraries. Their messages are hidden by default, because what matters becomes an error
-of ours.
+"""Loggers of client libraries.
+Their messages are hidden by default, because what matters becomes an error of ours.
 """
 _SHORT = "%(asctime)s %(levelname)s %(message)s"
 _LONG = "%(asctime)s %(levelname)s %(name)s: %(message)s"

@@ -75,8 +75,8 @@ MaxDisorder = Annotated[
 def options_of_file(
     *, key: str | None, time: str | None, cost: str | None = None, **words: Any
 ) -> SourceOptions:
-    """Source options for a command that needs only the keys, the event times and perhaps the costs of a
-    source.
+    """Source options for a command that needs only the keys,
+    the event times and perhaps the costs of a source.
 
     Without a time column the rows are numbered, at `event_rate` tuples per second (default 1,000). words:
     further fields of SourceOptions. ConfigError for a time unit without a time column.

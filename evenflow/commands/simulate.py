@@ -254,8 +254,8 @@ def _migration(state_bytes: int | None, rate: float | None, pause: str | None) -
 
 @contextmanager
 def _progress_bars(entrants: Sequence[Entrant], tuples: int) -> Iterator[Callable[[Sequence[int]], None]]:
-    """A progress bar for each partitioner on standard error. Nothing is shown if standard error is no
-    terminal.
+    """A progress bar for each partitioner on standard error.
+    Nothing is shown if standard error is no terminal.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn

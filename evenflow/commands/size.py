@@ -42,8 +42,8 @@ def size(
     network: Annotated[float, typer.Option(help="Gbit/s that a machine's card carries each way.")] = 10.0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
-    """Say how many instances, brokers and executors a stream needs, with which settings, and what breaks
-    first.
+    """Say how many instances, brokers and executors a stream needs, with which settings,
+    and what breaks first.
     """
     from evenflow.scale import Demand, measured, sizes
 

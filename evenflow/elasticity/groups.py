@@ -1,5 +1,5 @@
-"""Group-ahead planning (001, chapter 3.4): from which micro-batch a decision holds, and whether it needs a
-plan.
+"""Group-ahead planning (001, chapter 3.4): from which micro-batch a decision holds,
+and whether it needs a plan.
 
 Micro-batches are numbered from 1 and planned in groups of `group`: 1 to 10, 11 to 20, and so on. A plan holds
 until the next plan takes effect. So a group that needs the same p and r as the group before it needs no plan.
@@ -183,8 +183,8 @@ class GroupPlanner:
         return json.dumps({"v": PLANNER_VERSION, "wish": wish, "newest": newest}).encode()
 
     def resume(self, snapshot: bytes) -> None:
-        """Continue from this snapshot. Raises IncompatibleStateError for bytes that are no snapshot of a
-        planner.
+        """Continue from this snapshot.
+        Raises IncompatibleStateError for bytes that are no snapshot of a planner.
         """
         try:
             fields = read_object(snapshot, most_bytes=_MOST_BYTES)

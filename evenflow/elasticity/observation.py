@@ -17,8 +17,8 @@ class StageObservation:
     """One part of the chain: the combiner (scaled by p) or the reducer (scaled by r)."""
 
     load: float | None = None
-    """The part's own W, its processing time over the batch interval. In the fused wiring, its share of the
-    application's W."""
+    """The part's own W, its processing time over the batch interval.
+    In the fused wiring, its share of the application's W."""
     arrivals: float | None = None
     """Tuples/s that arrive at the part."""
     capacity: float | None = None
@@ -54,11 +54,11 @@ class Observation:
     lag: float | None = None
     """Input records that have not been read."""
     read: float | None = None
-    """Records/s that are read: more than the tuples where some are filtered out, fewer where they are taken
-    apart."""
+    """Records/s that are read: more than the tuples where some are filtered out,
+    fewer where they are taken apart."""
     backlog_ms: float | None = None
-    """Event time that has been routed but not aggregated, in ms of the clock at the speed at which event time
-    arrives."""
+    """Event time that has been routed but not aggregated,
+    in ms of the clock at the speed at which event time arrives."""
     latency_ms: float | None = None
     """Latency of the results. Live: from when the newest windows were due until they closed, None if event
     time is not live."""
@@ -67,8 +67,8 @@ class Observation:
     settling: bool = False
     """Whether a plan has been published that is not yet realised."""
     starting: tuple[str, ...] = ()
-    """Which parts have just begun, in words. Their first micro-batches say nothing of the load, so a policy
-    decides nothing."""
+    """Which parts have just begun, in words.
+    Their first micro-batches say nothing of the load, so a policy decides nothing."""
     stale: tuple[str, ...] = ()
     """What is missing or too old, in words. If anything is, a policy decides nothing."""
 

@@ -133,8 +133,8 @@ CAUSES: dict[Cause, str] = {
     "unrealised": "the last plan was not realised in time",
     "no-epoch-left": "the plan topic can hold no further plan",
 }
-"""The causes of decisions, each with its meaning. They are few, so that a metric can count decisions by
-cause.
+"""The causes of decisions, each with its meaning.
+They are few, so that a metric can count decisions by cause.
 """
 
 
@@ -163,8 +163,8 @@ class Policy(ABC):
     needs: ClassVar[tuple[str, ...]] = ("load",)
     """Fields of an observation that a decision needs. If one is not known, the decision is held."""
     papers: ClassVar[tuple[Paper, ...]] = ()
-    """What to cite for a policy of one's own (`evenflow.partitioners.papers.Paper`). Those of evenflow are
-    in `papers`.
+    """What to cite for a policy of one's own (`evenflow.partitioners.papers.Paper`).
+    Those of evenflow are in `papers`.
     """
 
     def __init__(self, *, name: str, bounds: Bounds, seed: int, options: Options) -> None:
@@ -208,8 +208,8 @@ class Policy(ABC):
 
     @abstractmethod
     def _decide(self, seen: Observation) -> Decision:
-        """The decision for an observation that has every field that the policy needs. `decide` applies the
-        bounds.
+        """The decision for an observation that has every field that the policy needs.
+        `decide` applies the bounds.
         """
 
     def _needed(self) -> tuple[str, ...]:

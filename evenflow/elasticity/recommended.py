@@ -1,5 +1,5 @@
-"""Scale-in goes to the highest recommendation of a recent time. An HPA and the Flink autoscaler scale in this
-way.
+"""Scale-in goes to the highest recommendation of a recent time.
+An HPA and the Flink autoscaler scale in this way.
 
 So a short lull does not scale a pipeline in.
 """

@@ -1,5 +1,5 @@
-"""The names of the policies. A policy is registered by one line in `_POLICIES`, and the contract tests then
-test it.
+"""The names of the policies.
+A policy is registered by one line in `_POLICIES`, and the contract tests then test it.
 
 A name that is not in `_POLICIES` is asked of `evenflow.plugins`: the entry point of a package, or
 `module:Class`.
@@ -81,8 +81,8 @@ class PolicyDescription:
         return marked(self.summary, self.package)
 
     def as_json(self) -> dict[str, Any]:
-        """All but the text, as plain JSON. The names are stable. The unit of an option is null if it has
-        none.
+        """All but the text, as plain JSON. The names are stable.
+        The unit of an option is null if it has none.
         """
         options = [
             {
@@ -144,8 +144,8 @@ def restore(snapshot: bytes, *, like: Policy) -> Policy:
 
 
 def describe(name: str) -> PolicyDescription:
-    """The description of a policy, from its docstrings and its option declarations. ConfigError for an
-    unknown name.
+    """The description of a policy, from its docstrings and its option declarations.
+    ConfigError for an unknown name.
     """
     policy = _policy(name)
     fields = policy.options_type.model_fields
@@ -167,8 +167,8 @@ def describe(name: str) -> PolicyDescription:
 
 
 def descriptions() -> list[PolicyDescription]:
-    """The descriptions of all names. A package's name that cannot be loaded is described by what is wrong
-    with it.
+    """The descriptions of all names.
+    A package's name that cannot be loaded is described by what is wrong with it.
     """
     return [describe(name) if name in _POLICIES else _described_if_loaded(name) for name in names()]
 

@@ -1,5 +1,5 @@
-"""SQL expressions of a query: what `where` and `[query.columns]` may say, and their values over columns of
-tuples.
+"""SQL expressions of a query: what `where` and `[query.columns]` may say,
+and their values over columns of tuples.
 
 sqlglot reads the text. `parser` refuses whatever the table in `rules` does not have, and finds the type of
 the rest. Polars' SQL computes it (`engine`). `evenflow verify` hands the same text to DuckDB (`oracle`). So

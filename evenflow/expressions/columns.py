@@ -1,5 +1,5 @@
-"""The columns of a query: those that the record must hold, those that are derived from them, and the type
-of each.
+"""The columns of a query: those that the record must hold, those that are derived from them,
+and the type of each.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Columns:
     looked_up: Mapping[str, str] = field(default_factory=dict)
     """The type of each column that comes from a lookup file."""
     each: bool = False
-    """Whether the elements of a record that is taken apart have such columns of their own, and not the
-    record."""
+    """Whether the elements of a record that is taken apart have such columns of their own,
+    and not the record."""
 
     def type_of(self, name: str) -> str:
         """The type of a column that is read, looked up or derived. KeyError for any other."""
@@ -40,14 +40,14 @@ class Columns:
 
     @property
     def source_types(self) -> Mapping[str, str]:
-        """The type of each column that is there before any is derived: those of the record and of a lookup
-        file.
+        """The type of each column that is there before any is derived:
+        those of the record and of a lookup file.
         """
         return {**self.read, **self.looked_up} if self.looked_up else self.read
 
     def looked_up_in(self, columns: Mapping[str, str], *, each: bool) -> Columns:
-        """These columns, of which those named here (with their types) come from a lookup file and not from
-        the record.
+        """These columns, of which those named here (with their types) come from a lookup file and not
+        from the record.
         """
         if not columns:
             return self
@@ -77,8 +77,8 @@ def resolved(
 def _resolved(
     texts: _Items, where: str | None, uses: tuple[tuple[str, _Items], ...], types: _Items
 ) -> Columns:
-    """As `resolved`, of items. A query is asked for its columns many times, and its users copy the trees
-    they change.
+    """As `resolved`, of items. A query is asked for its columns many times,
+    and its users copy the trees they change.
     """
     # Imported here, so that settings without expressions load without them.
     from evenflow.expressions.kinds import kind_of
@@ -153,8 +153,8 @@ def _note(
 
 
 def one_type(column: str, needed: Mapping[str, str]) -> str:
-    """The type that serves every use of the column. needed: type by use. ValueError if no type serves all
-    uses.
+    """The type that serves every use of the column. needed: type by use.
+    ValueError if no type serves all uses.
     """
     kinds = set(needed.values())
     if kinds == {"int64", "float64"} and needed.get("a number") == "float64":

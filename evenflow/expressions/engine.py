@@ -56,8 +56,8 @@ class Engine:
         self._try()
 
     def _try(self) -> None:
-        """Compute one row of nulls. So an expression that Polars cannot compute is refused before the
-        first block.
+        """Compute one row of nulls.
+        So an expression that Polars cannot compute is refused before the first block.
         """
         nothing = {name: pa.nulls(1, arrow_type(self._types[name])) for name in self.reads}
         try:
@@ -131,8 +131,8 @@ def _widened(name: str, column: pa.Array, type_: str) -> pl.Series:
 
 
 def _of_each(frame: pl.DataFrame, expression: pl.Expr) -> pl.Series:
-    """The value of the expression for every row. Polars gives a single value if the expression reads no
-    column.
+    """The value of the expression for every row.
+    Polars gives a single value if the expression reads no column.
     """
     value = frame.select(expression.alias("value"))["value"]
     return value if len(value) == len(frame) else value.new_from_index(0, len(frame))

@@ -1,5 +1,5 @@
-"""Expressions over records that are taken apart: which can be computed once a record, and which need each
-element.
+"""Expressions over records that are taken apart: which can be computed once a record,
+and which need each element.
 """
 
 from __future__ import annotations

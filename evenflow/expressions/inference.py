@@ -1,5 +1,5 @@
-"""Infers the type of a column from what expressions do with it. Used where [query.types] does not give the
-type.
+"""Infers the type of a column from what expressions do with it.
+Used where [query.types] does not give the type.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _CONDITIONS = exp.And | exp.Or | exp.Not
 
 
 def inferred(column: str, expressions: Iterable[Expression]) -> str | None:
-    """The type of a column by its uses in these expressions. None if the uses tell no type, or different
-    types.
+    """The type of a column by its uses in these expressions.
+    None if the uses tell no type, or different types.
     """
     types = {
         type_

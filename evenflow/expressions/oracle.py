@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def opened(db: duckdb.DuckDBPyConnection) -> None:
-    """Prepare a connection for expressions: `lower` and `upper` change the letters of every alphabet by
-    Unicode's rules.
+    """Prepare a connection for expressions: `lower` and `upper` change the letters of every alphabet
+    by Unicode's rules.
     """
     from duckdb.func import FunctionNullHandling
 

@@ -55,8 +55,8 @@ class Typed:
 
     @property
     def type(self) -> str:
-        """Type of a column that holds the expression's values. 'string' if the expression yields nothing
-        but null.
+        """Type of a column that holds the expression's values.
+        'string' if the expression yields nothing but null.
         """
         return "string" if self.kind == NOTHING else type_of(self.kind)
 
@@ -135,8 +135,8 @@ def is_place(node: exp.Expression) -> bool:
 
 
 def from_below(node: exp.Expression, change: Callable[[exp.Expression], exp.Expression]) -> exp.Expression:
-    """The tree with `change` applied to every node, to children before their parents. The given tree is
-    used up.
+    """The tree with `change` applied to every node, to children before their parents.
+    The given tree is used up.
     """
     for child in list(node.iter_expressions()):
         child.replace(from_below(child, change))
@@ -147,8 +147,8 @@ _HINT = f"an expression may hold columns, numbers, 'text' and: {SAID}"
 
 
 def _may_be_null(node: exp.Null) -> bool:
-    """Whether NULL may stand here: after IS, or as a result of CASE. Elsewhere an engine may not know its
-    type.
+    """Whether NULL may stand here: after IS, or as a result of CASE.
+    Elsewhere an engine may not know its type.
     """
     user = node.parent
     if isinstance(user, exp.If):
@@ -164,8 +164,8 @@ def _place(error: SqlglotError) -> str:
 
 
 def _column(node: exp.Expression) -> exp.Expression:
-    """A name as one column. A path of fields (a.b.c), which sqlglot reads as table and column, becomes one
-    column, too.
+    """A name as one column. A path of fields (a.b.c), which sqlglot reads as table and column,
+    becomes one column, too.
     """
     if (
         isinstance(node, exp.Dot)

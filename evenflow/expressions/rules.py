@@ -1,5 +1,5 @@
-"""The table of the language: which nodes of sqlglot's tree may stand in an expression, and what each accepts
-and yields.
+"""The table of the language: which nodes of sqlglot's tree may stand in an expression,
+and what each accepts and yields.
 
 A rule gets a node and the kinds of its operands. It returns the kind of the node, or raises Unfit.
 """
@@ -49,8 +49,8 @@ _texts, _truths, _dates = _all(TEXT), _all(TRUTH), _all(DATE)
 
 
 def _exact(kinds: Sequence[Kind], most: Callable[[Sequence[int]], int], scale: int) -> Kind:
-    """The kind of an exact number made of these. most: its bound, given the bounds of the operands at this
-    scale.
+    """The kind of an exact number made of these.
+    most: its bound, given the bounds of the operands at this scale.
     """
     # In units of 10^-scale: a number of a smaller scale grows by the missing digits.
     aligned = [kind.most * 10 ** (scale - kind.scale) for kind in kinds]
@@ -223,8 +223,8 @@ def _day(text: str) -> Kind:
 
 
 def _literal(node: exp.Expression, kinds: Sequence[Kind]) -> Kind:
-    """The kind of a constant: 'x' is text, 1e3 floating point, 5 a whole number, and 5.10 a decimal of
-    scale 2.
+    """The kind of a constant: 'x' is text, 1e3 floating point, 5 a whole number,
+    and 5.10 a decimal of scale 2.
     """
     text = str(node.this)
     if node.args.get("is_string"):

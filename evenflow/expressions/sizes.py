@@ -28,8 +28,8 @@ def is_size(node: exp.Expression) -> bool:
 
 
 def near(node: exp.Expression) -> str:
-    """What to write instead of a function that is none of the language, but has to do with sizes. Empty
-    for others.
+    """What to write instead of a function that is none of the language, but has to do with sizes.
+    Empty for others.
     """
     name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
     if isinstance(node, exp.ArraySize) or name in ("cardinality", "list_size"):

@@ -1,5 +1,5 @@
-"""The laws of generated streams by name, and the settings of each, for `evenflow replay` and
-`evenflow simulate`.
+"""The laws of generated streams by name, and the settings of each,
+for `evenflow replay` and `evenflow simulate`.
 """
 
 from __future__ import annotations

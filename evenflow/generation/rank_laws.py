@@ -167,8 +167,8 @@ class FlashCrowd(RankLaw):
 
 
 class Runs(RankLaw):
-    """Tuples of one key in a row: each run is of a key drawn from all, and as long as drawn from [length,
-    longest].
+    """Tuples of one key in a row: each run is of a key drawn from all,
+    and as long as drawn from [length, longest].
     """
 
     def __init__(self, keys: int, *, length: int, longest: int, seed: int) -> None:
@@ -236,8 +236,8 @@ class SessionKeys(RankLaw):
 
 
 class Disjoint(RankLaw):
-    """Tuple t belongs to source t mod `sources`, and each source has keys of its own: Zipf over a share of
-    the keys.
+    """Tuple t belongs to source t mod `sources`, and each source has keys of its own:
+    Zipf over a share of the keys.
     """
 
     def __init__(self, keys: int, exponent: float, *, sources: int) -> None:

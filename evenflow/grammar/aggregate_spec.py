@@ -36,8 +36,8 @@ class AggregateSpec(BaseModel):
 
     @classmethod
     def parse(cls, text: Any) -> Any:
-        """`"mean(dep_delay)"` -> the function mean of the column dep_delay. ValueError for text that is no
-        aggregate.
+        """`"mean(dep_delay)"` -> the function mean of the column dep_delay.
+        ValueError for text that is no aggregate.
 
         Anything that is not text is returned as it is, so that pydantic validates it.
         """

@@ -15,8 +15,8 @@ PLAIN_TYPES = ("int64", "float64", "string", "bool", "date")
 """The types that have no scale."""
 MOST_SCALE = 12
 ANY_VALUE = "any"
-"""The type of an undeclared column that only count_distinct reads: text, a number, true or false. No setting
-has it.
+"""The type of an undeclared column that only count_distinct reads: text, a number, true or false.
+No setting has it.
 
 Its values are texts that tell the kind: `"a` is the text a, `15e-1` the number 1.5, `true` the truth value.
 """

@@ -1,5 +1,5 @@
-"""Which rows of its windows a query emits: `emit = "all" | "changes" | "top(K, COLUMN)"`, and `late`
-(docs/results.md).
+"""Which rows of its windows a query emits: `emit = "all" | "changes" | "top(K, COLUMN)"`,
+and `late` (docs/results.md).
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class Emission:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that the mode adds to a row, beside the window's bounds, the key and the
-        aggregates.
+        """Names of the columns that the mode adds to a row, beside the window's bounds,
+        the key and the aggregates.
         """
         return {
             "all": ("revision",) if self.updates else (),

@@ -1,5 +1,5 @@
-"""One record, several tuples: `explode = "items" | "split(value, ';')" | "words(value)"`
-(docs/expressions.md).
+"""One record,
+several tuples: `explode = "items" | "split(value, ';')" | "words(value)"` (docs/expressions.md).
 """
 
 from __future__ import annotations

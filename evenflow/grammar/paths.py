@@ -1,5 +1,5 @@
-"""Names of fields within fields: `user.id` is the field `id` of the object in the field `user` of a JSON
-record.
+"""Names of fields within fields: `user.id` is the field `id` of the object in the field `user`
+of a JSON record.
 
 A field whose own name has a dot is written in quotes: `"user.id"` is one field, and `"a.b".c` is the field
 `c` in the field `a.b`. Within quotes, two quotes stand for one. Records of csv and text have no fields within

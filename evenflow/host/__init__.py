@@ -1,3 +1,3 @@
-"""What a process knows of where it runs: signals, worker processes, pods, and the services beside the
-library.
+"""What a process knows of where it runs: signals, worker processes, pods,
+and the services beside the library.
 """

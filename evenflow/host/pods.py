@@ -24,8 +24,8 @@ def own_namespace() -> str | None:
 
 
 def connected(users: str) -> Any:
-    """The package `kubernetes`, configured for the API server by the pod's service account, or else by
-    $KUBECONFIG.
+    """The package `kubernetes`, configured for the API server by the pod's service account,
+    or else by $KUBECONFIG.
 
     users: who needs it, in the plural, for the message. ConfigError if the package or such a configuration is
     missing.

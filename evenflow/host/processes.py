@@ -32,8 +32,8 @@ def _begin(begin: Callable[..., None] | None, arguments: tuple[object, ...]) -> 
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it is gone. The pool by itself would wait for tasks for
-    ever.
+    """End this process when the one that started it is gone.
+    The pool by itself would wait for tasks for ever.
     """
     parent = multiprocessing.parent_process()
     assert parent is not None

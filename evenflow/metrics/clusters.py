@@ -1,5 +1,5 @@
-"""The clusters of a micro-batch: the tuples of one key in one data block. Its figures (001 eq. 2.2-2.5) count
-them.
+"""The clusters of a micro-batch: the tuples of one key in one data block.
+Its figures (001 eq. 2.2-2.5) count them.
 
 A data block's map task makes one cluster of each of its keys. So clusters are what the reduce tasks get.
 """

@@ -1,5 +1,5 @@
-"""Figures of one micro-batch that is cut into data blocks (001 eq. 2.2-2.5). A data block is a worker or a
-bucket.
+"""Figures of one micro-batch that is cut into data blocks (001 eq. 2.2-2.5).
+A data block is a worker or a bucket.
 
     BSI = max|B| - avg|B| over the data blocks B   BCI = the same with distinct keys
     KSR = fragments / keys                 MPI = p1*BSI + p2*BCI + p3*KSR, each 1/3

@@ -23,8 +23,8 @@ Integers = npt.NDArray[np.integer[Any]]
 
 
 def worker_loads(workers: Integers, n: int, costs: Int64s | None = None) -> Int64s:
-    """Tuples of each of n workers, or the sum of their costs, shape (n,). ValueError if a worker is not in 0
-    .. n-1.
+    """Tuples of each of n workers, or the sum of their costs, shape (n,).
+    ValueError if a worker is not in 0 .. n-1.
 
     costs: of each tuple, shape (m,). Sums are exact up to 2^53.
     """

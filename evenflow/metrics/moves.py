@@ -36,8 +36,8 @@ def key_moves(
 
 
 def _fresh(values: Int64s, at: Int64s, slides: Int64s, width: int) -> Int64s:
-    """In each slide, how many have a tuple and had none in the slides of the window before it. Shape
-    (slides,).
+    """In each slide, how many have a tuple and had none in the slides of the window
+    before it. Shape (slides,).
     """
     if not len(values):
         return np.zeros(0, np.int64)

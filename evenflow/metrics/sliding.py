@@ -62,8 +62,8 @@ class WindowFigures:
     ends: Int64s
     """Last pane of the window."""
     imbalance: Float64s
-    """(max load - mean load) / load of all workers, in the window. Loads count tuples, or are sums of
-    their costs.
+    """(max load - mean load) / load of all workers, in the window.
+    Loads count tuples, or are sums of their costs.
     """
     gamma: Int64s
     """Distinct (key, worker) pairs."""
@@ -96,8 +96,8 @@ class _PairTable(NamedTuple):
     pairs: UInt64s
     """The pair in each slot, as code * workers + worker + 1. 0: the slot is free."""
     counts: Int64s
-    """Tuples of the pair. A pair without tuples keeps its slot, because a free slot would end the probing
-    of others.
+    """Tuples of the pair. A pair without tuples keeps its slot,
+    because a free slot would end the probing of others.
     """
 
 
@@ -135,8 +135,8 @@ class _Window(NamedTuple):
     holders: Int32s
     """Number of workers that hold each key, by its code."""
     by_holders: Int64s
-    """Number of keys that have 0, 1, 2, ... holders, to tell when the largest number falls. Entry 0 is
-    never read.
+    """Number of keys that have 0, 1, 2, ... holders, to tell when the largest number falls.
+    Entry 0 is never read.
     """
     loads: Int64s
     """Tuples of each worker, or the sum of their costs."""
@@ -270,8 +270,8 @@ def _walk(tuples: _Tuples, span: _Span, window: _Window, closed: Rows) -> int:
 
 
 def key_codes(keys: Integers) -> tuple[Int32s, int]:
-    """(every key as a number, how many keys there are). Numbers count from 0 in the order of first
-    appearance.
+    """(every key as a number, how many keys there are).
+    Numbers count from 0 in the order of first appearance.
     """
     encoded = pc.dictionary_encode(pa.array(keys))
     return encoded.indices.to_numpy(), len(encoded.dictionary)
@@ -287,8 +287,8 @@ def window_figures(
     through: int | None = None,
     costs: Int64s | None = None,
 ) -> WindowFigures:
-    """The figures of every window that holds a tuple and ends with a pane up to `through` (default: the last
-    pane).
+    """The figures of every window that holds a tuple and ends with a pane up
+    to `through` (default: the last pane).
 
     workers, codes, panes: of each tuple, shape (m,). `codes` are the keys as small numbers (`key_codes`).
     `panes` must not decrease. n: number of workers. costs: as for `worker_loads`. The first windows are still
@@ -320,8 +320,8 @@ def window_figures(
 def stream_figures(
     workers: Integers, codes: Integers, n: int, *, costs: Int64s | None = None
 ) -> WindowFigures:
-    """The figures of the whole stream, as one window that ends with pane 0. Without tuples there is no
-    window.
+    """The figures of the whole stream, as one window that ends with pane 0.
+    Without tuples there is no window.
     """
     panes = np.zeros(len(workers), np.int64)
     return window_figures(workers, codes, panes, n, panes_per_window=_ONE_WINDOW, costs=costs)

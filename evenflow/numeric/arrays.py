@@ -22,8 +22,8 @@ Bools = npt.NDArray[np.bool_]
 if TYPE_CHECKING:
 
     class Rows(npt.NDArray[np.void]):
-        """Records: rows of named fields, or a single record with shape (). The dtype says what each field
-        holds.
+        """Records: rows of named fields, or a single record with shape ().
+        The dtype says what each field holds.
         """
 
         # Any: the type checker cannot know the type of a field that is named by a string.

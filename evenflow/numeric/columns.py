@@ -1,5 +1,5 @@
-"""Turns keys and event times as a user has them (lists, numpy, Arrow, pandas) into the columns that kernels
-read.
+"""Turns keys and event times as a user has them (lists, numpy, Arrow, pandas) into the columns
+that kernels read.
 
 A key is text, bytes or a whole number. As in the pipeline, text stands for its UTF-8 bytes and a whole number
 for its decimal text. So 8, "8" and b"8" are the same key, on the same worker. One column holds keys of one

@@ -56,8 +56,8 @@ def fingerprint(function: FunctionType, callers: frozenset[str] = frozenset()) -
 
 
 def _parts(code: CodeType, namespace: Mapping[str, Any], callers: frozenset[str]) -> Iterator[bytes]:
-    """The parts of the digest. Nested code (of an intrinsic) is opened, because its `repr` has a memory
-    address.
+    """The parts of the digest. Nested code (of an intrinsic) is opened,
+    because its `repr` has a memory address.
     """
     yield code.co_code
     # Byte code names fields by their place in this tuple, so another field may leave it as it is.
@@ -101,8 +101,8 @@ class _NamedByKey(IndexDataCacheFile):
     """The files of one kernel's compiled forms, each named by its key. Every file is replaced in one step."""
 
     def save(self, key: Any, data: Any) -> None:
-        """Store a compiled form. A race may lose an entry of the index, but no entry ever points to a wrong
-        file.
+        """Store a compiled form. A race may lose an entry of the index,
+        but no entry ever points to a wrong file.
 
         If the folder cannot be written (any more), other processes have to compile again, and nothing else
         happens.
@@ -140,8 +140,8 @@ class _Prefilled(UserProvidedCacheLocator):
 
 
 class _Places(CompileResultCacheImpl):
-    """Where compiled forms may be. A writable `NUMBA_CACHE_DIR` comes first, then a read-only one, then
-    numba's others.
+    """Where compiled forms may be.
+    A writable `NUMBA_CACHE_DIR` comes first, then a read-only one, then numba's others.
     """
 
     _locator_classes = [  # noqa: RUF012 - a list on the class, as in numba's base class
@@ -175,8 +175,8 @@ class _DeepCache(FunctionCache):
 
 
 def kernel(function: F) -> F:
-    """Compile the function at its first call, and cache it on disk if a folder allows it. See the module's
-    rules.
+    """Compile the function at its first call, and cache it on disk if a folder allows it.
+    See the module's rules.
     """
     compiled = _NJIT(function, **_OPTIONS)
     try:

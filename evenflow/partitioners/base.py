@@ -163,8 +163,8 @@ class Partitioner(ABC):
     options_type: ClassVar[type[Options]] = Options
     micro_batch: ClassVar[bool] = False
     """True: the algorithm decides on whole batches. `assign_batch` must be called, and its block is the
-    batch. Or the tuples are handed over as they come: `add_to_batch`, and at the end of the batch
-    `finish_batch`."""
+    batch. Or the tuples are handed over as they come: `add_to_batch`,
+    and at the end of the batch `finish_batch`."""
     batch_clock: ClassVar[Literal["event", "arrival"]] = "event"
     """The times that a micro-batch algorithm reads: event times, or times of arrival, which never fall."""
     key_policy: ClassVar[KeyPolicy] = "splitting"
@@ -252,8 +252,8 @@ class Partitioner(ABC):
         return self.assign(hashes, time_column(times), costs)
 
     def assign_batch(self, keys: UInt64s, times: Int64s, costs: Int64s | None = None) -> Int32s:
-        """As `assign`, for a block that is one micro-batch. Algorithms that decide tuple by tuple see no
-        difference.
+        """As `assign`, for a block that is one micro-batch.
+        Algorithms that decide tuple by tuple see no difference.
 
         A micro-batch algorithm numbers its data blocks 0..workers-1: data block i goes to worker i.
         ValueError while a batch is open.
@@ -281,8 +281,8 @@ class Partitioner(ABC):
             self._batch_latest = latest
 
     def finish_batch(self) -> Int32s:
-        """End the open batch. The worker of each of its tuples, in the order in which they were added.
-        Shape (n,).
+        """End the open batch. The worker of each of its tuples,
+        in the order in which they were added. Shape (n,).
         """
         out = np.empty(self._batch_tuples, np.int32)
         if self._batch_tuples:
@@ -295,8 +295,8 @@ class Partitioner(ABC):
 
     @property
     def by_fallback(self) -> int | None:
-        """How many batches another rule has planned in place of the partitioner's own. None if it has no
-        other rule.
+        """How many batches another rule has planned in place of the partitioner's own.
+        None if it has no other rule.
         """
         return None
 
@@ -320,14 +320,14 @@ class Partitioner(ABC):
 
     @property
     def speeds(self) -> Float64s | None:
-        """The speeds that `set_speeds` has set, shape (workers,). None if none are set. A snapshot keeps
-        them.
+        """The speeds that `set_speeds` has set, shape (workers,). None if none are set.
+        A snapshot keeps them.
         """
         return None
 
     def set_speeds(self, speeds: Float64s | None) -> None:
-        """Take the workers for this fast from the next tuple on, relative to each other. Call it between two
-        blocks.
+        """Take the workers for this fast from the next tuple on, relative to each other.
+        Call it between two blocks.
 
         speeds: shape (workers,), from `SLOWEST` to `FASTEST`. None: as fast as the options say. Raises
         ConfigError for an algorithm without `takes_speeds`, and ValueError for another shape or range. A
@@ -365,8 +365,8 @@ class Partitioner(ABC):
         raise NotImplementedError(self.name)
 
     def hear(self, table: Table, now: int) -> bool:
-        """Take over what all know together. False for a table that came twice, or is older than the latest
-        one.
+        """Take over what all know together.
+        False for a table that came twice, or is older than the latest one.
 
         Call it between two blocks. now: as for `tell`. The body may be any bytes: IncompatibleStateError for
         one that cannot be used, and nothing has changed then.
@@ -392,8 +392,8 @@ class Partitioner(ABC):
         )
 
     def explain(self, key: int, now: int | None = None) -> Explanation:
-        """Where the next tuple of this key goes, and why. For people: it may take milliseconds. It changes
-        nothing.
+        """Where the next tuple of this key goes, and why. For people: it may take milliseconds.
+        It changes nothing.
 
         The tuple costs 1. key: the key's hash (`keys.hash_keys`). now: event time of that tuple, ms. None: no
         slide ends before it. An algorithm that decides on whole batches says what it knows of the key from
@@ -402,8 +402,8 @@ class Partitioner(ABC):
         return self._explain(np.uint64(key), now)
 
     def state_bound(self, keys: int) -> int:
-        """The most bytes that `observe().state_bytes` can be with the present workers, whatever the stream
-        is.
+        """The most bytes that `observe().state_bytes` can be with the present workers,
+        whatever the stream is.
 
         `keys`: distinct keys of the stream. If old tuples stop counting, the distinct keys of its fullest
         window suffice. That is the longest kind of window that the algorithm has: window, statistics window
@@ -436,8 +436,8 @@ class Partitioner(ABC):
         return pack(header, state)
 
     def check_made_alike(self, header: Mapping[str, Any]) -> None:
-        """IncompatibleStateError if the header's partitioner differs from this one in anything but its
-        workers.
+        """IncompatibleStateError if the header's partitioner differs from this one in anything
+        but its workers.
 
         Call it before a partitioner is made from a header, because options of a foreign header could ask for
         huge arrays.
@@ -496,8 +496,8 @@ class Partitioner(ABC):
         return checked_costs(costs, tuples)
 
     def _count(self, out: Int32s, costs: Int64s) -> None:
-        """Add up the costs of each worker. ConfigError for a worker that does not exist: the algorithm has
-        a mistake.
+        """Add up the costs of each worker.
+        ConfigError for a worker that does not exist: the algorithm has a mistake.
         """
         row = _count(out, costs, self._sent)
         if row >= 0:
@@ -541,8 +541,8 @@ class Partitioner(ABC):
         """Write the worker of each tuple to `block.out`. Never called with an empty block."""
 
     def _add(self, keys: UInt64s, times: Int64s, ends: int) -> None:
-        """Take tuples of the open batch. Overridden, with the next two, by an algorithm that counts as
-        tuples arrive.
+        """Take tuples of the open batch.
+        Overridden, with the next two, by an algorithm that counts as tuples arrive.
         """
         self._pieces.append((keys, times))
 
@@ -585,8 +585,8 @@ class Partitioner(ABC):
         return sum(array.nbytes for array in self._state().values())
 
     def _state_bound(self, keys: int) -> int:
-        """As `state_bound`. Overridden if arrays grow. The shapes of all others follow from workers and
-        options.
+        """As `state_bound`. Overridden if arrays grow.
+        The shapes of all others follow from workers and options.
         """
         return self._state_bytes()
 

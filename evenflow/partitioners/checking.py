@@ -31,8 +31,8 @@ SPREAD = np.uint64(0x9E3779B97F4A7C15)
 """A factor that spreads small numbers over all hashes."""
 _BATCH = 500
 _LATER = (0, 1, 99, 450, 3_000, 70_000, 10_000_000)
-"""How long after the newest tuple the next one comes, ms. Some slides and windows end by then, or all of
-them.
+"""How long after the newest tuple the next one comes, ms.
+Some slides and windows end by then, or all of them.
 """
 
 
@@ -626,8 +626,8 @@ DESCRIBED: Law[PartitionerCase] = Law("its docstring and its options say what th
 
 
 def laws_of(case: PartitionerCase) -> tuple[Law[PartitionerCase], ...]:
-    """The laws of this kind of partitioner, but for `PROCESSES` and `DESCRIBED`. ConfigError for an
-    unknown name.
+    """The laws of this kind of partitioner, but for `PROCESSES` and `DESCRIBED`.
+    ConfigError for an unknown name.
     """
     p = case.new_partitioner(2)
     first, second, *rest = OF_ALL

@@ -35,8 +35,8 @@ def ones(tuples: int) -> Int64s:
 
 
 def checked_costs(costs: npt.NDArray[Any], tuples: int) -> Int64s:
-    """The costs as a contiguous, read-only array. TypeError or ValueError if they are no costs of so many
-    tuples.
+    """The costs as a contiguous, read-only array.
+    TypeError or ValueError if they are no costs of so many tuples.
     """
     if not isinstance(costs, np.ndarray) or costs.dtype != np.int64:
         kind = costs.dtype if isinstance(costs, np.ndarray) else type(costs).__name__

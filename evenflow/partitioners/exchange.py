@@ -44,8 +44,8 @@ class Table(NamedTuple):
     """The algorithm's own bytes."""
 
     def check(self, sources: int) -> None:
-        """Raise IncompatibleStateError unless this can be a table for so many instances. The body is not
-        looked at.
+        """Raise IncompatibleStateError unless this can be a table for so many instances.
+        The body is not looked at.
         """
         if not 0 <= self.round <= LAST_ROUND:
             raise IncompatibleStateError(f"a table has round {self.round}, not 0 to {LAST_ROUND}")

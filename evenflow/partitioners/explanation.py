@@ -13,8 +13,8 @@ class Holder:
     worker: int
     """The worker, from 0."""
     load: float | None = None
-    """What the algorithm compares of this worker: tuples of the window, keys, units of load. None if it
-    compares nothing."""
+    """What the algorithm compares of this worker: tuples of the window, keys, units of load.
+    None if it compares nothing."""
     last: int | None = None
     """Begin of the slide in which the worker last got the key, ms of event time. None if that is unknown."""
 
@@ -28,8 +28,8 @@ class Explanation:
     workers: tuple[int, ...] | None
     """Those that the next tuple may go to. None if that may be any worker."""
     home: int | None = None
-    """The worker that the key has while it is not split. None if it has none or the algorithm does not know
-    it."""
+    """The worker that the key has while it is not split.
+    None if it has none or the algorithm does not know it."""
     holders: tuple[Holder, ...] = ()
     """The workers that have the key, as far as the algorithm knows them, or else its candidates."""
     values: tuple[float, ...] | None = None

@@ -18,8 +18,8 @@ def fitted(
     windowed: bool = True,
     batch_ms: int | None = None,
 ) -> dict[str, Any]:
-    """The options, with this window and batch interval added where the partitioner has them and the options
-    do not.
+    """The options, with this window and batch interval added where the partitioner has them
+    and the options do not.
 
     window_ms, slide_ms: the window of the query, ms. batch_ms: the batch interval, ms. None: it is not known.
     windowed: whether a partitioner that can work with and without a window uses one. A partitioner that

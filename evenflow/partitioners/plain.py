@@ -43,13 +43,13 @@ class PlainPartitioner(Partitioner):
         """
 
     def start(self) -> None:
-        """Begin with an empty state for `self.workers`. It is called again whenever the number of workers
-        changes.
+        """Begin with an empty state for `self.workers`.
+        It is called again whenever the number of workers changes.
         """
 
     def get_state(self) -> Any:
-        """All that `route_one` remembers, as JSON can hold it: numbers, texts, lists, and dicts whose keys
-        are texts.
+        """All that `route_one` remembers, as JSON can hold it: numbers, texts, lists,
+        and dicts whose keys are texts.
         """
         return None
 

@@ -1,5 +1,5 @@
-"""The names of the algorithms. One line in `_ENTRIES` registers an algorithm, and the contract tests then
-cover it.
+"""The names of the algorithms.
+One line in `_ENTRIES` registers an algorithm, and the contract tests then cover it.
 
 A name that is not in `_ENTRIES` is asked of `evenflow.plugins`: the entry point of a package, or
 `module:Class`.
@@ -172,8 +172,8 @@ def options_type(name: str) -> type[Options]:
 
 
 def tells(name: str) -> bool:
-    """Whether the instances of this algorithm tell each other what they know. ConfigError for an unknown
-    name.
+    """Whether the instances of this algorithm tell each other what they know.
+    ConfigError for an unknown name.
     """
     return _entry(name).algorithm.tells
 
@@ -203,8 +203,8 @@ def create(
     max_disorder_ms: int | None = None,
     **options: Any,
 ) -> Partitioner:
-    """A partitioner in its first state. ConfigError for an unknown name or option, or for a value out of
-    range.
+    """A partitioner in its first state.
+    ConfigError for an unknown name or option, or for a value out of range.
 
     name: of an algorithm of evenflow or of an installed package, a class of your own as `"module:Class"`, or
     the class itself. Options may stand behind a name (`"pkg:d=3"`) instead of beside it. workers: number of
@@ -270,8 +270,8 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: boo
 
 
 def descriptions() -> list[Description]:
-    """The descriptions of all names. A package's name that cannot be loaded is described by what is wrong
-    with it.
+    """The descriptions of all names.
+    A package's name that cannot be loaded is described by what is wrong with it.
     """
     return [describe(name) if name in _ENTRIES else _described_if_loaded(name) for name in names()]
 

@@ -56,8 +56,8 @@ class Rounds:
         return tuple(source for source, rounds in self._silent.items() if rounds < _SILENT_ROUNDS)
 
     def take(self, message: Message) -> Table | None:
-        """The table to send: of the round that this message completes, or as an answer. None if there is none
-        to send.
+        """The table to send: of the round that this message completes, or as an answer.
+        None if there is none to send.
 
         The last message of a source in a round counts. IncompatibleStateError for a message that cannot be
         used.

@@ -1,5 +1,5 @@
-"""How a partitioner's state is stored: named arrays and a header, as an Arrow IPC stream of one row and
-its SHA-256.
+"""How a partitioner's state is stored: named arrays and a header,
+as an Arrow IPC stream of one row and its SHA-256.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def misfit(name: str, problem: str) -> IncompatibleStateError:
 
 
 def check_arrays(name: str, arrays: State, expected: State, variable: Mapping[str, tuple[str, ...]]) -> None:
-    """IncompatibleStateError unless the arrays are as this version writes them, because kernels do not check
-    bounds.
+    """IncompatibleStateError unless the arrays are as this version writes them,
+    because kernels do not check bounds.
 
     `variable`: for each array whose size depends on the stream, a word for each dimension. Dimensions with
     the same word must have the same length. A dimension without a word must have the length that it has in

@@ -55,8 +55,8 @@ class Lengths(Options):
 
 
 class Window(Lengths):
-    """Options of algorithms that work with and without a window: cumulative (002), sliding (000) or
-    tumbling (004).
+    """Options of algorithms that work with and without a window: cumulative (002),
+    sliding (000) or tumbling (004).
     """
 
     window: Literal["cumulative", "sliding", "tumbling"] = Field(

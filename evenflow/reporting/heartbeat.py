@@ -37,8 +37,8 @@ class Heartbeat:
         self._before: dict[str, int] = {}
 
     def due(self, counters: Mapping[str, int], *, now: bool = False) -> Beat | None:
-        """The beat to log, or None. now: do not wait for the end of the interval, as for a service's last
-        line.
+        """The beat to log, or None.
+        now: do not wait for the end of the interval, as for a service's last line.
         """
         seconds = self._clock() - self._at
         if seconds < self._every and not now:

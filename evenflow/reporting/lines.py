@@ -22,8 +22,8 @@ def with_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def on_every_line(**fields: Any) -> None:
-    """Add these fields to every JSON line of this process from now on, such as its query or the epoch in
-    force.
+    """Add these fields to every JSON line of this process from now on,
+    such as its query or the epoch in force.
     """
     _PROCESS.update(fields)
 

@@ -1,5 +1,5 @@
-"""Whether a part works, by what it last said. `evenflow status`, the live page and the health pages judge by
-this alone.
+"""Whether a part works, by what it last said.
+`evenflow status`, the live page and the health pages judge by this alone.
 
 A part that works says something at least every five seconds, or once per batch interval if that is longer.
 """
@@ -49,15 +49,15 @@ class Sign:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the part counts as dead: it has said that it ended, or nothing for 12 s or for three
-        batch intervals.
+        """Whether the part counts as dead: it has said that it ended,
+        or nothing for 12 s or for three batch intervals.
         """
         return self.ended is not None or self.silent >= silent_after(self.interval)
 
 
 def silent_after(interval: float = 0.0) -> float:
-    """Seconds without a word after which a part counts as dead. interval: its batch interval in s, 0 for
-    none.
+    """Seconds without a word after which a part counts as dead.
+    interval: its batch interval in s, 0 for none.
     """
     return max(_SILENT, 3 * interval)
 

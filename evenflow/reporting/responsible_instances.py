@@ -1,5 +1,5 @@
-"""Which instances answer for the input partitions, when some instances are heard and others have fallen
-silent.
+"""Which instances answer for the input partitions, when some instances are heard
+and others have fallen silent.
 """
 
 from __future__ import annotations

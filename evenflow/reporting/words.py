@@ -23,8 +23,8 @@ def moment(ms: int) -> str:
 
 
 def clock(ms: int, *, minutes: bool = False) -> str:
-    """A time as `moment` writes it, but without `UTC`, for lists that say it once. minutes: leave out the
-    seconds.
+    """A time as `moment` writes it, but without `UTC`, for lists that say it once.
+    minutes: leave out the seconds.
     """
     try:
         shown = _YEAR_1970 + timedelta(milliseconds=ms)

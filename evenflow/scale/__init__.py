@@ -1,5 +1,5 @@
-"""A pipeline on paper: how often each thing happens, what it costs, and how large a pipeline has to be
-(`evenflow size`).
+"""A pipeline on paper: how often each thing happens, what it costs,
+and how large a pipeline has to be (`evenflow size`).
 
 `shape` counts, `law` knows the keys, `costs` multiplies counts by unit costs, `measurements` has the unit
 costs that `evenflow bench scale` measured. `sizes` turns a demand into a pipeline, `limits` says what breaks

@@ -15,8 +15,8 @@ BUDGET = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Units:
-    """CPU seconds of one thing of each kind, or bytes if the name ends so. docs/scale.md says how each is
-    measured.
+    """CPU seconds of one thing of each kind, or bytes if the name ends so.
+    docs/scale.md says how each is measured.
 
     The values are measured by `evenflow bench scale`, or by other benchmarks
     (`benchmarks/scale/documented_costs.py`).
@@ -175,8 +175,8 @@ def _transactions(shape: Shape, units: Units) -> list[Term]:
 
 
 def _blobs(shape: Shape, units: Units) -> list[Term]:
-    """Each task has a blob for each bucket. A bucket's blobs hold segments and lines of marks of all
-    routed partitions.
+    """Each task has a blob for each bucket.
+    A bucket's blobs hold segments and lines of marks of all routed partitions.
     """
     blobs = shape.tasks * shape.buckets / shape.batch
     segments = shape.buckets * shape.routed / shape.batch
@@ -316,8 +316,8 @@ class Side(NamedTuple):
     high: float
     """Greatest value."""
     whole: bool = True
-    """Whether the value is a whole number, of which less is better. Otherwise it is a time, of which more is
-    better."""
+    """Whether the value is a whole number, of which less is better.
+    Otherwise it is a time, of which more is better."""
     fixed: tuple[tuple[str, float], ...] = ()
     """Fields that are set besides, with their values."""
 
@@ -338,8 +338,8 @@ def furthest(
     *,
     budget: float = BUDGET,
 ) -> float | None:
-    """The value of `side` at which the term is just within its budget: the largest number, or the shortest
-    time.
+    """The value of `side` at which the term is just within its budget: the largest number,
+    or the shortest time.
 
     The end of the range if the term is within its budget everywhere. None if it is nowhere.
     """

@@ -1,5 +1,5 @@
-"""What is asked of a pipeline: its stream, its workers, and how long a tuple may wait. Checked, and
-nothing more.
+"""What is asked of a pipeline: its stream, its workers, and how long a tuple may wait.
+Checked, and nothing more.
 """
 
 from __future__ import annotations

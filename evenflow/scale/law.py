@@ -1,5 +1,5 @@
-"""Zipf's law as a pipeline on paper needs it: shares of keys, and how many distinct keys a number of
-tuples has.
+"""Zipf's law as a pipeline on paper needs it: shares of keys,
+and how many distinct keys a number of tuples has.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class ZipfLaw:
     def load(
         self, *, rate: float, slide: float, window: float, workers: int, ksr: float, imbalance: float
     ) -> StreamLoad:
-        """The load at this rate (tuples/s), slide and window (s). ksr, imbalance: how a partitioner routes
-        this law.
+        """The load at this rate (tuples/s), slide and window (s).
+        ksr, imbalance: how a partitioner routes this law.
         """
         return StreamLoad(
             law=self.name,

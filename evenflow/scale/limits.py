@@ -43,8 +43,8 @@ class Break:
 
 
 def breaks(sizes: Sizes) -> list[Break]:
-    """Every place, the one that breaks first in front. Nothing is added meanwhile: neither machines nor
-    workers.
+    """Every place, the one that breaks first in front.
+    Nothing is added meanwhile: neither machines nor workers.
     """
     shares = _shares_at(sizes)
     place_breaks = []
@@ -116,8 +116,8 @@ def _dearest(sizes: Sizes, place: str, times: float) -> str:
 
 
 def _crossing(full: Callable[[float], bool], low: float, high: float) -> float | None:
-    """The value between `low` and `high` from which on it is full. `low` if it is full there, None if it
-    never is.
+    """The value between `low` and `high` from which on it is full.
+    `low` if it is full there, None if it never is.
     """
     if full(low):
         return low

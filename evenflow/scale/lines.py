@@ -8,16 +8,16 @@ from evenflow.scale.sizes import Sizes
 
 _MIB, _GIB = 2**20, 2**30
 _FIRST_TRANSACTION = 0.06
-"""Seconds for each routed partition that the first transaction registers: a minute for 1,000 on a busy
-broker.
+"""Seconds for each routed partition that the first transaction registers:
+a minute for 1,000 on a busy broker.
 """
 _DEFAULT_TIMEOUT = 10.0
 _BLOCK_WORK = 1.0
 
 
 def settings_lines(sizes: Sizes) -> str:
-    """The tables of `evenflow.toml` that the plan rests on. The query, and where Kafka is, are not among
-    them.
+    """The tables of `evenflow.toml` that the plan rests on.
+    The query, and where Kafka is, are not among them.
     """
     how = sizes.shape
     timeout = max(_DEFAULT_TIMEOUT, how.commit + how.linger + _BLOCK_WORK, _FIRST_TRANSACTION * how.routed)

@@ -20,8 +20,8 @@ from evenflow.scale.shape import StreamLoad
 DEFAULT = "evenflow"
 """The partitioner whose routing by 100 instances the bills use."""
 MEASURED = Path(__file__).with_name("measured.json")
-"""The measurements that come with this version. The tables of docs/scale.md and `evenflow size` are made
-from them.
+"""The measurements that come with this version.
+The tables of docs/scale.md and `evenflow size` are made from them.
 """
 
 
@@ -55,8 +55,8 @@ class Measurements:
         return cls(units=Units(**fields.pop("units")), **fields), facts
 
     def transaction_seconds(self, partitions: float) -> float:
-        """Seconds (not of CPU) that a partitioner waits for the commit of a transaction over this many
-        partitions.
+        """Seconds (not of CPU) that a partitioner waits for the commit
+        of a transaction over this many partitions.
 
         A line through the rows with one frame a partition, which were measured on one busy broker: an upper
         bound.

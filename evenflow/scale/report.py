@@ -16,8 +16,8 @@ from evenflow.simulation.provenance import commit, cores, cpu_model, evenflow_ve
 
 
 def as_json(sizes: Sizes) -> dict[str, Any]:
-    """The demand, the sizes, the settings' lines, what breaks first, how far the model is off, and the
-    provenance.
+    """The demand, the sizes, the settings' lines, what breaks first, how far the model is off,
+    and the provenance.
     """
     measurements, machine = measured()
     shape = sizes.shape

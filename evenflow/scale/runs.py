@@ -104,8 +104,8 @@ def runs(measurements: Measurements) -> list[Run]:
 
 
 def factor(compared: Sequence[Run]) -> tuple[float, float]:
-    """How far the model is off: the median and the largest factor between model and measured, each at
-    least 1.
+    """How far the model is off: the median and the largest factor between model and measured,
+    each at least 1.
     """
     factors = [math.exp(abs(math.log(run.ratio))) for run in compared]
     return median(factors), max(factors)

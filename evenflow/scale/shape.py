@@ -1,5 +1,5 @@
-"""A pipeline on paper: its sizes and settings, and how often a second each thing happens in it. Pure
-arithmetic.
+"""A pipeline on paper: its sizes and settings, and how often a second each thing happens
+in it. Pure arithmetic.
 """
 
 from __future__ import annotations
@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 RANGE_END = 0.005
-"""Seconds that Spark's source waits at the end of a partition's range (`fetch.max.wait.ms`,
-spark_consumers/sources.py).
+"""Seconds that Spark's source waits at the end
+of a partition's range (`fetch.max.wait.ms`, spark_consumers/sources.py).
 """
 
 
@@ -114,8 +114,8 @@ class Shape:
 
     @property
     def markers(self) -> float:
-        """Transaction markers a second: one in each partition that a transaction writes to, and one with
-        its offsets.
+        """Transaction markers a second: one in each partition that a transaction writes to,
+        and one with its offsets.
         """
         return self.transactions * (self.partitions_a_transaction + 1)
 
@@ -137,8 +137,8 @@ class Shape:
 
 
 def touched(partitions: int, tuples: float) -> float:
-    """Expected number of partitions that get at least one of `tuples` tuples. All partitions are equally
-    likely.
+    """Expected number of partitions that get at least one of `tuples` tuples.
+    All partitions are equally likely.
     """
     # The formula below takes 0 to the power of `tuples`, which may be a fraction below 1 here.
     if partitions == 1:

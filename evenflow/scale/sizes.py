@@ -19,8 +19,8 @@ from evenflow.scale.shape import RANGE_END, Shape, StreamLoad
 INSTANCE_SHARE = 0.6
 """Share of an instance's core that is planned for. The rest is room to catch up."""
 BROKER_SHARE = 0.5
-"""Share of the brokers' cores, and of their network cards, that is planned for. The others can take a dead
-one's part.
+"""Share of the brokers' cores, and of their network cards, that is planned for.
+The others can take a dead one's part.
 """
 BATCH_SHARE = 0.75
 """Share of its interval that a whole micro-batch may take."""

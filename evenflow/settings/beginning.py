@@ -53,8 +53,8 @@ class Beginning:
     """The columns of which the query counts values of any kind (`Query.any_columns`), sorted."""
 
     def first_offset(self, partition: int) -> int:
-        """Where reading began. A partition that the query did not begin with is read from its first record
-        on.
+        """Where reading began. A partition that the query did not begin with is read
+        from its first record on.
         """
         return self.begin.get(partition, 0)
 

@@ -100,8 +100,8 @@ def _fields(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[SettingDe
 
 
 def _table(annotation: Any) -> type[BaseModel] | None:
-    """The model of a field that is a TOML table, also of one that may be left out (`Table | None`). None for
-    others.
+    """The model of a field that is a TOML table, also of one that may be left out (`Table | None`).
+    None for others.
 
     Models inside other types, such as AggregateSpec in a dict, are values and not tables.
     """

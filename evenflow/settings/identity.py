@@ -13,14 +13,14 @@ from typing import Any
 from evenflow.settings.durations import parse_duration
 
 CHANGEABLE = ("max_jump", "out_of_orderness")
-"""The settings of a query that may change while it runs. Of a query that has begun, an identity has their
-first values.
+"""The settings of a query that may change while it runs.
+Of a query that has begun, an identity has their first values.
 """
 
 
 def fingerprint(identity: dict[str, Any]) -> str:
-    """16 hex digits over these (JSON) fields. They differ when any field differs, and the order of fields
-    is ignored.
+    """16 hex digits over these (JSON) fields.
+    They differ when any field differs, and the order of fields is ignored.
     """
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

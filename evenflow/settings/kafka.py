@@ -21,8 +21,8 @@ _OWN_TOKENS = frozenset({"sasl.login.callback.handler.class", "sasl.oauthbearer.
 
 
 def librdkafka_config(kafka: KafkaSettings, **more: Any) -> dict[str, Any]:
-    """Configuration of a confluent-kafka client. `more`: further settings as keywords, with _ in place of
-    dots.
+    """Configuration of a confluent-kafka client.
+    `more`: further settings as keywords, with _ in place of dots.
 
     Raises ConfigError, which names the setting, if a file of TLS cannot be read, or if the file of the token
     holds none.
@@ -120,8 +120,8 @@ def spark_options(kafka: KafkaSettings) -> dict[str, str]:
 
 
 def aiokafka_config(kafka: KafkaSettings) -> dict[str, Any]:
-    """Configuration for Faust's control plane as plain values. The service builds the TLS and credential
-    objects.
+    """Configuration for Faust's control plane as plain values.
+    The service builds the TLS and credential objects.
     """
     return {
         "bootstrap_servers": kafka.bootstrap_servers.split(","),
@@ -153,8 +153,8 @@ def _refuse_unreadable(kafka: KafkaSettings) -> None:
 
 
 def _librdkafka_name(name: str) -> str:
-    """The name with dots in place of underscores, except for the few names that have underscores in
-    confluent-kafka.
+    """The name with dots in place of underscores, except for the few names
+    that have underscores in confluent-kafka.
     """
     if name == "log_level" or name.endswith("_cb") or name.startswith("on_"):
         return name

@@ -16,8 +16,8 @@ _NO_NAME = re.compile("[\0\ud800-\udfff]")
 
 
 def refuse_taken_names(query: Query) -> None:
-    """Raise ConfigError if a part of the key has a name that no column beside the others of a result row
-    can have.
+    """Raise ConfigError if a part of the key has a name that no column beside the others
+    of a result row can have.
     """
     if query.result_keys == ("key",):
         return

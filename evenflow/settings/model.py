@@ -69,8 +69,8 @@ _SASL_FIELDS = ("sasl_mechanism", "sasl_username", "sasl_password", "sasl_token_
 
 
 class KafkaSettings(Section):
-    """The address of the broker and how to log in, in neutral names. `settings.kafka` translates them for
-    each client.
+    """The address of the broker and how to log in, in neutral names.
+    `settings.kafka` translates them for each client.
     """
 
     bootstrap_servers: str = Field(
@@ -481,8 +481,8 @@ class ResultsSettings(Section):
 
     @property
     def folder(self) -> str | None:
-        """Folder or URI that Spark reaches. None if `path` is another place: of a sink of one's own, or on
-        a server.
+        """Folder or URI that Spark reaches.
+        None if `path` is another place: of a sink of one's own, or on a server.
         """
         return None if self.form is None or self.form.path == "server" else self.path
 
@@ -631,8 +631,8 @@ class Settings(BaseSettings):
         self._check_cost_of_elements(cost, named)
 
     def _check_cost_of_elements(self, cost: Cost, named: str) -> None:
-        """Refuse texts of the record that would be repeated for each of its elements because of the cost
-        alone.
+        """Refuse texts of the record that would be repeated for each of its elements
+        because of the cost alone.
         """
         explosion, query = self.query.explosion, self.query
         if explosion is None:
@@ -678,8 +678,8 @@ class Settings(BaseSettings):
 
     @property
     def origin(self) -> Settings:
-        """The settings of the query that routes the tuples. For a view, those of its query. Otherwise
-        these settings.
+        """The settings of the query that routes the tuples. For a view, those of its query.
+        Otherwise these settings.
         """
         return self if self._origin is None else self._origin
 
@@ -712,8 +712,8 @@ class Settings(BaseSettings):
 
     @property
     def input_partitions(self) -> int:
-        """Partitions of the input topic. ConfigError if the number is neither set nor read from the topic
-        yet.
+        """Partitions of the input topic.
+        ConfigError if the number is neither set nor read from the topic yet.
         """
         if self.input.partitions is None:
             raise ConfigError(
@@ -755,8 +755,8 @@ class Settings(BaseSettings):
         )
 
     def combine_tasks(self, cores: int) -> int:
-        """Most tasks of the combiner in a micro-batch. cores: of this process, where it runs all tasks
-        itself.
+        """Most tasks of the combiner in a micro-batch.
+        cores: of this process, where it runs all tasks itself.
 
         Fewer tasks cost less, but every core must find something to do.
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 
 def state_folder() -> str:
-    """The folder `evenflow` in $XDG_STATE_HOME (~/.local/state if unset). It does not depend on the
-    working directory.
+    """The folder `evenflow` in $XDG_STATE_HOME (~/.local/state if unset).
+    It does not depend on the working directory.
     """
     return os.path.join(os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"), "evenflow")
 
@@ -33,8 +33,8 @@ def private_folder(folder: Path) -> None:
 
 
 def private_file(file: str, flags: int) -> int:
-    """An opener for `open`: the file is readable and writable by its owner alone (0600), even if it was
-    there before.
+    """An opener for `open`: the file is readable and writable by its owner alone (0600),
+    even if it was there before.
     """
     number = os.open(file, flags, 0o600)
     with suppress(PermissionError):  # another user's file stays as it is

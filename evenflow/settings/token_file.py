@@ -1,5 +1,5 @@
-"""The token with which OAUTHBEARER clients log in: a file that something else renews, and a page of it for
-Java.
+"""The token with which OAUTHBEARER clients log in: a file that something else renews,
+and a page of it for Java.
 
 The file is read again for each log-in, so a new token in it needs no restart. Kafka's Java client 3.9, which
 Spark brings, reads a token file once in a process, but asks a token endpoint for each log-in. So Spark's
@@ -110,8 +110,8 @@ def token_endpoint(path: Path) -> TokenEndpoint:
 
 
 def _signed(tokens: TokenFile) -> tuple[str, float]:
-    """As `TokenFile.read`. Raises ConfigError for a token without a signature: Java would refuse and quote
-    it.
+    """As `TokenFile.read`. Raises ConfigError for a token without a signature:
+    Java would refuse and quote it.
     """
     token, end = tokens.read()
     if token.endswith("."):

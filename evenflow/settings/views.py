@@ -41,8 +41,8 @@ RESERVED_VIEW_NAMES = OF_THE_QUERY | {
     "control",
     "controller",
 }
-"""Names that no view can have, because `<query>.<name>` already names a topic, a group or a part of the
-query.
+"""Names that no view can have, because `<query>.<name>` already names a topic,
+a group or a part of the query.
 """
 
 
@@ -109,8 +109,8 @@ def queries(settings: Settings) -> list[Settings]:
 
 
 def _results(of_query: ResultsSettings, name: str) -> ResultsSettings:
-    """The results of a view: the same sink as the query's, with its topic and folder beside those of the
-    query.
+    """The results of a view: the same sink as the query's,
+    with its topic and folder beside those of the query.
     """
     places = {"topic": of_query.topic, "path": None if of_query.path is None else of_query.path.rstrip("/")}
     return of_query.model_copy(

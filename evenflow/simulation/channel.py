@@ -1,5 +1,5 @@
-"""The exchange between the sources of one stream, over a channel in event time that delays and loses what is
-sent.
+"""The exchange between the sources of one stream, over a channel in event time that delays and loses
+what is sent.
 
 Event time moves with the tuples. So what is due at a time happens before the first tuple of that time or a
 later one, and `Exchange.catch_up` does all that is due by then, in order of time. Of a silence each source

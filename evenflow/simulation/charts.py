@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg", ".pdf", ".html")
 CURVE_POINTS = 200
-"""Most points of a curve in the picture. Of a longer curve the picture takes the largest value of each
-stretch.
+"""Most points of a curve in the picture.
+Of a longer curve the picture takes the largest value of each stretch.
 """
 _FLOOR = 1e-7
 """Least imbalance of the logarithmic axes. Smaller imbalances, also 0, are drawn at this value."""
@@ -138,8 +138,8 @@ def caption(about: Provenance) -> str:
 
 
 def thinned(result: SimulationResult, most: int = CURVE_POINTS) -> Line:
-    """The series of a result with at most so many points: the largest value of each stretch, at its own
-    place.
+    """The series of a result with at most so many points: the largest value of each stretch,
+    at its own place.
     """
     stretch = -(-len(result.at) // most)
     pieces = [

@@ -1,5 +1,5 @@
-"""Where a figure comes from: program, machine, stream and scenario. JSON objects and the rows of a sweep
-carry it.
+"""Where a figure comes from: program, machine, stream and scenario.
+JSON objects and the rows of a sweep carry it.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Origin:
     time: str | None = None
     """Event time column of a file or topic."""
     cost: str | None = None
-    """Column of a file that says what a tuple costs. None: tuples have no costs, or the generated stream
-    has them.
+    """Column of a file that says what a tuple costs.
+    None: tuples have no costs, or the generated stream has them.
     """
     digest: str | None = None
     """Digest of the tuples of a file or topic (`KeyedStream.digest`)."""
@@ -67,23 +67,23 @@ def origin_of(
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """All that made the figures of one partitioner, besides what they say themselves (partitioner,
-    workers, tuples).
+    """All that made the figures of one partitioner, besides
+    what they say themselves (partitioner, workers, tuples).
     """
 
     version: str
     """Version of evenflow."""
     commit: str
-    """Commit of the clone that ran, with `-dirty` behind it if tracked files were changed. Empty without a
-    clone.
+    """Commit of the clone that ran, with `-dirty` behind it if tracked files were changed.
+    Empty without a clone.
     """
     cpu: str
     """Model of the processor."""
     cores: int
     """Cores that the process may use."""
     stream: str
-    """Name of the generated stream, with its settings (`kind_of`), or the file or topic as the user named
-    it."""
+    """Name of the generated stream, with its settings (`kind_of`),
+    or the file or topic as the user named it."""
     seed: int | None
     """Seed of a generated stream, None for a file or topic."""
     exponent: float | None
@@ -99,8 +99,8 @@ class Provenance:
     time: str | None
     """Event time column of a file or topic, None for a generated stream."""
     cost: str | None = None
-    """Column of a file that says what a tuple costs. None: tuples have no costs, or the generated stream has
-    them."""
+    """Column of a file that says what a tuple costs.
+    None: tuples have no costs, or the generated stream has them."""
     digest: str | None
     """Digest of the tuples of a file or topic (`KeyedStream.digest`), None for a generated stream."""
     hash_seed: int
@@ -133,8 +133,8 @@ def program() -> dict[str, Any]:
 
 
 def of_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The provenance of a figure over several rows of a sweep: a field whose value differs is the list of its
-    values.
+    """The provenance of a figure over several rows of a sweep:
+    a field whose value differs is the list of its values.
 
     rows: each has the fields of `Provenance`. They come in the order in which the rows have them.
     """
@@ -163,8 +163,8 @@ def described(origin: Origin, scenario: Scenario) -> dict[str, Any]:
 
 
 def provenance_of(origin: Origin, scenario: Scenario, who: Entrant, stream: KeyedStream) -> Provenance:
-    """The provenance of this entrant's figures on this stream. ConfigError for an unknown partitioner or
-    option.
+    """The provenance of this entrant's figures on this stream.
+    ConfigError for an unknown partitioner or option.
     """
     effective = scenario.partitioners(who, stream)[0].options.model_dump(mode="json")
     return Provenance(
@@ -185,8 +185,8 @@ def evenflow_version() -> str:
 
 @cache
 def commit(folder: Path = CHECKOUT) -> str:
-    """The commit of the clone in this folder, with `-dirty` if tracked files are changed. Empty if there
-    is none.
+    """The commit of the clone in this folder, with `-dirty` if tracked files are changed.
+    Empty if there is none.
     """
     if not beside(folder) or not (folder / ".git").exists():
         return ""

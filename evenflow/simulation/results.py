@@ -33,8 +33,8 @@ class Figures:
     exchange_tables: int | None
     """Tables that were made of the messages of all. None without an exchange."""
     exchange_bytes: float | None
-    """Bytes that a source sent per second of event time: its messages, and its share of the tables. None
-    without one.
+    """Bytes that a source sent per second of event time: its messages, and its share of the tables.
+    None without one.
     """
     total_cost: int | None = None
     """Sum of the costs of all tuples. The loads of workers are then sums of costs. None: loads count
@@ -47,8 +47,8 @@ class Figures:
     imbalance_mean: float
     """Mean of I(t) at evenly spaced points of the stream."""
     window_imbalance: float | None
-    """(max load - mean load) / load of all workers in the window, mean over slides after the warm-up. None
-    without window."""
+    """(max load - mean load) / load of all workers in the window, mean over slides after the warm-up.
+    None without window."""
     gamma: float
     """Distinct (key, worker) pairs of the whole stream. With windows, their mean over the measured slides."""
     distinct: float
@@ -65,8 +65,8 @@ class Figures:
     moved_pause_s: float | None = None
     """Seconds for which work stands still while they move."""
     hot_keys: int | None
-    """Keys treated as frequent at the end, at the source that has most. None if the rule does not tell
-    keys apart.
+    """Keys treated as frequent at the end, at the source that has most.
+    None if the rule does not tell keys apart.
     """
     seconds: float
     """Processor time inside `assign`. Compiling the kernels and the exchange are not included."""
@@ -74,8 +74,8 @@ class Figures:
     """`seconds` per tuple, in nanoseconds."""
 
     def as_json(self) -> dict[str, Any]:
-        """The fields as plain JSON, in their order. Those of costs and of state are left out where there
-        are none.
+        """The fields as plain JSON, in their order.
+        Those of costs and of state are left out where there are none.
         """
         fields = asdict(self)
         if self.key_moves is None:

@@ -16,8 +16,8 @@ from evenflow.simulation.scenario import Entrant, Scenario
 from evenflow.simulation.streams import KeyedStream
 
 BLOCK = 1 << 18
-"""Tuples of the stream that are routed at once. The size does not change results. A micro-batch is its own
-block.
+"""Tuples of the stream that are routed at once. The size does not change results.
+A micro-batch is its own block.
 """
 _WARM_UP_TUPLES = 2_000
 _WARM_UP_BATCHES = 4
@@ -80,8 +80,8 @@ def _exchange(sources: Sequence[Partitioner], scenario: Scenario) -> Exchange | 
 def _pieces(
     edges: Sequence[int], stream: KeyedStream, scenario: Scenario, exchange: Exchange | None
 ) -> Iterator[tuple[int, int]]:
-    """(first, last + 1) rows of each piece of the stream that is routed at once. What is due before it has
-    happened.
+    """(first, last + 1) rows of each piece of the stream that is routed at once.
+    What is due before it has happened.
 
     A piece ends at an edge, and wherever something is due in the exchange, so that it counts for the next
     tuple.
@@ -102,8 +102,8 @@ def _pieces(
 
 
 def _route_block(sources: list[Partitioner], stream: KeyedStream, out: Int32s, low: int, high: int) -> float:
-    """Route tuples low .. high-1 into `out`, tuple t by source t mod sources. Returns the seconds inside
-    `assign`.
+    """Route tuples low .. high-1 into `out`, tuple t by source t mod sources.
+    Returns the seconds inside `assign`.
     """
     seconds = 0.0
     for number, source in enumerate(sources):
@@ -125,8 +125,8 @@ def _route_block(sources: list[Partitioner], stream: KeyedStream, out: Int32s, l
 
 
 def warm_up(stream: KeyedStream, who: Entrant, scenario: Scenario) -> Partitioner:
-    """Compile or load the kernels with a partitioner that is thrown away, so that no measured time includes
-    it.
+    """Compile or load the kernels with a partitioner that is thrown away,
+    so that no measured time includes it.
 
     Half of the tuples lie in one slide. The other half spans three times the longest length among the
     partitioner's options (a window, an interval). So the code for the end of a window or interval has run at
@@ -143,8 +143,8 @@ def warm_up(stream: KeyedStream, who: Entrant, scenario: Scenario) -> Partitione
 
 
 def warm_up_times(lengths: Sequence[int]) -> Int64s:
-    """Times of the tuples of a warm-up, ms: the first half at 0, the others over three times the longest
-    length.
+    """Times of the tuples of a warm-up, ms: the first half at 0,
+    the others over three times the longest length.
     """
     half = _WARM_UP_TUPLES // 2
     step = min(-(-3 * max(lengths, default=1) // half), _LATEST // half)

@@ -51,12 +51,12 @@ class Scenario:
     workers: int
     """How many workers tuples are routed to."""
     sources: int = 1
-    """Number of sources. Tuple t goes to source t mod sources. Each source is a partitioner with its own
-    state.
+    """Number of sources. Tuple t goes to source t mod sources.
+    Each source is a partitioner with its own state.
     """
     exchange: Channel | None = None
-    """The channel over which sources tell each other what they know, if their algorithm can. None: nobody
-    tells.
+    """The channel over which sources tell each other what they know, if their algorithm can.
+    None: nobody tells.
     """
     seed: int = 1
     """Seed of the hash family and of partitioners that draw random numbers."""
@@ -65,8 +65,8 @@ class Scenario:
     slide_ms: int = 1_000
     """Slide in ms. By default it is also the micro-batch of a micro-batch partitioner."""
     warmup_slides: int | None = None
-    """First slides that are left out of the figures. None: one window's slides if tuples follow them,
-    otherwise 0.
+    """First slides that are left out of the figures.
+    None: one window's slides if tuples follow them, otherwise 0.
     """
     batch: int | None = None
     """Tuples of the stream in a micro-batch. None: the tuples of a slide."""
@@ -107,8 +107,8 @@ class Scenario:
         return (self.window_ms or self.slide_ms) // self.slide_ms
 
     def panes(self, times: Int64s) -> Int64s:
-        """The slide in which each tuple counts. A tuple that is older than the current slide counts in the
-        current one.
+        """The slide in which each tuple counts.
+        A tuple that is older than the current slide counts in the current one.
         """
         return np.maximum.accumulate(pane_of(self.clock(times), self.slide_ms))
 
@@ -135,8 +135,8 @@ class Scenario:
         create(who.name, workers=self.workers, seed=self.seed, **who.options)
 
     def options_of(self, who: Entrant, stream: KeyedStream) -> dict[str, Any]:
-        """The entrant's options, completed by the scenario's window and slide if the entrant's rule knows
-        windows.
+        """The entrant's options, completed by the scenario's window and slide
+        if the entrant's rule knows windows.
 
         With a window, every rule that can use a window does. Without a window, state is cumulative, and a
         rule that needs a window gets one that is as long as the stream. Options of the entrant are never

@@ -1,5 +1,5 @@
-"""The tuples to route: columns of key hashes, key numbers, event times and perhaps costs, made once for all
-processes.
+"""The tuples to route: columns of key hashes, key numbers, event times and perhaps costs,
+made once for all processes.
 
 A generated stream is the same as that of `evenflow replay` with the same law, keys and seed: the same draws,
 and the same labels k0, k1, ... with the same hashes. A tuple takes 20 bytes, or 28 if tuples have costs. In a
@@ -70,8 +70,8 @@ class KeyedStream:
         return len(self.keys)
 
     def digest(self) -> str:
-        """16 hex digits that tell these tuples from others: a hash of all keys, times and costs in their
-        order.
+        """16 hex digits that tell these tuples from others: a hash of all keys,
+        times and costs in their order.
         """
         whole = hashlib.sha256()
         for column in (self.keys, self.times) if self.costs is None else (self.keys, self.times, self.costs):
@@ -79,8 +79,8 @@ class KeyedStream:
         return whole.hexdigest()[:16]
 
     def stored(self, folder: Path) -> KeyedStream:
-        """The same stream with its columns as files in this folder, so that other processes can open it
-        (`opened`).
+        """The same stream with its columns as files in this folder,
+        so that other processes can open it (`opened`).
 
         A stream that is already stored is returned as it is. ConfigError if the disk has no room for the
         files.
@@ -181,8 +181,8 @@ STREAMS: dict[str, _Kind] = {
 
 
 def kind_of(text: str) -> _Kind:
-    """The kind of a stream as a person writes it: `NAME[:setting=value,...]`, with settings of its law
-    besides z.
+    """The kind of a stream as a person writes it: `NAME[:setting=value,...]`,
+    with settings of its law besides z.
 
     ConfigError for an unknown name or setting, or a value that cannot be.
     """
@@ -196,8 +196,8 @@ def kind_of(text: str) -> _Kind:
 
 
 def rank_hashes(keys: int) -> UInt64s:
-    """The key hash of each rank 0 .. keys-1 of a generated stream, shape (keys,): XXH64 of the labels k0,
-    k1, ...
+    """The key hash of each rank 0 ..
+    keys-1 of a generated stream, shape (keys,): XXH64 of the labels k0, k1, ...
     """
     return hash_keys(labels(np.arange(keys)))
 
@@ -213,8 +213,8 @@ def generated(
     period_ms: int = 10_000,
     folder: Path | None = None,
 ) -> KeyedStream:
-    """A seeded stream, in memory or as files in `folder`. kind: its name (`STREAMS`), with settings
-    (`kind_of`).
+    """A seeded stream, in memory or as files in `folder`.
+    kind: its name (`STREAMS`), with settings (`kind_of`).
 
     Times begin at 0. With `rate`, tuples come at this rate per second. Without it, the time of a tuple is its
     index in ms. `period_ms` is the length of a period in event time, for streams that change with each

@@ -1,5 +1,5 @@
-"""Bounded summaries of a stream that several families of partitioners share: frequencies, distinct keys,
-window loads.
+"""Bounded summaries of a stream that several families of partitioners share: frequencies,
+distinct keys, window loads.
 
 A summary that only one family uses lives in the folder of that family. Admission rule: the state is numpy
 arrays in a NamedTuple that kernels take as one argument. Each sketch has its error bound in its docstring and

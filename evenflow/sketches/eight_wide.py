@@ -60,8 +60,8 @@ def _lowest_bit(builder: Any, bits: Any) -> Any:
 
 @inlined
 def set_of(key: UInt64s, spot: np.uint64) -> np.uint64:
-    """The first element of the eight that keys with this hash belong to. `key` has a power of two of such
-    sets.
+    """The first element of the eight that keys with this hash belong to.
+    `key` has a power of two of such sets.
     """
     return (spot & np.uint64(key.shape[0] // WIDTH - 1)) * _WIDTH
 

@@ -1,5 +1,5 @@
-"""Which workers hold which key within a sliding window: X(k) exactly, and C[w], the distinct keys of each
-worker.
+"""Which workers hold which key within a sliding window: X(k) exactly, and C[w],
+the distinct keys of each worker.
 
 The window is the current slide and the `slides - 1` slides before it. Its clock works as in `window_loads`. A
 tumbling window, which forgets everything at once, is a window of one slide. A cumulative window is never
@@ -92,8 +92,8 @@ def find(pool: HolderPool, key: np.uint64, worker: Whole) -> np.int64:
 
 @inlined
 def first_holder(pool: HolderPool, key: np.uint64) -> np.int64:
-    """The row of the key's newest holder, or -1. `next_holder` goes on from there, and `worker_of` reads
-    the worker.
+    """The row of the key's newest holder, or -1.
+    `next_holder` goes on from there, and `worker_of` reads the worker.
     """
     row = find(pool, key, _KEY_ROW)
     return np.int64(pool.rows[row]["next"]) if row >= 0 else np.int64(-1)
@@ -202,8 +202,8 @@ def _remove(pool: HolderPool, row: Whole) -> None:
 
 @inlined
 def touch(pool: HolderPool, key: np.uint64, worker: Whole) -> bool:
-    """Give the worker a tuple of the key in the current slide. Returns whether the worker did not hold the
-    key yet.
+    """Give the worker a tuple of the key in the current slide.
+    Returns whether the worker did not hold the key yet.
     """
     row = find(pool, key, worker)
     if row >= 0:
@@ -260,8 +260,8 @@ def _dump(rows: Rows, keys: UInt64s, workers: Int32s, slots: Int32s) -> None:
 
 @kernel
 def _fill(pool: HolderPool, keys: UInt64s, workers: Int32s, slots: Int32s) -> None:
-    """Insert dumped pairs. It goes backwards, because `_insert` puts a holder first and the newest must
-    end there.
+    """Insert dumped pairs. It goes backwards, because `_insert` puts a holder first
+    and the newest must end there.
     """
     for at in range(keys.shape[0] - 1, -1, -1):
         _insert(pool, keys[at], np.int64(workers[at]), np.int64(slots[at]))
@@ -341,8 +341,8 @@ class WindowHolders:
         return sum(array.nbytes for array in self.pool)
 
     def bound(self, keys: int, holders: int) -> int:
-        """The most that `nbytes` can be while no window has more than `keys` keys, and no key more than
-        `holders` holders.
+        """The most that `nbytes` can be while no window has more than `keys` keys,
+        and no key more than `holders` holders.
 
         There are then at most r = keys (1 + holders) rows in use. The capacity is at most 2^ceil(log2 2r),
         and at least 64: `load` takes that much, and `grow` doubles only a pool of at most r + 1 rows. A row
@@ -358,8 +358,8 @@ class WindowHolders:
         advance(self.pool, time)
 
     def touch(self, key: int, worker: int) -> bool:
-        """Give this worker a tuple of the key now. Returns whether it did not hold the key. Kernels use
-        `touch`.
+        """Give this worker a tuple of the key now. Returns whether it did not hold the key.
+        Kernels use `touch`.
         """
         if self.pool.clock["room"] < 2:
             self.grow()
@@ -370,8 +370,8 @@ class WindowHolders:
         return list(self.last_slides(key))
 
     def last_slides(self, key: int) -> dict[int, int]:
-        """X(k), the newest holder first: worker -> the slide in which it last got the key. NEVER before
-        any slide.
+        """X(k), the newest holder first: worker -> the slide in which it last got the key.
+        NEVER before any slide.
         """
         pool = self.pool
         holder_workers, slots = np.empty((2, len(pool.distinct)), np.int64)
@@ -382,8 +382,8 @@ class WindowHolders:
         return dict(zip(workers, (slide - ago).tolist(), strict=True))
 
     def held_at(self, key: int, now: int | None) -> dict[int, int]:
-        """As `last_slides`, of the pairs that are still in the window at `now`, ms. None: at its present
-        slide.
+        """As `last_slides`, of the pairs that are still in the window at `now`, ms.
+        None: at its present slide.
         """
         last, clock = self.last_slides(key), self.pool.clock
         if not moves(clock, now):

@@ -56,8 +56,8 @@ def end_of(slide: Whole, length: Whole) -> np.int64:
 
 @inlined
 def passed(slides: Whole, current: Whole, now: Whole) -> np.int64:
-    """How many slides lie between the current slide and `now`, at most `slides`. Exact even if int64 would
-    overflow.
+    """How many slides lie between the current slide and `now`, at most `slides`.
+    Exact even if int64 would overflow.
     """
     # Unsigned, even the difference of the first and the last slide of all time fits.
     return np.int64(min(np.uint64(slides), np.uint64(now) - np.uint64(current)))
@@ -108,8 +108,8 @@ def add(window: WindowLoads, worker: Whole, cost: Whole) -> None:
 
 @inlined
 def note(window: WindowLoads, worker: Whole, cost: Whole) -> None:
-    """Count a tuple of this worker in the current slide. The caller has counted its cost in the worker's
-    load already.
+    """Count a tuple of this worker in the current slide.
+    The caller has counted its cost in the worker's load already.
     """
     window.ring[window.clock[()]["row"], worker] += cost
 

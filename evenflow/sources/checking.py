@@ -59,8 +59,8 @@ class Read(NamedTuple):
 
 
 def first_tuples(source: Source, size: int, most: int = MOST) -> Read:
-    """The first tuples, at most so many, read in batches of this size. CounterExample for a batch that is
-    longer.
+    """The first tuples, at most so many, read in batches of this size.
+    CounterExample for a batch that is longer.
     """
     batches: list[Batch] = []
     count = 0

@@ -1,5 +1,5 @@
-"""Costs of tuples from a column of numbers: rounded, between 1 and `MAX_COST`, with what was changed in
-words.
+"""Costs of tuples from a column of numbers: rounded, between 1 and `MAX_COST`,
+with what was changed in words.
 """
 
 from __future__ import annotations

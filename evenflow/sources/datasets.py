@@ -87,8 +87,8 @@ def catalogue() -> list[Entry[SourceFormat]]:
 
 
 def open_source(text: str, options: SourceOptions | None = None) -> Source:
-    """A source from a file path, a name, 'name:rest' ("flights", "zipf:z=1.4", "csv:data.txt") or
-    'module:Thing:rest'.
+    """A source
+    from a file path, a name, 'name:rest' ("flights", "zipf:z=1.4", "csv:data.txt") or 'module:Thing:rest'.
 
     ConfigError says what is wrong with the file, in which row, and what to do.
     """
@@ -121,8 +121,8 @@ def reading_of(text: str, options: SourceOptions | None = None) -> Reading:
 
 
 def _outside(text: str) -> tuple[SourceFormat, str] | None:
-    """(the format, what stands behind its name) of a source that is not evenflow's. None: the text names no
-    such thing.
+    """(the format, what stands behind its name) of a source that is not evenflow's.
+    None: the text names no such thing.
 
     A file of this name goes before a module.
     """
@@ -135,8 +135,8 @@ def _outside(text: str) -> tuple[SourceFormat, str] | None:
 
 
 def _format_outside(name: str) -> SourceFormat:
-    """The format that a package or module has under this name. ConfigError if it is not there, or is no
-    source.
+    """The format that a package or module has under this name.
+    ConfigError if it is not there, or is no source.
     """
     plugin = SOURCES.load(name)
     if isinstance(plugin, SourceFormat):
@@ -199,8 +199,8 @@ def _format_by_name(path: Path) -> SourceFormat | None:
 def _format_by_content(
     path: Path, options: SourceOptions, by_name: SourceFormat | None
 ) -> tuple[SourceFormat, str]:
-    """(format, why) of a file whose name does not tell whether it is a table. by_name: the format of its
-    ending.
+    """(format, why) of a file whose name does not tell whether it is a table.
+    by_name: the format of its ending.
     """
     if options.delimiter is not None or not options.header:
         return csv_files.FORMAT, "--delimiter and --no-header say so"

@@ -13,8 +13,8 @@ from evenflow.errors import ConfigError
 
 TimeUnit = Literal["s", "ms", "us", "iso"]
 _CLOCK_WITH_ZONE = r":\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)$"
-"""The end of a time with a zone. The colon before it keeps the hyphens of a plain date from being read as
-a zone.
+"""The end of a time with a zone.
+The colon before it keeps the hyphens of a plain date from being read as a zone.
 """
 
 

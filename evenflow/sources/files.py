@@ -22,8 +22,8 @@ _HEAD = 1 << 16
 _PARQUET = b"PAR1"
 """What a Parquet file begins and ends with."""
 _BAD_ZIP = (zipfile.BadZipFile, RuntimeError, NotImplementedError)
-"""What `zipfile` raises. RuntimeError: the archive is encrypted. NotImplementedError: its compression is
-unknown.
+"""What `zipfile` raises. RuntimeError: the archive is encrypted.
+NotImplementedError: its compression is unknown.
 """
 ByteStream = IO[bytes] | gzip.GzipFile
 
@@ -37,8 +37,8 @@ def unwrapped_name(path: Path) -> str:
 
 
 def read_single(path: Path) -> bytes:
-    """Content of a plain file, a .gz, or a .zip that holds exactly one file. ConfigError if it cannot be
-    read.
+    """Content of a plain file, a .gz, or a .zip that holds exactly one file.
+    ConfigError if it cannot be read.
     """
     raw = _read(path)
     name = path.name.lower()
@@ -105,8 +105,8 @@ def is_parquet(path: Path) -> bool:
 
 
 def read_many(path: Path, *, suffix: str) -> list[tuple[str, bytes]]:
-    """(name, content) of a file, or of every file that ends with `suffix` in a folder, .zip or .tar.gz, by
-    name.
+    """(name, content) of a file, or of every file that ends with `suffix` in a folder,
+    .zip or .tar.gz, by name.
 
     ConfigError if there is no such file or one cannot be read.
     """

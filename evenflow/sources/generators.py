@@ -60,8 +60,8 @@ class Stream:
 
 
 class Generated:
-    """A generator as a source with the columns key (text), time and value (integer). ConfigError for equal
-    names.
+    """A generator as a source with the columns key (text), time and value (integer).
+    ConfigError for equal names.
     """
 
     def __init__(

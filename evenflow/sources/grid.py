@@ -1,5 +1,5 @@
-"""The grid of the DEBS 2015 Grand Challenge over New York: square cells, numbered from "1.1" in the
-north-west.
+"""The grid of the DEBS 2015 Grand Challenge over New York: square cells,
+numbered from "1.1" in the north-west.
 
 The centre of the first 500 m cell lies at 41.474937 N, 74.913585 W. There are two grids, and both begin at
 this cell's corner: 300 by 300 cells of 500 m (query 1), and 600 by 600 cells of 250 m (query 2).

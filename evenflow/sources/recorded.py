@@ -1,5 +1,5 @@
-"""Data sets with fixed columns: a CSV file of the user, or a seeded generator that makes rows with the same
-columns.
+"""Data sets with fixed columns: a CSV file of the user,
+or a seeded generator that makes rows with the same columns.
 
 The text behind the name says which of them: `taxi:rides.csv` is a file, `taxi:tuples=1000,seed=3` and `taxi`
 are generated. The file of `flights` comes with a package, and nothing is generated.
@@ -63,8 +63,8 @@ class DataSet:
         return SourceFormat(self.name, self.summary, self.open)
 
     def open(self, rest: str, options: SourceOptions) -> TableSource:
-        """The file or the generated rows as a bounded source. ConfigError says what is wrong with the file
-        or options.
+        """The file or the generated rows as a bounded source.
+        ConfigError says what is wrong with the file or options.
         """
         name = f"{self.name}:{rest}" if rest else self.name
         rest = rest if rest or self.installed is None else str(self.installed())
@@ -128,8 +128,8 @@ class Draw:
 
     @classmethod
     def of(cls, words: WordOptions, *, tuples: int, rate: float) -> Draw:
-        """A draw from the options tuples, rate (tuples per second of event time) and seed, with these
-        defaults.
+        """A draw from the options tuples, rate (tuples per second of event time) and seed,
+        with these defaults.
 
         ConfigError for a value out of range.
         """
@@ -143,8 +143,8 @@ class Draw:
         )
 
     def ranks(self, keys: int, exponent: float) -> np.ndarray:
-        """A rank of 0 .. keys-1 for each tuple, by Zipf's law, shape (tuples,). ConfigError for too many
-        keys.
+        """A rank of 0 .. keys-1 for each tuple, by Zipf's law, shape (tuples,).
+        ConfigError for too many keys.
         """
         if keys > MOST_KEYS:
             raise ConfigError(f"{keys:,} different keys exceed {MOST_KEYS:,}", hint="ask for fewer")

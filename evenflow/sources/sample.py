@@ -24,8 +24,8 @@ from evenflow.sources.costs import cost_column, in_settings
 from evenflow.sources.source import Source, column_at
 
 _FEW_STRAYS = 0.01
-"""Times beyond a gap are strays only if they are at most this share of the sample. More are a part of the
-stream.
+"""Times beyond a gap are strays only if they are at most this share of the sample.
+More are a part of the stream.
 """
 
 
@@ -99,8 +99,8 @@ def first_tuples(
 
 
 def _apart(times: Int64s, far_ms: int) -> tuple[Bools, tuple[Strays, ...]]:
-    """(which times are no strays, the strays by cause). A file is sorted, so that only the distance tells
-    a stray.
+    """(which times are no strays, the strays by cause).
+    A file is sorted, so that only the distance tells a stray.
     """
     regular = body_of(times, far_ms)
     count = int((~regular).sum())

@@ -36,8 +36,8 @@ _ARROW_TYPES = {
 
 
 def arrow_type(kind: ColumnType) -> pa.DataType:
-    """The Arrow type as which a file's column of this type is read, so that a record carries the value
-    exactly.
+    """The Arrow type as which a file's column of this type is read,
+    so that a record carries the value exactly.
 
     A date is read as its text.
     """
@@ -78,8 +78,8 @@ class SourceOptions:
     event_rate: float | None = None
     """Tuples per second of event time, for a source without a time column."""
     first: int | None = None
-    """With `keep_order`: only the first tuples, at most this many, will be used, so a format need not read
-    on.
+    """With `keep_order`: only the first tuples, at most this many, will be used,
+    so a format need not read on.
     """
     keep_lines: bool = True
     """Whether to send JSON lines as they are if all columns are sent."""
@@ -166,8 +166,8 @@ class Batch:
     times: np.ndarray
     """Event times, int64 ms."""
     lines: pa.Array | None = None
-    """The records' JSON text as the file has it, which is sent as it is. None: records are rendered from
-    `columns`.
+    """The records' JSON text as the file has it, which is sent as it is.
+    None: records are rendered from `columns`.
     """
 
     def __len__(self) -> int:
@@ -183,8 +183,8 @@ class Batch:
         )
 
     def at(self, time_ms: int, *, column: str | None, unit: TimeUnit) -> Batch:
-        """The same tuples, all with the event time `time_ms`. The time column, if there is one, is changed
-        too.
+        """The same tuples, all with the event time `time_ms`.
+        The time column, if there is one, is changed too.
 
         The records' own JSON text is dropped, because it would hold the former time.
         """
@@ -212,8 +212,8 @@ class Source(Protocol):
     """The column that is the record key."""
 
     def batches(self, tuples: int = BATCH_TUPLES) -> Iterator[Batch]:
-        """The tuples in order, in batches of at most `tuples`. The size of the batches does not change the
-        tuples.
+        """The tuples in order, in batches of at most `tuples`.
+        The size of the batches does not change the tuples.
         """
 
 
@@ -269,8 +269,8 @@ def bounded(
     time_unit: TimeUnit = "ms",
     lines: pa.Array | None = None,
 ) -> TableSource:
-    """A source from a whole table: it takes keys and event times, chooses columns, and sorts by time
-    (stable).
+    """A source from a whole table: it takes keys and event times, chooses columns,
+    and sorts by time (stable).
 
     key, time, time_unit: what the format suggests. The options win. lines: the JSON text of each row.
     ConfigError for a missing column, a key that holds objects or lists, or an event time that cannot be
@@ -306,8 +306,8 @@ def bounded(
 
 
 def outermost(present: list[str], column: str) -> str:
-    """The column of those present that holds the column of this name, which may be a field within others
-    (`user.id`).
+    """The column of those present that holds the column of this name,
+    which may be a field within others (`user.id`).
     """
     if column in present:
         return column
@@ -370,8 +370,8 @@ def sorted_by_time(batch: Batch) -> Batch:
 
 
 def key_bytes(column: pa.ChunkedArray | pa.Array, *, key: str, where: str) -> pa.Array:
-    """A key column as record keys: the bytes of its text. A null stays null. ConfigError for objects or
-    lists.
+    """A key column as record keys: the bytes of its text. A null stays null.
+    ConfigError for objects or lists.
     """
     flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_nested(flat.type):

@@ -21,8 +21,8 @@ def are_objects(lines: Sequence[str]) -> bool:
 
 
 def delimiter_of(lines: Sequence[str], candidates: Sequence[str] = DELIMITERS) -> str | None:
-    """The first candidate that cuts every row into the same number of columns, at least two. None if none
-    does.
+    """The first candidate that cuts every row into the same number of columns, at least two.
+    None if none does.
     """
     return next((delimiter for delimiter in candidates if _columns(lines, delimiter) is not None), None)
 

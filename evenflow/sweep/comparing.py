@@ -1,5 +1,5 @@
-"""What a sweep's table says over the seeds: a mean or median with its interval, and the paired difference of
-two names.
+"""What a sweep's table says over the seeds: a mean or median with its interval,
+and the paired difference of two names.
 
 The interval of a mean is Student's t interval. The interval of a median is the percentile bootstrap with
 `RESAMPLES` resamples and a fixed seed. An interval of fewer than two seeds does not exist, and a bootstrap of
@@ -110,8 +110,8 @@ def summarised(
     centre: Centre = "mean",
     level: float = 0.95,
 ) -> list[ConditionSummary]:
-    """Each partitioner under each condition, in the order of the table. names: which partitioners. Empty:
-    all.
+    """Each partitioner under each condition, in the order of the table.
+    names: which partitioners. Empty: all.
 
     ConfigError for an unknown metric or name, and for a metric without a value.
     """
@@ -170,8 +170,8 @@ def compared(
 
 
 def interval(values: Sequence[float], *, centre: Centre, level: float) -> Interval:
-    """The mean or median of the values with its interval at this level, 0 < level < 1. ConfigError for
-    another level.
+    """The mean or median of the values with its interval at this level, 0 < level < 1.
+    ConfigError for another level.
     """
     if not 0 < level < 1:
         raise ConfigError(f"the level of an interval is between 0 and 1, not {level}", hint="usual is 0.95")

@@ -60,8 +60,8 @@ def run(
     processes: int | None = None,
     finish: Callable[[CellOutcome], None],
 ) -> None:
-    """Run the cells, and call `finish` in this process with each one that is done, in the order in which they
-    end.
+    """Run the cells, and call `finish` in this process with each one that is done,
+    in the order in which they end.
 
     file: the tuples of all cells if they come from a file. None: each cell generates its own. processes: how
     many run at a time, by default as many as there are cores. With one, everything runs in this process. With

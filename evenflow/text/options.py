@@ -53,8 +53,8 @@ def no_option(owner: str, word: str) -> ConfigError:
 def checked_options(
     kind: type[_Options], options: Mapping[str, Any], *, owner: str, defaults: Mapping[str, Any] | None = None
 ) -> _Options:
-    """These options as the class that declares them. Partitioners and policies refuse options in the same
-    words.
+    """These options as the class that declares them.
+    Partitioners and policies refuse options in the same words.
 
     owner: the name that the options belong to. defaults: where they differ from the class's own. ConfigError
     for an unknown option, and for a value out of range.

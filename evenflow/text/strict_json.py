@@ -28,8 +28,8 @@ class NotStrict(ValueError):
 
 
 class StrictObject:
-    """A JSON object whose fields are read by type. Each method raises NotStrict for a missing field or
-    another value.
+    """A JSON object whose fields are read by type.
+    Each method raises NotStrict for a missing field or another value.
     """
 
     def __init__(self, fields: dict[str, Any]) -> None:
@@ -117,8 +117,8 @@ def shown(value: object) -> str:
 
 
 def _refuse_deeper(raw: bytes, depth: int) -> None:
-    """Raise NotStrict for JSON nested too deeply. This is done before it is parsed, because the parser
-    recurses.
+    """Raise NotStrict for JSON nested too deeply.
+    This is done before it is parsed, because the parser recurses.
     """
     # So few brackets cannot nest deeper. This is the usual case, and it needs no search.
     if raw.count(b"[") + raw.count(b"{") <= depth:
@@ -131,8 +131,8 @@ def _refuse_deeper(raw: bytes, depth: int) -> None:
 
 
 def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The fields of a JSON object, as an `object_pairs_hook` of `json`. NotStrict for a name that is there
-    twice.
+    """The fields of a JSON object, as an `object_pairs_hook` of `json`.
+    NotStrict for a name that is there twice.
     """
     fields = dict(pairs)
     if len(fields) < len(pairs):

@@ -1,5 +1,5 @@
-"""Batches to train on, drawn by a seed: how many data blocks, keys and tuples there are, and how skewed they
-are.
+"""Batches to train on, drawn by a seed: how many data blocks, keys and tuples there are,
+and how skewed they are.
 
 Three of four batches are Zipf's. In the fourth the keys' shares are log-normal, so that a policy does not
 learn one law by heart. Numbers are drawn uniformly in their logarithm, and exponents uniformly.

@@ -1,5 +1,5 @@
-"""Many episodes side by side, stepped by one call of a kernel. A step takes about a microsecond for each
-episode.
+"""Many episodes side by side, stepped by one call of a kernel.
+A step takes about a microsecond for each episode.
 
 When an episode ends, the next one begins in its place at once, as Gymnasium's and Stable-Baselines3's vectors
 do.
@@ -95,8 +95,8 @@ class Stepped:
     """What a step has brought, one row for each episode."""
 
     observations: Float32s
-    """(episodes, FEATURES): observations. Of an episode that has ended it is the first one of the next
-    episode.
+    """(episodes, FEATURES): observations.
+    Of an episode that has ended it is the first one of the next episode.
     """
     rewards: Float32s
     """(episodes,): reward of the action."""

@@ -44,8 +44,8 @@ def score(
     prompt: Sequence[float],
     prices: Prices | None = None,
 ) -> Score:
-    """The score of a policy on these batches. prompt: what Prompt's plan of each batch costs. prices: of
-    tasks.
+    """The score of a policy on these batches. prompt: what Prompt's plan of each batch costs.
+    prices: of tasks.
     """
     costs, splits, excesses = [], [], []
     for counts, data_blocks in batches:

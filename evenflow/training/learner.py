@@ -1,5 +1,5 @@
-"""Trains a policy of `partly` with PPO, on one core, from a seed. Stopped training goes on from its last
-checkpoint.
+"""Trains a policy of `partly` with PPO, on one core, from a seed.
+Stopped training goes on from its last checkpoint.
 
 PPO is that of Stable-Baselines3 (extra `rl`, `ppo`). It plays 256 episodes side by side (`episodes`). Actions
 beyond the present stage have probability 0 (`partly.actions`). Stage 2 begins when 15 % of the training is
@@ -116,8 +116,8 @@ def ppo(episodes: Episodes, training: Training, done: int) -> ActorCritic:
 
 
 class Learner:
-    """One training in a folder. ConfigError if the folder holds another one, or one although `resume` is
-    False.
+    """One training in a folder.
+    ConfigError if the folder holds another one, or one although `resume` is False.
 
     make: what learns.
     """
@@ -140,8 +140,8 @@ class Learner:
             self._agent.load(folder / CHECKPOINT)
 
     def run(self, *, minutes: float, tell: Callable[[Point], None]) -> TrainedPolicy:
-        """Train until all steps are done, or for so many minutes of CPU time. tell: called with each point of
-        the curve.
+        """Train until all steps are done, or for so many minutes of CPU time.
+        tell: called with each point of the curve.
 
         The best policy of the training, also if it is over already.
         """

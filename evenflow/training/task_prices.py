@@ -1,5 +1,5 @@
-"""Prices of tasks from a file: kept costs, or the task times that executors measured (001, section 4.6,
-technique 3).
+"""Prices of tasks from a file: kept costs, or the task times
+that executors measured (001, section 4.6, technique 3).
 
 A file is one of two:
 

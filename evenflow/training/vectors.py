@@ -1,5 +1,5 @@
-"""What Stable-Baselines3 needs to train on `Episodes`. The only module that imports it when it is imported
-itself.
+"""What Stable-Baselines3 needs to train on `Episodes`.
+The only module that imports it when it is imported itself.
 """
 
 from __future__ import annotations

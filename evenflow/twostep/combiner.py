@@ -37,8 +37,8 @@ from evenflow.windows import NO_MARK
 from evenflow.wire import LANE, BlobHeader, Segment, cut, decode_frame, encode_blob
 
 FOLD_ROWS = 500_000
-"""After so many rows, the rows held are folded into partials. With `FOLD_BYTES`, this bounds the memory of
-a task.
+"""After so many rows, the rows held are folded into partials.
+With `FOLD_BYTES`, this bounds the memory of a task.
 """
 FOLD_BYTES = 64_000_000
 """After so many bytes, the rows held are folded, too.
@@ -88,8 +88,8 @@ class _Range(NamedTuple):
 
 
 class _Stopwatch:
-    """Measures the work on frames, without the waiting for the next frame. clock: in s, None to measure
-    nothing.
+    """Measures the work on frames, without the waiting for the next frame.
+    clock: in s, None to measure nothing.
     """
 
     def __init__(self, clock: Callable[[], float] | None) -> None:
@@ -216,8 +216,8 @@ def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -
 
 
 def _receivers(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UInt64s) -> Int32s:
-    """Who gets each partial: its bucket, or one of the reduce tasks by Prompt's Algorithm 3. Shape
-    (partials,).
+    """Who gets each partial: its bucket, or one of the reduce tasks
+    by Prompt's Algorithm 3. Shape (partials,).
 
     A routed partition is a data block. Its clusters are allocated by themselves, so the choice depends on its
     frames alone, as their fold does.
@@ -237,8 +237,8 @@ def _receivers(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes:
 
 
 def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UInt64s) -> Iterator[BlobPart]:
-    """One blob for each receiver. partials: of all ranges, in the order of `ranges`. hashes: those of the
-    partials' keys.
+    """One blob for each receiver. partials: of all ranges, in the order of `ranges`.
+    hashes: those of the partials' keys.
     """
     receiver_ids = _receivers(layout, ranges, partials, hashes)
     table, totals = _by_receiver(
@@ -283,8 +283,8 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
 
 
 def _marks(ranges: list[_Range]) -> Int64s:
-    """The marks of each range, shape (ranges, input partitions). Some ranges may know of fewer input
-    partitions.
+    """The marks of each range, shape (ranges, input partitions).
+    Some ranges may know of fewer input partitions.
     """
     inputs = max(len(entry.lanes.marks) for entry in ranges)
     return np.stack([grown(entry.lanes.marks, inputs, NO_MARK) for entry in ranges])
@@ -313,8 +313,8 @@ def blob_parts(rows: pa.Table, header: BlobHeader, max_bytes: int) -> Iterator[B
 
 
 def _within(segments: tuple[Segment, ...], begin: int, end: int, *, first: bool) -> Iterator[Segment]:
-    """The segments, or pieces of them, that lie in rows begin..end. Segments without rows are named in the
-    first part.
+    """The segments, or pieces of them, that lie in rows begin..end.
+    Segments without rows are named in the first part.
     """
     start = 0
     for segment in segments:
@@ -327,8 +327,8 @@ def _within(segments: tuple[Segment, ...], begin: int, end: int, *, first: bool)
 def _by_receiver(
     partials: pa.Table, receiver_ids: Int32s, rows: list[int], receivers: int
 ) -> tuple[pa.Table, Int64s]:
-    """The partials sorted by receiver, and how many of them each range has for each, shape (receivers,
-    ranges).
+    """The partials sorted by receiver, and how many of them each range has for each,
+    shape (receivers, ranges).
 
     For a receiver the partials keep their order. receiver_ids: the receiver of each partial. rows: number of
     partials of each range.

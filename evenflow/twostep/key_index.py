@@ -1,5 +1,5 @@
-"""Finds the rows of keys in a table: a hash table over the key column. The bytes of keys are compared
-exactly.
+"""Finds the rows of keys in a table: a hash table over the key column.
+The bytes of keys are compared exactly.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class KeyIndex:
         _place(self._known.hashes, self._slots)
 
     def find(self, keys: pa.Array, hashes: UInt64s | None = None) -> Int64s:
-        """The row of each of these keys, or -1 for a key that the index lacks, shape (keys,). O(keys asked
-        for).
+        """The row of each of these keys, or -1 for a key that the index lacks, shape (keys,).
+        O(keys asked for).
 
         hashes: the keys' `hash_keys`, if the caller has them.
         """

@@ -22,8 +22,8 @@ UNREAD = -1
 
 
 def routed_twice(routed: int, partition: int, offset: int, reached: int) -> ProtocolError:
-    """The error for input that was routed twice. reached: the input offset that the lane was to be read
-    from next.
+    """The error for input that was routed twice.
+    reached: the input offset that the lane was to be read from next.
     """
     return ProtocolError(
         f"offset {offset} of input partition {partition} came to routed partition {routed}, but that lane had"
@@ -114,8 +114,8 @@ class RoutedLanes:
         self.reached[partitions] = reached
 
     def _begins(self, frame: Frame, offset: int) -> bool:
-        """Whether this is the first part of a frame. Raises ProtocolError unless each part follows the part
-        before it.
+        """Whether this is the first part of a frame.
+        Raises ProtocolError unless each part follows the part before it.
 
         Parts of other frames may lie between, because the transactions of several instances interleave. The
         first parts of a frame may have been read in an earlier micro-batch. Then this micro-batch has read

@@ -24,8 +24,8 @@ class Layout:
     max_bytes: int
     """A larger blob is cut into parts."""
     frames_of: str | None = None
-    """For a view, the fingerprint of the query that routed the frames. None for a query that reads its own
-    frames."""
+    """For a view, the fingerprint of the query that routed the frames.
+    None for a query that reads its own frames."""
     reduce_tasks: int | None = None
     """How many reduce tasks merge the clusters of a micro-batch before their buckets do (`reduce_task`).
     None: the combiner sends each cluster to its bucket."""
@@ -37,8 +37,8 @@ class Layout:
 
     @property
     def receivers(self) -> int:
-        """How many receivers the combiner's blobs have: reduce tasks, or buckets if there are no reduce
-        tasks.
+        """How many receivers the combiner's blobs have: reduce tasks,
+        or buckets if there are no reduce tasks.
         """
         return self.buckets if self.reduce_tasks is None else self.reduce_tasks
 

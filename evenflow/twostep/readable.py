@@ -1,5 +1,5 @@
-"""Result tables as readers get them: keys have the type that the query gives them, and window bounds are
-timestamps.
+"""Result tables as readers get them: keys have the type that the query gives them,
+and window bounds are timestamps.
 
 Between the stages a key is always bytes. The partitioner writes each whole number in one form, the shortest.
 So equal numbers have equal bytes. A key of several columns is the text of a JSON array there, and each of its
@@ -24,15 +24,15 @@ _FOREIGN = "has another program than evenflow's partitioner written to the route
 
 
 def key_type(query: Query) -> pa.DataType:
-    """Type of the key as one column: binary for '@key', int64 for a column of whole numbers, otherwise
-    string.
+    """Type of the key as one column: binary for '@key', int64 for a column
+    of whole numbers, otherwise string.
     """
     return {"raw": pa.binary(), "int64": pa.int64(), "string": pa.string()}[query.key_kind]
 
 
 def key_schema(query: Query) -> pa.Schema:
-    """Columns of the key in results: `key`, or one for each part of a key of several columns
-    (`Query.result_keys`).
+    """Columns of the key in results: `key`, or one for each part of a key
+    of several columns (`Query.result_keys`).
     """
     if query.result_keys == ("key",):
         return pa.schema([pa.field("key", key_type(query))])
@@ -40,8 +40,8 @@ def key_schema(query: Query) -> pa.Schema:
 
 
 def readable_schema(query: Query) -> pa.Schema:
-    """Columns of results: window_start, window_end, those of `key_schema`, what `emit` adds, and the
-    aggregates.
+    """Columns of results: window_start, window_end, those of `key_schema`, what `emit` adds,
+    and the aggregates.
 
     The aggregates are in the order of the settings. Last come the columns that count tuples
     (`AggregatePlan.tuples_schema`).

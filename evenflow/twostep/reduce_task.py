@@ -1,5 +1,5 @@
-"""A reduce task: the clusters that the combiner allocated to it -> a piece of the blob of every bucket.
-Stateless.
+"""A reduce task: the clusters that the combiner allocated to it -> a piece of the blob
+of every bucket. Stateless.
 
 A cluster is the partial of one (pane, key) that one routed partition has in a micro-batch. Prompt's Algorithm
 3 allocates clusters so that all reduce tasks get equally many, with equally many tuples
@@ -153,8 +153,8 @@ def _header(layout: Layout, task: int, blobs: Sequence[Blob], parts: Sequence[_S
 
 
 def _by_routed(rows: Sequence[Rows]) -> Rows:
-    """All these records by routed partition. Those of one routed partition come from one blob, and keep
-    their order.
+    """All these records by routed partition.
+    Those of one routed partition come from one blob, and keep their order.
     """
     whole = np.concatenate(rows)
     return cast(Rows, whole[np.argsort(whole["routed"], kind="stable")])

@@ -88,8 +88,8 @@ def _objects(column: pa.StructArray) -> pa.Array:
 
 
 def _offsets(column: pa.ListArray) -> pa.Array:
-    """Offsets of the lists in what `flatten` returns. `flatten` leaves out entries before a slice and
-    under nulls.
+    """Offsets of the lists in what `flatten` returns.
+    `flatten` leaves out entries before a slice and under nulls.
     """
     sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
     return pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))

@@ -64,8 +64,8 @@ def check_next(routed: int, session: int, where: str, *, first: int, expected: i
 
 
 class RangeSequences:
-    """What a range of frames of one routed partition says of each session. The frames come in ascending
-    offsets.
+    """What a range of frames of one routed partition says of each session.
+    The frames come in ascending offsets.
     """
 
     def __init__(self, routed: int) -> None:
@@ -78,8 +78,8 @@ class RangeSequences:
         self._newest = 0
 
     def add(self, frame: Frame, offset: int) -> None:
-        """Take in the next frame. Raises DataLossError for a gap, ProtocolError for a number that came
-        before.
+        """Take in the next frame. Raises DataLossError for a gap,
+        ProtocolError for a number that came before.
         """
         session, number = frame.header.session, frame.sequence
         if session != self._newest:

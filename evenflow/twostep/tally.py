@@ -18,8 +18,8 @@ Part = Literal["combine", "reduce"]
 PRECISION = 10
 """Precision of the sketches of keys: 1 KiB a task, a standard error of 3.3 %."""
 NO_BATCH = -1
-"""Stands for the number of the micro-batch. The cores do not know the number, and the shell puts it in
-(`in_batch`).
+"""Stands for the number of the micro-batch.
+The cores do not know the number, and the shell puts it in (`in_batch`).
 """
 KEPT = 8
 """The work of so many micro-batches is remembered, for each part."""
@@ -136,8 +136,8 @@ class Tally:
     frames: Mapping[int, FrameAt] = field(default_factory=dict)
     """By routed partition, the newest frame that combiners read."""
     work: Mapping[tuple[Part, int], Work] = field(default_factory=dict)
-    """By part and number of the micro-batch, what its tasks did. Of the newest `KEPT` micro-batches of each
-    part."""
+    """By part and number of the micro-batch, what its tasks did.
+    Of the newest `KEPT` micro-batches of each part."""
 
     def __add__(self, later: Tally) -> Tally:
         buckets = {*self.closed, *later.closed}
@@ -176,8 +176,8 @@ class Tally:
 
     @property
     def mark(self) -> int | None:
-        """Least mark (ms) that was merged, or that was combined if no reducer tells. None before the first
-        micro-batch.
+        """Least mark (ms) that was merged, or that was combined if no reducer tells.
+        None before the first micro-batch.
         """
         stand = self.stand
         marks = self.input_marks if stand is None else stand.marks

@@ -78,8 +78,8 @@ class AvroForm:
 
 
 def field_names(columns: Sequence[str]) -> list[str]:
-    """The name that each column has in Avro, where a name is of letters, digits and `_`, and begins with no
-    digit.
+    """The name that each column has in Avro, where a name is of letters, digits and `_`,
+    and begins with no digit.
 
     A name that Avro allows stays. In any other name each character that Avro does not allow becomes `_`, and
     a digit in front gets `_` before it. If a column has that name already, `_2`, `_3` and so on is appended.
@@ -116,8 +116,8 @@ def split_header(value: bytes | None) -> tuple[int, bytes] | None:
 
 
 def window_end_of(value: bytes) -> int:
-    """End of the window (ms) of a record, which is the second number of a row. Raises ValueError if there
-    is none.
+    """End of the window (ms) of a record, which is the second number of a row.
+    Raises ValueError if there is none.
     """
     parts = split_header(value)
     if parts is None:
@@ -127,8 +127,8 @@ def window_end_of(value: bytes) -> int:
 
 
 def encode_rows(table: pa.Table, form: AvroForm) -> pa.BinaryArray:
-    """Each row of a table (`form.schema`) without its header. Raises ProtocolError for null in a required
-    column.
+    """Each row of a table (`form.schema`) without its header.
+    Raises ProtocolError for null in a required column.
     """
     pieces: list[bytes | pa.Array] = []
     for name in form.schema.names:

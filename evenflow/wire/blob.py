@@ -106,13 +106,13 @@ class BlobHeader:
     """(lines, input partitions): largest mark (ms) that the frames of a segment told, NO_MARK for none. A
     segment's marks count once all of its rows are merged."""
     lanes: Rows
-    """A record `LANE` for each lane that was read, of the routed partitions whose lanes this bucket
-    watches."""
+    """A record `LANE` for each lane that was read, of the routed partitions
+    whose lanes this bucket watches."""
     came: int | None = None
     """The oldest `came` (ms) of the blob's frames, for latencies alone."""
     sequences: Rows = field(default_factory=partial(records, 0, SEQUENCE))
-    """A record `SEQUENCE` for each segment and each session that wrote frames of it, or whose total its
-    frames tell."""
+    """A record `SEQUENCE` for each segment and each session that wrote frames of it,
+    or whose total its frames tell."""
     for_task: bool = False
     """Whether the blob is for reduce task `bucket` of `buckets`, instead of for a bucket."""
     piece: Piece | None = None

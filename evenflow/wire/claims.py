@@ -67,8 +67,8 @@ def _field(data: bytes, table: int, number: int) -> int | None:
 
 
 def _int32(data: bytes, at: int) -> int:
-    """The int32 at this position. Raises ValueError for a negative position, which Python would count from
-    the end.
+    """The int32 at this position.
+    Raises ValueError for a negative position, which Python would count from the end.
     """
     if at < 0:
         raise ValueError("an offset before the beginning")

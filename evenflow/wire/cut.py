@@ -12,8 +12,8 @@ from evenflow.numeric.arrays import Int64s
 
 
 def cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Consecutive slices of the batch, each near `max_bytes` or a single row. An empty batch is yielded as
-    it is.
+    """Consecutive slices of the batch, each near `max_bytes` or a single row.
+    An empty batch is yielded as it is.
     """
     rows = batch.num_rows
     if rows <= 1 or batch.nbytes <= max_bytes:

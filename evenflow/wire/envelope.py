@@ -175,8 +175,8 @@ def numbers(rows: Int64s | Rows) -> str:
 
 
 def read_numbers(fields: StrictObject, name: str, *, columns: int, most: int) -> Int64s:
-    """The int64 values that `numbers` wrote, shape (n, columns), n up to `most`. ProtocolError for
-    anything else.
+    """The int64 values that `numbers` wrote, shape (n, columns), n up to `most`.
+    ProtocolError for anything else.
     """
     try:
         packed = base64.b64decode(fields.text(name, most=_LARGEST_HEADER), validate=True)
@@ -193,8 +193,8 @@ def read_numbers(fields: StrictObject, name: str, *, columns: int, most: int) ->
 
 
 def read_records(fields: StrictObject, name: str, kind: np.dtype[Any], *, most: int) -> Rows:
-    """The records of this dtype that `numbers` wrote, shape (n,), n up to `most`. ProtocolError for
-    anything else.
+    """The records of this dtype that `numbers` wrote, shape (n,), n up to `most`.
+    ProtocolError for anything else.
     """
     array = read_numbers(fields, name, columns=len(kind.names or ()), most=most)
     return cast(Rows, array.view(kind)[:, 0])
@@ -210,8 +210,8 @@ def came_field(arrival_time: int | None) -> dict[str, int]:
 
 
 def read_came(fields: StrictObject) -> int | None:
-    """The time (ms) that `came_field` wrote, or None for anything else. It serves latencies only, so it
-    never raises.
+    """The time (ms) that `came_field` wrote, or None for anything else.
+    It serves latencies only, so it never raises.
     """
     arrival_time = fields.fields.get("came")
     # `type`, because a bool is an instance of int, too.

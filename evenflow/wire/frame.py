@@ -29,8 +29,8 @@ _KIND = "frame"
 OFFSETS = np.dtype([(name, np.int64) for name in ("partition", "first", "last")])
 """What a block has of input partition `partition`: offsets `first` to `last`."""
 TOLD = np.dtype([(name, np.int64) for name in ("partition", "mark", "reached")])
-"""What a frame tells of input partition `partition`: its `mark` in ms, and `reached`, the next offset to
-read.
+"""What a frame tells of input partition `partition`: its `mark` in ms, and `reached`,
+the next offset to read.
 """
 TOTAL = np.dtype([(name, np.int64) for name in ("session", "frames")])
 """A session, and how many frames it has written so far, to all routed partitions together."""
@@ -58,8 +58,8 @@ class FrameHeader:
     told: Rows = field(default_factory=partial(records, 0, TOLD))
     """A record `TOLD` for each partition of the instance, none unless the frame tells."""
     came: int | None = None
-    """Timestamp (ms) of the oldest among the first records of the block's partitions in the input topic, None
-    if unknown."""
+    """Timestamp (ms) of the oldest among the first records of the block's partitions in the input topic,
+    None if unknown."""
     totals: Rows = field(default_factory=partial(records, 0, TOTAL))
     """A record `TOTAL` for each session that may have written before, none unless the frame begins a stint.
     The total of the writing session counts this frame and its copies for the other workers."""

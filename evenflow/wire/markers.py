@@ -52,8 +52,8 @@ class EndOfStream:
 
     @classmethod
     def from_headers(cls, headers: Sequence[tuple[str, bytes | str | None]] | None) -> EndOfStream | None:
-        """The marker in the headers of a record, or None if there is none. Raises ProtocolError if it is
-        damaged.
+        """The marker in the headers of a record, or None if there is none.
+        Raises ProtocolError if it is damaged.
         """
         for name, value in headers or ():
             if name == HEADER:

@@ -88,8 +88,8 @@ def encode_results(
 def decode_results(
     value: bytes | None, *, schema: pa.Schema, fingerprint: str, keys: Sequence[str] = ("key",)
 ) -> tuple[ResultHeader, pa.RecordBatch]:
-    """Header and rows of a record. `schema` is the query's `readable_schema`, and `keys` are its
-    `result_keys`.
+    """Header and rows of a record.
+    `schema` is the query's `readable_schema`, and `keys` are its `result_keys`.
 
     The bytes may be anything. Raises ProtocolError for bytes that are no such record, and
     IncompatibleStateError for a record of another query. Nothing is decompressed before the checksum and the
@@ -155,8 +155,8 @@ def _checksum(header_fields: dict[str, Any], body: memoryview | bytes) -> int:
 
 
 def _alone(column: pa.Array) -> pa.Array:
-    """The same values in buffers of exactly their size, with zeros under nulls. So equal values become equal
-    bytes.
+    """The same values in buffers of exactly their size, with zeros under nulls.
+    So equal values become equal bytes.
 
     Arrow may write bytes of a slice's neighbours as padding, and under a null a buffer may hold anything.
     """

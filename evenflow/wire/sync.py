@@ -39,8 +39,8 @@ class SyncRecord:
     """One record of the sync topic."""
 
     identity: str
-    """Identity of the query and of the partitioner's settings. Only records of one's own identity are
-    used."""
+    """Identity of the query and of the partitioner's settings.
+    Only records of one's own identity are used."""
     session: int
     """The run of the process that sent the record, a random number above 0."""
     source: int

@@ -83,8 +83,8 @@ OUTCOMES = ("none", "out", "in", "mixed", "held")
 
 
 def outcome(record: DecisionRecord) -> str:
-    """The outcome of a decision: `held`, `none`, `out`, `in`, or `mixed` if p and r move in opposite
-    directions.
+    """The outcome of a decision: `held`, `none`, `out`, `in`,
+    or `mixed` if p and r move in opposite directions.
     """
     if record.held:
         return "held"

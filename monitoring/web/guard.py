@@ -39,8 +39,8 @@ class Refusal:
 
 
 class Guard:
-    """Judges the requests to the pages of one part. own: address or name that the part listens at
-    (`web_host`).
+    """Judges the requests to the pages of one part.
+    own: address or name that the part listens at (`web_host`).
 
     Raises ConfigError if `web.token_file` cannot be read or holds no token.
     """
@@ -71,8 +71,8 @@ class Guard:
         return self._token_refusal(authorization)
 
     def bare(self, *, path: str, authorization: str | None, status: int) -> str | None:
-        """The answer to a probe that lacks the token, as JSON without a reason. None if the page may be as
-        it is.
+        """The answer to a probe that lacks the token, as JSON without a reason.
+        None if the page may be as it is.
         """
         name = PROBES.get(_folder(path))
         if name is None or self._token_refusal(authorization) is None:

@@ -23,8 +23,8 @@ BARE: Mapping[str, str] = {"Content-Security-Policy": f"{_CLOSED}; form-action '
 
 
 def headers_of(page: str, *, asks: bool = False, form: bool = False) -> dict[str, str]:
-    """Headers of an HTML page. With these, a key, which anyone may have written, does no harm even if
-    unescaped.
+    """Headers of an HTML page. With these, a key, which anyone may have written,
+    does no harm even if unescaped.
 
     page: the document, or its template, with the text of each style and script as it will be served. asks:
     whether its script may ask this server. form: whether it has a form for this server.

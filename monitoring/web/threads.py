@@ -19,8 +19,8 @@ _LOG = logging.getLogger("evenflow.metrics")
 
 
 class BoundedServer(ThreadingWSGIServer):
-    """Serves at most `most` connections at once. A further one closes the oldest, so that probes always get
-    through.
+    """Serves at most `most` connections at once.
+    A further one closes the oldest, so that probes always get through.
 
     Each connection has one request. The caller sets `most` and `context` (TLS, None: none) before it serves.
     """

@@ -97,8 +97,8 @@ class Added:
             commit()
 
     def _written(self) -> dict[int, PartitionState]:
-        """First states of the partitions that this instance takes in now, mostly none. Their frames are
-        written.
+        """First states of the partitions that this instance takes in now, mostly none.
+        Their frames are written.
         """
         self._looked_at = self._clock()
         everyone = self._source.look()
@@ -163,8 +163,8 @@ class Added:
 
 
 def slowest_of(query: Query, everyone: Mapping[int, PartitionState]) -> int:
-    """The input partition with the least mark, the first one of several. everyone: the states of all, at
-    least one.
+    """The input partition with the least mark, the first one of several.
+    everyone: the states of all, at least one.
     """
     return min(everyone, key=lambda partition: (everyone[partition].mark(query), partition))
 

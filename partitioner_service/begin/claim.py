@@ -228,8 +228,8 @@ def commit_first(
 def commit_offsets(
     settings: Settings, watchdog: Watchdog, producer: Producer, offsets: list[TopicPartition]
 ) -> None:
-    """Commit the transaction that this producer has begun, together with these offsets. producer: from
-    `lock`.
+    """Commit the transaction that this producer has begun, together with these offsets.
+    producer: from `lock`.
     """
     timeout = clients.seconds(settings.kafka)
     consumer = clients.consumer(settings.kafka, group=data_plane_group(settings))

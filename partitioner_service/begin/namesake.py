@@ -1,5 +1,5 @@
-"""A second process of an instance's name: it is refused while the first one works, so that nobody is fenced
-by mistake.
+"""A second process of an instance's name: it is refused while the first one works,
+so that nobody is fenced by mistake.
 
 The first one is alive if its consumer is a member of the query's group and it reports to the telemetry topic.
 A process that was killed stays a member for a while, but it is silent. So who starts in its place listens for
@@ -81,8 +81,8 @@ def heartbeat(
     *,
     clock: Callable[[], float],
 ) -> PartitionerRecord | None:
-    """The first record of this instance within `patience` s. None if none comes, or once it is no member
-    any more.
+    """The first record of this instance within `patience` s.
+    None if none comes, or once it is no member any more.
     """
     deadline = clock() + patience
     while clock() < deadline:

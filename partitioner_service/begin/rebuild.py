@@ -1,5 +1,5 @@
-"""`evenflow partition --from-routed`: committed offsets that are gone are found again in what the query
-wrote.
+"""`evenflow partition --from-routed`: committed offsets that are gone are found again
+in what the query wrote.
 
 How far an input partition was read is told by the query's own topics (`traces`). The rest of its state is a
 pure fold over its records, from the offset where the query began: they are read again, parsed and judged as

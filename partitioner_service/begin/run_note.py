@@ -76,8 +76,8 @@ class RunNote:
         self._note = Note(0, {}, {})
 
     def begins(self, offsets: Mapping[int, int]) -> set[int]:
-        """Say what the last run left unsaid, and leave the note of this run. offsets: committed, by
-        partition.
+        """Say what the last run left unsaid, and leave the note of this run.
+        offsets: committed, by partition.
 
         Returns the partitions to look through before they are fetched: those that have not moved since the
         last run began, if it did not end in order, and those that it has named.
@@ -97,8 +97,8 @@ class RunNote:
         return still.keys() | (before.look.keys() & offsets.keys())
 
     def looked(self, look: Mapping[int, int]) -> None:
-        """Name the partitions that the next run has to look through if this one is killed. look: an offset
-        of each.
+        """Name the partitions that the next run has to look through if this one is killed.
+        look: an offset of each.
         """
         if look != self._note.look:
             self._note = replace(self._note, look=look)

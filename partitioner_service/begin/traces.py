@@ -1,5 +1,5 @@
-"""What a query's own topics tell of how far its input was read: frames, the marks that they tell, rejected
-records.
+"""What a query's own topics tell of how far its input was read: frames,
+the marks that they tell, rejected records.
 
 All of a block becomes visible in one transaction with its offsets. So whatever is visible here was committed,
 and nothing before it is missing.
@@ -103,22 +103,22 @@ class Traces:
         self.reached[partition] = max(self.reached.get(partition, 0), offset)
 
     def idle_mark(self, partition: int, begin: int) -> int | None:
-        """The mark (ms) that a partition was given before its first record was read. None: none that is
-        known.
+        """The mark (ms) that a partition was given before its first record was read.
+        None: none that is known.
         """
         reached, mark = self.first.get(partition, (begin, NO_MARK))
         return mark if reached == begin and mark != NO_MARK else None
 
     def session(self, partition: int) -> tuple[int, int]:
-        """The last session that owned this input partition, and how many frames it has written. (0, 0):
-        none has.
+        """The last session that owned this input partition, and how many frames it has written.
+        (0, 0): none has.
         """
         session = self._last.get(partition, 0)
         return session, self._sessions.frames_read(session)
 
     def refuse_gone(self) -> None:
-        """Raise DataLossError if the last frames of a session are gone, as far as later sessions told its
-        total.
+        """Raise DataLossError if the last frames of a session are gone,
+        as far as later sessions told its total.
         """
         if not self._sessions.settled():
             raise DataLossError(

@@ -63,8 +63,8 @@ class Trial:
 
 
 def refuse_mostly_rejected(settings: Settings) -> None:
-    """Raise ConfigError if the query has not begun and more of its first records than `input.reject_limit`
-    are rejected.
+    """Raise ConfigError if the query has not begun and more of its first records
+    than `input.reject_limit` are rejected.
 
     Where hardly any lie behind `input.start`, the newest before it stand for those that will come. settings:
     with the number of input partitions. Nothing is made or committed. Where the records cannot be read, that
@@ -148,8 +148,8 @@ def tried(
 
 
 def first(topic: TopicState, start: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
-    """Offsets by partition between which about the first 10,000 records lie. start: where the query would
-    begin.
+    """Offsets by partition between which about the first 10,000 records lie.
+    start: where the query would begin.
     """
     left = _shares({part: topic.end[part] - offset for part, offset in start.items()})
     return dict(start), {part: offset + left[part] for part, offset in start.items()}

@@ -26,8 +26,8 @@ _MOST_SESSION = 2**62
 
 
 class Channel:
-    """What this instance hears and sends. `offer` and `tick` are called from the control plane, and never
-    raise.
+    """What this instance hears and sends.
+    `offer` and `tick` are called from the control plane, and never raise.
 
     session: random and above 0, given in tests only. clock: in s. wall: s since 1970.
     """

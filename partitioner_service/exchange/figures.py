@@ -109,8 +109,8 @@ class Figures:
             log.info("exchange: tables come again")
 
     def written(self, size: int, error: str | None) -> None:
-        """The broker has answered a record of so many bytes, or it was not sent at all. error: None if it
-        has it.
+        """The broker has answered a record of so many bytes, or it was not sent at all.
+        error: None if it has it.
         """
         with self._lock:
             first, healed = error is not None and not self._broken, error is None and self._broken

@@ -65,16 +65,16 @@ class TableMaker:
         self._mandate = None
 
     def note(self, table: Table) -> None:
-        """This instance has heard a table, whoever made it. A maker that is appointed later goes on behind
-        it.
+        """This instance has heard a table, whoever made it.
+        A maker that is appointed later goes on behind it.
         """
         self._newest = table
 
     # ---- the control plane
 
     def take(self, message: Message) -> Table | None:
-        """The table to send because of this message. None if there is none, or if this instance is not
-        elected.
+        """The table to send because of this message.
+        None if there is none, or if this instance is not elected.
 
         IncompatibleStateError for a message that cannot be used.
         """

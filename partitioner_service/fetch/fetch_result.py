@@ -24,8 +24,8 @@ _ERROR, _PARTITION, _OFFSET, _KEY, _VALUE = map(
 
 @dataclass(frozen=True, eq=False)
 class FetchResult:
-    """n records, those of a partition together and in the order in which they came, and the events among
-    them.
+    """n records, those of a partition together and in the order in which they came,
+    and the events among them.
     """
 
     partitions: Int64s

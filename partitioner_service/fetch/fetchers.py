@@ -1,5 +1,5 @@
-"""The two ways to fetch: through confluent-kafka's `consume`, or from queues without a Python object for each
-record.
+"""The two ways to fetch: through confluent-kafka's `consume`,
+or from queues without a Python object for each record.
 
 The consumer is a member of the group in both. Callbacks of a rebalance run inside `fetch`.
 """

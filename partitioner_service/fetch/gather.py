@@ -1,5 +1,5 @@
-"""Compiled loops over librdkafka's messages: what they hold goes into arrays, and no Python object is made of
-a record.
+"""Compiled loops over librdkafka's messages: what they hold goes into arrays,
+and no Python object is made of a record.
 
 A message is a C structure (`rd_kafka_message_t` in librdkafka's public header), and a function of librdkafka
 is its address. Two passes: the first learns sizes, so that the caller can make room. The second copies.

@@ -27,8 +27,8 @@ The tests of this room prove a version that is added here, together with the pip
 `either_reading`.
 """
 _HEADER = 16
-"""Bytes of the header of a Python object, which are more where the interpreter has no global lock or
-counts references.
+"""Bytes of the header of a Python object, which are more where the interpreter has no global lock
+or counts references.
 """
 _CONSUMER = 1
 """librdkafka's number of the type of client."""
@@ -87,14 +87,14 @@ class Librdkafka:
         return self._library.rd_kafka_queue_new(self._handle)
 
     def queue_of(self, topic: str, partition: int) -> int:
-        """A reference to the queue of a partition. It outlives assignments, and must be let go before the
-        consumer.
+        """A reference to the queue of a partition.
+        It outlives assignments, and must be let go before the consumer.
         """
         return self._library.rd_kafka_queue_get_partition(self._handle, topic.encode(), partition)
 
     def forward(self, queue: int, to: int | None) -> None:
-        """What the first queue holds, and what comes to it from now on, goes to the second one. None: it
-        stays.
+        """What the first queue holds, and what comes to it from now on, goes to the second one.
+        None: it stays.
         """
         self._library.rd_kafka_queue_forward(queue, to)
 
@@ -120,8 +120,8 @@ class Librdkafka:
 
 
 def _check_versions(consumer: Consumer) -> None:
-    """Raise NotProvenError unless objects of this type were proven to have their handle where it is looked
-    for.
+    """Raise NotProvenError unless objects of this type were proven to have their handle
+    where it is looked for.
     """
     if type(consumer) is not Consumer:
         raise NotProvenError("the consumer is not confluent-kafka's")

@@ -39,16 +39,16 @@ def timestamp_of(record: Record) -> int:
 
 
 def append_time_of(record: Record) -> int | None:
-    """When the broker appended the record, in ms by its clock. None if the topic keeps the producer's
-    timestamps.
+    """When the broker appended the record, in ms by its clock.
+    None if the topic keeps the producer's timestamps.
     """
     kind, stamp = record.timestamp()
     return int(stamp) if kind == TIMESTAMP_LOG_APPEND_TIME else None
 
 
 def append_times_of(records: Sequence[Record], rows: Int64s) -> Int64s:
-    """When the broker appended the records at these positions, as of `append_time_of`, -1 for None. Shape
-    (rows,).
+    """When the broker appended the records at these positions, as of `append_time_of`,
+    -1 for None. Shape (rows,).
     """
     if isinstance(records, RecordColumns):
         return records.append_times()[rows]

@@ -15,8 +15,8 @@ from evenflow.settings import Settings
 MOST_BYTES = 1 << 30
 """Limit of a block: half of what a column of text can hold."""
 EXPLODED_BYTES = 1 << 22
-"""Limit of a block whose records are taken apart. An element has two bytes at least: some two million tuples
-at most.
+"""Limit of a block whose records are taken apart.
+An element has two bytes at least: some two million tuples at most.
 """
 
 _MOST_GROWTH = 1 << 28
@@ -66,8 +66,8 @@ class Widths:
 def cut(
     values: Int64s, keys: Int64s | None = None, *, most_bytes: int = MOST_BYTES, widths: Widths | None = None
 ) -> Iterator[tuple[int, int]]:
-    """Stretches (first, stop) of records with at most `most_bytes`. A single larger record is a stretch of
-    its own.
+    """Stretches (first, stop) of records with at most `most_bytes`.
+    A single larger record is a stretch of its own.
 
     values, keys: sizes (bytes) of the values, and of the keys if they count as well. Shape (n,), n > 0.
     widths: if given, what a stretch becomes is bounded, too (`MOST_BYTES`).

@@ -141,8 +141,8 @@ def offsets_and_added(
 def stable_states(
     consumer: Consumer, settings: Settings, stopping: Callable[[], bool], *, partitions: int
 ) -> tuple[dict[int, PartitionState], set[int]]:
-    """Committed states of the first `partitions` input partitions, once no transaction is pending that may
-    change one.
+    """Committed states of the first `partitions` input partitions,
+    once no transaction is pending that may change one.
 
     A partition without an offset is absent. The second of the pair are those that were added and are not
     taken in yet.
@@ -193,8 +193,8 @@ def check_continues(settings: Settings, state: PartitionState, topic_ids: TopicI
 
 
 def refuse_smaller(settings: Settings, states: Mapping[int, PartitionState]) -> None:
-    """Raise IncompatibleStateError if a partition has a larger `out_of_orderness` than these settings: it may
-    only grow.
+    """Raise IncompatibleStateError if a partition has a larger `out_of_orderness` than these settings:
+    it may only grow.
 
     This is for a start. An instance that runs keeps the larger value, so that instances can get new settings
     one by one.

@@ -1,5 +1,5 @@
-"""Brings the records before a decompression bomb without Kafka's client, and then says that the bomb cannot
-be fetched.
+"""Brings the records before a decompression bomb without Kafka's client,
+and then says that the bomb cannot be fetched.
 
 librdkafka fetches ahead, so it would decompress the bomb while the records before it are still being read. A
 partition with a bomb is therefore not assigned to it before the bomb is behind us. Its batches come one by
@@ -94,8 +94,8 @@ class Detour:
         }
 
     def fetch(self, paused: Collection[int]) -> FetchResult | None:
-        """The next records before a bomb, or the report of one. None if none have come yet. paused: are
-        left alone.
+        """The next records before a bomb, or the report of one. None if none have come yet.
+        paused: are left alone.
         """
         for partition, batch in self._open.items():
             if partition not in paused:

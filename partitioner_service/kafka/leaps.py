@@ -18,8 +18,8 @@ from evenflow.settings import Settings
 
 
 class Leaps:
-    """Compares the input partitions of a query with each other. everyone: their states, as far as they are
-    known.
+    """Compares the input partitions of a query with each other.
+    everyone: their states, as far as they are known.
 
     A partition that has ended takes no mark, and its tuples still say where the input is. A partition without
     a tuple stands at the first tuple of the whole input, unless it was given a mark.

@@ -155,8 +155,8 @@ def source_number(instance: str, instances: int) -> int:
 
 
 def fitted_options(settings: Settings) -> dict[str, Any]:
-    """Options of the configured partitioner, with the query's window and the batch interval where it knows of
-    these.
+    """Options of the configured partitioner, with the query's window and the batch interval
+    where it knows of these.
 
     A partitioner has a counter per worker and slide. So if a window has very many slides, the partitioner
     sees several of them as one.

@@ -42,8 +42,8 @@ class Saved(NamedTuple):
 
 
 class SideRecords:
-    """Writes the telemetry, the snapshots and the sync records of one instance, and reads the snapshot to
-    begin with.
+    """Writes the telemetry, the snapshots and the sync records of one instance,
+    and reads the snapshot to begin with.
     """
 
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:

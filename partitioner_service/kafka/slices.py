@@ -130,8 +130,8 @@ class Slicer:
             yield parts
 
     def _events(self, fetched: FetchResult) -> tuple[dict[int, int], dict[int, int]]:
-        """By partition: the ends of logs that were reached, and the arrival from which on records wait for a
-        batch.
+        """By partition: the ends of logs that were reached, and the arrival from which on records wait
+        for a batch.
 
         What stands behind a batch that cannot be fetched waits for that batch.
         """

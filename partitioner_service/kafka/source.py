@@ -206,8 +206,8 @@ class Source:
         return blocks
 
     def go_around(self, bombs: Mapping[int, Bomb]) -> None:
-        """Fetch nothing of these partitions with librdkafka before their bombs are behind us. Before the
-        first `read`.
+        """Fetch nothing of these partitions with librdkafka before their bombs are behind us.
+        Before the first `read`.
         """
         self._detour.bombs = dict(bombs)
 
@@ -357,8 +357,8 @@ class Source:
             consumer.assign([])
 
     def _under_own_limits(self, states: Mapping[int, PartitionState]) -> dict[int, PartitionState]:
-        """These committed states with the `max_jump` and `out_of_orderness` of this instance's settings from
-        here on.
+        """These committed states with the `max_jump` and `out_of_orderness` of this instance's settings
+        from here on.
 
         They are committed with the next offsets. If there is no such commit, no record was judged by them. A
         partition whose `out_of_orderness` is larger keeps it: another instance has larger settings already.

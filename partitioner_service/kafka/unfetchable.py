@@ -20,8 +20,8 @@ from topics.records import UNFETCHABLE, Record
 log = logging.getLogger(__name__)
 
 _RETRY = 30.0
-"""Seconds after which such a batch is fetched again: damage on the way heals, and so does a batch that
-retention deletes."""
+"""Seconds after which such a batch is fetched again: damage on the way heals,
+and so does a batch that retention deletes."""
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ IN_DOUBT = (
 )
 """What holds for a transaction whose end is unknown, and what to do."""
 STATUS = 75
-"""EX_TEMPFAIL: start me again. The status of other errors is 2, which says that something has to be changed
-first.
+"""EX_TEMPFAIL: start me again.
+The status of other errors is 2, which says that something has to be changed first.
 """
 
 

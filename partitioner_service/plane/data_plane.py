@@ -91,8 +91,8 @@ class DataPlane:
         return self._questions.ask(key)
 
     def serves_pages_at(self, address: str) -> None:
-        """Say, before the thread starts, where the pages of this instance are, as `host:port`. Telemetry
-        tells it.
+        """Say, before the thread starts, where the pages of this instance are, as `host:port`.
+        Telemetry tells it.
         """
         self._reports.pages = address
 

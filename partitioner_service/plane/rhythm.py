@@ -1,5 +1,5 @@
-"""The rhythm of blocks and transactions: chosen anew as rate and number of workers change, and said once a
-change.
+"""The rhythm of blocks and transactions: chosen anew as rate and number of workers change,
+and said once a change.
 """
 
 from __future__ import annotations

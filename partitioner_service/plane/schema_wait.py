@@ -12,8 +12,8 @@ from partitioner_service.reading.registered.schemas import SchemasToCome
 log = logging.getLogger("partitioner_service")
 
 _SHORTEST, _LONGEST = 0.1, 2.0
-"""Pauses in seconds. The longest is well below the time that a transaction may last, so an open one still
-commits.
+"""Pauses in seconds. The longest is well below the time that a transaction may last,
+so an open one still commits.
 """
 
 

@@ -101,8 +101,8 @@ class SkipOrders:
 
 
 def behind(state: PartitionState, order: SkipOrder) -> PartitionState:
-    """The state of the partition after this order: each skipped offset counts as one record that was
-    rejected.
+    """The state of the partition after this order:
+    each skipped offset counts as one record that was rejected.
     """
     return replace(
         state,

@@ -117,8 +117,8 @@ class Pricing:
     def taken_apart(
         self, block: Block, cells: Cells, names: Sequence[str], written: int
     ) -> dict[str, pa.Array]:
-        """As `of_elements`, for those that are not read beside others. All arguments: as of
-        `Exploder.explode`.
+        """As `of_elements`, for those that are not read beside others.
+        All arguments: as of `Exploder.explode`.
         """
         assert self._exploder is not None
         elements = self._exploder.explode(block, cells, names, written)

@@ -231,8 +231,8 @@ class Parser:
         return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, of_tuples), bad, counts, costs)
 
     def _look_up(self, table: LookupTable, columns: CellColumns, raw: pa.BinaryArray | None) -> None:
-        """Add the columns of the lookup file. A record without a row is a fault, unless its columns are to be
-        null.
+        """Add the columns of the lookup file.
+        A record without a row is a fault, unless its columns are to be null.
 
         Everything else that can be wrong with what was read is noted before, so that such a record is
         unreadable.
@@ -248,8 +248,8 @@ class Parser:
     def _look_up_apart(
         self, table: LookupTable, columns: CellColumns, own: CellColumns, elements: Elements
     ) -> None:
-        """As `_look_up`, for records that are taken apart. One element without a row makes the record
-        unmatched.
+        """As `_look_up`, for records that are taken apart.
+        One element without a row makes the record unmatched.
         """
         records = np.arange(len(columns.faults.codes))
         each, where = (own, elements.parents) if self._query.lookup_of_elements else (columns, records)
@@ -263,8 +263,8 @@ class Parser:
         self._note_unmatched(missing & whole & ~broken & (columns.faults.codes == 0), columns)
 
     def _note_unmatched(self, missing: Bools, columns: CellColumns) -> None:
-        """Count the records without a row, and note a fault of each if they are to be rejected. missing:
-        shape (n,).
+        """Count the records without a row, and note a fault of each if they are to be rejected.
+        missing: shape (n,).
         """
         self.unmatched = int(np.count_nonzero(missing))
         if not self.unmatched or self._query.lookup is None or self._query.lookup.missing == "null":
@@ -539,8 +539,8 @@ class _Once(NamedTuple):
     """What was computed once a record."""
 
     chosen: Bools | None
-    """For which records the part of `query.where` that reads the record alone is true. None if there is no
-    such part."""
+    """For which records the part of `query.where` that reads the record alone is true.
+    None if there is no such part."""
     raw: pa.BinaryArray | None
     """Record keys. None if the query has other keys."""
     cut: Bools

@@ -11,8 +11,8 @@ from evenflow.reporting.words import span
 from evenflow.settings import Settings
 
 LATE = 0.1
-"""Share of its interval by which a batch may come late before that is a concern. The alert has the same
-bound.
+"""Share of its interval by which a batch may come late before that is a concern.
+The alert has the same bound.
 """
 
 _SOON = 10.0

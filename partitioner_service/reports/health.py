@@ -50,8 +50,8 @@ class Health:
     def _not_alive(
         self, status: Mapping[str, Any], *, control_joined: bool, patience: float = PATIENCE
     ) -> str | None:
-        """Why the instance is not alive, None if it is. patience: seconds without progress that are no
-        trouble.
+        """Why the instance is not alive, None if it is.
+        patience: seconds without progress that are no trouble.
         """
         if control_joined:
             self._apart_since = None
@@ -83,8 +83,8 @@ def standing_still(status: Mapping[str, Any]) -> list[Standstill]:
 
 
 def broker_gone(servers: str, seconds: float) -> list[dict[str, Any]]:
-    """What stands still, for the status page, if Kafka does not answer. seconds: since the first
-    unanswered request.
+    """What stands still, for the status page, if Kafka does not answer.
+    seconds: since the first unanswered request.
     """
     trouble = unanswered(servers, seconds)
     if trouble is None:

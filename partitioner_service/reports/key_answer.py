@@ -1,5 +1,5 @@
-"""What an instance says about one key: the partitioner's explanation, what was seen lately, and what would
-come.
+"""What an instance says about one key: the partitioner's explanation, what was seen lately,
+and what would come.
 """
 
 from __future__ import annotations

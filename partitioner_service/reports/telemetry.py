@@ -38,8 +38,8 @@ SILENT_SECONDS = 5.0
 _SHORTEST = 1.0
 """Seconds: the shortest time between two reports without a commit."""
 _LOOK_SECONDS = 0.1
-"""Time between two looks for the hottest keys. A look takes up to 0.4 ms: every 50 ms, half the cost of all
-metrics.
+"""Time between two looks for the hottest keys.
+A look takes up to 0.4 ms: every 50 ms, half the cost of all metrics.
 """
 _PRECISION = 11
 """Precision of the sketch of distinct keys: 2 KiB, a standard error of 2.3 %, and 1.1 ns a tuple (measured
@@ -110,8 +110,8 @@ class Periods:
         self._loads = sent.loads if self._loads is None else self._loads + sent.loads
 
     def hot_key(self, hashed: int) -> HotKey | None:
-        """What the sample of the last period has of the key with this hash, or else that of the present
-        period.
+        """What the sample of the last period has of the key with this hash,
+        or else that of the present period.
         """
         return self._hottest_before.hot_key(hashed) or self._hottest.hot_key(hashed)
 

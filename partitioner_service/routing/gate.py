@@ -1,5 +1,5 @@
-"""What stands between reading and routing: blocks are routed at once, or held until their micro-batch is
-whole.
+"""What stands between reading and routing: blocks are routed at once,
+or held until their micro-batch is whole.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Gate(Protocol):
     """
 
     def take(self, slices: Sequence[Slice], owner: Owner) -> Iterator[Routed]:
-        """Take a block, and bring the owner's working states up to date. Yields what is released because of
-        it.
+        """Take a block, and bring the owner's working states up to date.
+        Yields what is released because of it.
 
         Whatever is yielded must be written before the next is asked for. Raises as `Router.route`.
         """
@@ -73,8 +73,8 @@ class Gate(Protocol):
         """Whether anything is held."""
 
     def reading(self, most: int, linger: float) -> tuple[int, float]:
-        """Note that the next read begins. How many records it may take, and how long (s) it may wait for
-        them.
+        """Note that the next read begins.
+        How many records it may take, and how long (s) it may wait for them.
 
         most, linger: the same where no batch is about to be cut.
         """

@@ -1,5 +1,5 @@
-"""What a block is on its way through routing: judged pieces, their accepted tuples, where these go, what
-comes out.
+"""What a block is on its way through routing: judged pieces, their accepted tuples, where these go,
+what comes out.
 
 `router` makes these values. `gate` and `batches` hold them, and `plane` and `reports` read what comes out.
 """
@@ -115,8 +115,8 @@ class Piece:
     """
 
     def lighter(self) -> Piece:
-        """The same piece without the records that are not needed any more: of its records, only those
-        rejected stay.
+        """The same piece without the records that are not needed any more: of its records,
+        only those rejected stay.
         """
         positions = np.unique(np.concatenate([_NO_ROWS, *(group.positions for group in self.rejections)]))
         records = [self.slice.records[position] for position in positions.tolist()]

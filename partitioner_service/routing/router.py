@@ -1,5 +1,5 @@
-"""Records to frames: parse, judge lateness, ask the partitioner under the plan in force, pack one frame per
-worker.
+"""Records to frames: parse, judge lateness, ask the partitioner under the plan in force,
+pack one frame per worker.
 
 A block goes in, frames and rejections come out. Nothing here touches Kafka. What changes is the partitioner's
 own state, and the note of what the workers have been told. The caller owns Kafka and the committed state.
@@ -213,8 +213,8 @@ class Router:
         return frames
 
     def take_in(self, states: Mapping[int, PartitionState], *, inputs: int) -> list[tuple[int, bytes]]:
-        """Frames without tuples for every worker, which tell that there are more input partitions from now
-        on.
+        """Frames without tuples for every worker, which tell that there are more input partitions
+        from now on.
 
         Only these frames say so before the next stint: if their transaction is aborted, nothing is taken in.
 
@@ -392,8 +392,8 @@ class Router:
 
 
 def _intervals(length: int, state: PartitionState, reached: Reached) -> tuple[int | None, list[int]]:
-    """Number of the interval in which accepted records begin, None without one, and where later intervals
-    begin.
+    """Number of the interval in which accepted records begin, None without one,
+    and where later intervals begin.
 
     length: of the intervals, ms. state: before these records. The second are positions of records, ascending.
     """

@@ -31,8 +31,8 @@ class Stint(Enum):
 
 
 class Session:
-    """Numbers the frames of one run, and knows how far its stint is. The sink says how each transaction
-    ended.
+    """Numbers the frames of one run, and knows how far its stint is.
+    The sink says how each transaction ended.
 
     routed: number of routed partitions.
     """
@@ -85,8 +85,8 @@ class Session:
 
 
 def totals(states: Mapping[int, PartitionState]) -> dict[int, int]:
-    """How many frames each session has written, as far as these committed states of all input partitions
-    say it.
+    """How many frames each session has written, as far as these committed states
+    of all input partitions say it.
     """
     frames: dict[int, int] = {}
     for state in states.values():

@@ -71,8 +71,8 @@ class Speeds:
         self._costs += costs
 
     def of(self, workers: int) -> Float64s | None:
-        """Speeds of the first workers, shape (workers,), with a mean near 1. None while too little was
-        measured.
+        """Speeds of the first workers, shape (workers,), with a mean near 1.
+        None while too little was measured.
         """
         tuples, took = self._tuples[:workers], self._took[:workers]
         if tuples.sum() < _FEW * workers or took.sum() <= 0:
@@ -86,8 +86,8 @@ class Speeds:
 
 
 def _each(amounts: Float64s, tuples: Float64s) -> Float64s:
-    """The amount of a tuple of each worker, drawn to that of all where a worker has few tuples. Shape
-    (workers,).
+    """The amount of a tuple of each worker, drawn to that of all
+    where a worker has few tuples. Shape (workers,).
     """
     prior = max(1.0, _PRIOR * tuples.mean())
     each: Float64s = (amounts + prior * amounts.sum() / tuples.sum()) / (tuples + prior)

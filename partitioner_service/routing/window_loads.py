@@ -25,8 +25,8 @@ _MOST_CELLS_OF_A_BLOCK = 1 << 15
 
 
 class PaneLoads(NamedTuple):
-    """The loads of a block by pane. There are none if the block has no tuples, or too many panes to be
-    counted.
+    """The loads of a block by pane.
+    There are none if the block has no tuples, or too many panes to be counted.
     """
 
     panes: Int64s

@@ -51,8 +51,8 @@ class Page:
 
 
 def question_of(raw_path: str, accept: str) -> Question:
-    """The question in a request. raw_path: path and query as the request has them, still with their percent
-    signs.
+    """The question in a request.
+    raw_path: path and query as the request has them, still with their percent signs.
 
     The key is the rest of the path, `/key/<key>/`, or the parameter of `/key/?key=<key>`. Both are
     percent-encoded bytes. A key that ends in a slash, or that is a dot or two, is better asked for as a

@@ -1,5 +1,5 @@
-"""The note beside each Spark checkpoint: which query and which topics it belongs to, and where its results
-go.
+"""The note beside each Spark checkpoint: which query and which topics it belongs to,
+and where its results go.
 
 A run's folder (`runs.py`) holds Spark's own files and the note, `evenflow.json`. Spark itself would go on
 with another query's offsets and state, with a topic that was deleted and made again, or into another folder
@@ -91,8 +91,8 @@ class Checkpoint:
         resumed: bool = False,
         noting: bool = True,
     ) -> None:
-        """Check the note against settings, topics (role -> state) and the results' place, or write a new
-        note.
+        """Check the note against settings, topics (role -> state) and the results' place,
+        or write a new note.
 
         read: topics whose records are needed. written: topics whose reader relies on every record that this
         stage has ever written. results: the sink's place, None for a stage that emits no results. resumed:

@@ -100,8 +100,8 @@ class Owner:
         )
 
     def refuse_other_settings(self, where: str, settings: Settings) -> None:
-        """Raise IncompatibleStateError unless the results are those that these settings describe. where:
-        the place.
+        """Raise IncompatibleStateError unless the results are those that these settings describe.
+        where: the place.
         """
         if self.fingerprint != settings.fingerprint:
             raise IncompatibleStateError(

@@ -1,5 +1,5 @@
-"""Makes the folder of a new run from the folder of the run before it, while an older driver may still be at
-work.
+"""Makes the folder of a new run from the folder of the run before it,
+while an older driver may still be at work.
 
 The epoch is taken first. So what the older driver may still make final is one micro-batch, whose offsets lie
 in its folder already: Spark writes `offsets/N` before any row of micro-batch N. The new run takes these

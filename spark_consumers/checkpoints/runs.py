@@ -1,5 +1,5 @@
-"""The folders of a stage's runs: each driver works in a folder of its own, so no two ever write the same
-file.
+"""The folders of a stage's runs: each driver works in a folder of its own,
+so no two ever write the same file.
 
     <spark.checkpoint>/<query>/<stage>/run-<epoch>/     Spark's checkpoint and the note of `notes.py`
     <spark.checkpoint>/<query>/<stage>/run-<epoch>/complete

@@ -1,5 +1,5 @@
-"""The telemetry record of a finished micro-batch, from Spark's progress report and its Python workers'
-tallies.
+"""The telemetry record of a finished micro-batch, from Spark's progress report
+and its Python workers' tallies.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ class AvroRows(TopicSink):
         return subject(settings), avro_form(settings).text
 
     def end_of(self, value: bytes | None) -> int | None:
-        """As of every sink. Nearly any bytes could be an Avro row, so a record counts if it begins as such
-        rows do.
+        """As of every sink. Nearly any bytes could be an Avro row,
+        so a record counts if it begins as such rows do.
         """
         try:
             if value is None or value[:1] != b"\0":

@@ -32,8 +32,8 @@ Text = Callable[[str], str | None]
 """Returns the text of a file. None if there is no such file."""
 
 Position: TypeAlias = Mapping[int, int] | frozenset[str]
-"""Up to where results were read: the next offset of each partition of the results topic, or the names of
-the files.
+"""Up to where results were read: the next offset of each partition of the results topic,
+or the names of the files.
 """
 
 Shape = Callable[[Iterable[pa.Table], int], Iterator[pa.Table]]
@@ -100,13 +100,13 @@ class ResultSink(ABC):
                 raise ConfigError(f"results.sink = '{self.name}' needs results.{field}")
 
     def reach(self, settings: Settings) -> None:  # noqa: B027
-        """Raise an EvenflowError if the place cannot be written. Called once at a start, before any topic
-        is made.
+        """Raise an EvenflowError if the place cannot be written.
+        Called once at a start, before any topic is made.
         """
 
     def by_hand(self, settings: Settings) -> str:
-        """How a user removes results that lie neither in a topic nor in a folder that evenflow knows, in
-        words.
+        """How a user removes results that lie neither in a topic nor in a folder
+        that evenflow knows, in words.
         """
         return f"results of sink {settings.results.sink}: only your sink knows them, delete them by hand"
 
@@ -115,8 +115,8 @@ class ResultSink(ABC):
         return []
 
     def loss(self, settings: Settings) -> str | None:
-        """What is gone of the results that the query has written, in words with what to do. None if the sink
-        misses nothing.
+        """What is gone of the results that the query has written, in words with what to do.
+        None if the sink misses nothing.
 
         `evenflow status` asks this of a query that has finished a micro-batch, and the running application
         every few seconds, in a thread of its own. A sink that cannot say it from here, such as one whose
@@ -126,8 +126,8 @@ class ResultSink(ABC):
         return None
 
     def loss_error(self, settings: Settings, loss: str) -> DataLossError:
-        """What ends the running application once `loss` has said this: the error that the next micro-batch
-        would raise.
+        """What ends the running application once `loss` has said this:
+        the error that the next micro-batch would raise.
         """
         return DataLossError(loss)
 
@@ -180,8 +180,8 @@ class ResultSink(ABC):
     def read_back(
         self, settings: Settings, *, after: Position | None = None, until: Position | None = None
     ) -> pa.Table | pa.RecordBatchReader:
-        """All results that were committed before this call: JSON_RECORDS, or the columns of
-        `readable_schema`.
+        """All results that were committed before this call: JSON_RECORDS,
+        or the columns of `readable_schema`.
 
         after, until: read only what lies behind the one position and before the other. Large results come as
         a reader. Raises ServiceError if there is nothing to read from, DataLossError if committed results are
@@ -196,8 +196,8 @@ class ResultSink(ABC):
         return {}
 
     def end_of(self, value: bytes | None) -> int | None:
-        """End of the window (ms) of a record of the results topic. None for a record that is no result of
-        this sink.
+        """End of the window (ms) of a record of the results topic.
+        None for a record that is no result of this sink.
 
         Without this method of a sink's own, a record is a JSON object or an Arrow frame. `evenflow status`
         asks it of the newest records.
@@ -206,8 +206,8 @@ class ResultSink(ABC):
 
 
 def end_of(value: bytes | None) -> int | None:
-    """End of the window (ms) of a JSON row or of a frame of results. None for a record that is no result
-    of ours.
+    """End of the window (ms) of a JSON row or of a frame of results.
+    None for a record that is no result of ours.
     """
     try:
         # JSON rows begin with a brace. Anything else can only be a frame, whose schema holds the same field.
@@ -231,8 +231,8 @@ class HasSchema(Protocol):
 
 
 class ReadBySpark(Protocol):
-    """A sink of one's own whose rows `evenflow.spark.results` reads. Of evenflow's sinks `BUILT_IN_SINKS`
-    says it.
+    """A sink of one's own whose rows `evenflow.spark.results` reads.
+    Of evenflow's sinks `BUILT_IN_SINKS` says it.
     """
 
     def spark_rows(

@@ -72,8 +72,8 @@ def writes_topics_of_the_query(sink: ResultSink, settings: Settings) -> None:
 
 
 def has_a_place_of_its_own(sink: ResultSink, settings: Settings) -> None:
-    """`place` is equal for equal settings, and differs for a view and wherever a field differs that
-    `needs` names.
+    """`place` is equal for equal settings, and differs for a view and wherever a field differs
+    that `needs` names.
     """
     place = sink.place(settings)
     _must(place == sink.place(settings), "place is the same text for the same settings")
@@ -90,8 +90,8 @@ def admits_a_first_start(sink: ResultSink, settings: Settings) -> None:
 
 
 def shapes_every_row_alike_each_time(sink: ResultSink, settings: Settings) -> None:
-    """The shape gives tables of `schema`, loses no row, gives equal tables for equal ones, and can be
-    pickled.
+    """The shape gives tables of `schema`, loses no row, gives equal tables for equal ones,
+    and can be pickled.
     """
     schema = sink.schema(settings)
     _must(bool(spark_types(schema)), "schema has columns")
@@ -160,8 +160,8 @@ LAWS: tuple[Law, ...] = (
 
 
 def check_writing(sink: ResultSink, spark: SparkSession, settings: Settings) -> None:
-    """Write three micro-batches, one of them twice as after a crash, and hold what is read back to the
-    contract.
+    """Write three micro-batches, one of them twice as after a crash,
+    and hold what is read back to the contract.
 
     settings: as `settings_for` makes them, with a place where nothing lies. The topics that the sink writes
     exist. A sink that does not read back is only written to. Raises AssertionError with the law that the sink

@@ -159,8 +159,8 @@ def _opened(place: DeltaPlace, *, version: int | None = None) -> DeltaTable:
 
 
 def _own_table(settings: Settings) -> DeltaTable:
-    """The table of these settings' results. Raises ServiceError if there is none, IncompatibleStateError
-    for others'.
+    """The table of these settings' results.
+    Raises ServiceError if there is none, IncompatibleStateError for others'.
     """
     place = delta_place(settings)
     uri, table = place.uri, _table(place)

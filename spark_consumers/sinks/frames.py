@@ -1,5 +1,5 @@
-"""Arrow frames in a Kafka topic: one record holds the rows of one bucket and window
-(evenflow/wire/result_frames.py).
+"""Arrow frames in a Kafka topic: one record holds the rows of one bucket
+and window (evenflow/wire/result_frames.py).
 
 A large window is cut into parts. The key of a record is the number of its bucket, and so is its partition. So
 the windows of a bucket come in order. The sink is idempotent, not transactional: a repeated micro-batch

@@ -129,8 +129,8 @@ def _own_folder(settings: Settings) -> Path:
 
 
 def read_parquet_results(path: str | Path, names: Sequence[str] | None = None) -> pa.RecordBatchReader:
-    """The rows of these files of a local folder, or of all that lie there now, in the order of the files'
-    names.
+    """The rows of these files of a local folder, or of all that lie there now,
+    in the order of the files' names.
 
     Without files there are no columns. Raises IncompatibleStateError for a file that is not Parquet or has
     other columns than the first file, DataLossError for a file that is removed meanwhile.

@@ -64,8 +64,8 @@ _TYPES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Which table, of which server. Empty texts and None stand for what Postgres's client library takes by
-    itself.
+    """Which table, of which server.
+    Empty texts and None stand for what Postgres's client library takes by itself.
     """
 
     host: str
@@ -306,8 +306,8 @@ def table_of(settings: Settings) -> Table:
 
 
 def columns(settings: Settings) -> dict[str, str]:
-    """The columns of the table and their types in Postgres. Raises ConfigError for one that Postgres
-    cannot have.
+    """The columns of the table and their types in Postgres.
+    Raises ConfigError for one that Postgres cannot have.
     """
     types: dict[str, str] = {}
     for field in readable_schema(settings.query):
@@ -483,8 +483,8 @@ def _removed(table: Table) -> DataLossError:
 
 
 def _note(connection: Any, table: Table) -> tuple[Owner, int, int] | None:
-    """Whose results the table holds, the epoch of the driver that writes it, and its last micro-batch (-1:
-    none).
+    """Whose results the table holds, the epoch of the driver that writes it,
+    and its last micro-batch (-1: none).
     """
     if not _table_columns(connection, table.notes):
         return None

@@ -25,8 +25,8 @@ def catalogue() -> list[plugins.Entry[ResultSink]]:
 
 
 def sink_of(settings: Settings) -> ResultSink:
-    """The sink of these settings. Raises ConfigError if there is none, or for settings with which it
-    cannot work.
+    """The sink of these settings.
+    Raises ConfigError if there is none, or for settings with which it cannot work.
     """
     sink = sink_named(settings.results.sink)
     sink.check(settings)
@@ -34,8 +34,8 @@ def sink_of(settings: Settings) -> ResultSink:
 
 
 def sink_named(name: str) -> ResultSink:
-    """The sink that `results.sink` chooses by this name. Raises ConfigError if there is none, or if it is
-    no sink.
+    """The sink that `results.sink` chooses by this name.
+    Raises ConfigError if there is none, or if it is no sink.
     """
     return SINKS[name] if name in SINKS else _own(name)
 

@@ -26,8 +26,8 @@ class TypedSink(ResultSink):
 
 
 def collected(rows: DataFrame, schema: pa.Schema) -> pa.Table:
-    """The rows of a micro-batch in this process, with the bounds of their windows as timestamps, cast to
-    this schema.
+    """The rows of a micro-batch in this process, with the bounds of their windows as timestamps,
+    cast to this schema.
     """
     table = rows.toArrow()
     for name in ("window_start", "window_end"):

@@ -21,8 +21,8 @@ _WORD = struct.Struct("!i")
 
 
 def connection() -> tuple[Any, socket.socket]:
-    """The connection to Java, which has taken the secret. Raises OSError if nobody answers or the secret is
-    wrong.
+    """The connection to Java, which has taken the secret.
+    Raises OSError if nobody answers or the secret is wrong.
 
     It is what pyspark's `local_connect_and_auth` does.
     """

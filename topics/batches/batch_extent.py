@@ -40,8 +40,8 @@ class BadBatch:
 
 
 def bad_batch(kafka: KafkaSettings, topic: str, partition: int, offset: int, *, end: int) -> BadBatch | None:
-    """The batch that holds this offset and cannot be fetched, from its first offset on. None if nothing is
-    wrong.
+    """The batch that holds this offset and cannot be fetched, from its first offset on.
+    None if nothing is wrong.
 
     end: offset behind the last record of the partition. Raises ServiceError if the broker does not answer.
     """

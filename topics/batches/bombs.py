@@ -102,8 +102,8 @@ def unreadable_at(
 def raw_records(
     reader: RawReader, partition: int, begin: int, end: int, *, kafka: KafkaSettings, most: int
 ) -> Iterator[RawRecord]:
-    """The committed records between these offsets, or up to a batch of which none can be had
-    (DamagedBatchError).
+    """The committed records between these offsets, or up to a batch
+    of which none can be had (DamagedBatchError).
 
     most: bytes of a fetch. Raises ServiceError if Kafka does not answer.
     """
@@ -137,8 +137,8 @@ def bombs_ahead(
     stopping: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
 ) -> Look:
-    """Look for bombs at and behind these offsets (by partition), as far as a run may have come that ended
-    there.
+    """Look for bombs at and behind these offsets (by partition),
+    as far as a run may have come that ended there.
 
     All partitions are looked through side by side, because there may be no time for all of them to the end. A
     broker that does not answer is a warning. stopping: whether to leave it at what is known.

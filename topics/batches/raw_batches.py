@@ -1,5 +1,5 @@
-"""Batches of a partition as they stand in the log, compressed. Kafka's clients hand out records only,
-decompressed.
+"""Batches of a partition as they stand in the log, compressed.
+Kafka's clients hand out records only, decompressed.
 
 Format: Kafka's record batch, version 2 (magic 2), which brokers write since Kafka 0.11. Of older formats
 there are the offsets only.
@@ -229,8 +229,8 @@ class RawReader:
         self.close()
 
     def fetch(self, partition: int, offset: int, *, most: int = 1) -> RawFetch | None:
-        """The batches from the one on that holds this offset, committed ones alone. None if the offset is
-        gone.
+        """The batches from the one on that holds this offset, committed ones alone.
+        None if the offset is gone.
 
         most: bytes. The first batch comes whole, however large it is. Raises ServiceError if Kafka does not
         answer, or refuses us.
@@ -357,8 +357,8 @@ def _gunzipped(data: memoryview) -> Iterator[bytes]:
 
 
 def _snappy_blocks(data: memoryview) -> Iterator[memoryview]:
-    """The blocks of the framing that Java's clients use, or the one block without a frame that librdkafka
-    writes.
+    """The blocks of the framing that Java's clients use,
+    or the one block without a frame that librdkafka writes.
     """
     if bytes(data[: len(_XERIAL)]) != _XERIAL:
         yield data

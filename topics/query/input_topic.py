@@ -31,8 +31,8 @@ def with_topic_partitions(settings: Settings) -> Settings:
 
 
 def admitted(settings: Settings) -> Settings:
-    """As `with_topic_partitions`, and with the limits and columns of any value with which the query began
-    (`as_begun`).
+    """As `with_topic_partitions`, and with the limits and columns of any value
+    with which the query began (`as_begun`).
 
     Also raises IncompatibleStateError if the query began with other settings than these, and ConfigError for
     key columns whose names results cannot have.

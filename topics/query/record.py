@@ -59,16 +59,16 @@ def with_lookup_content(settings: Settings, beginning: Beginning | None) -> Sett
 
 
 def recorded_partitions(settings: Settings) -> int | None:
-    """How many input partitions the query has taken so far. None if the query has not begun, or no record
-    says it.
+    """How many input partitions the query has taken so far.
+    None if the query has not begun, or no record says it.
     """
     beginning = read_beginning(settings.origin)
     return None if beginning is None else len(beginning.begin)
 
 
 def refuse_taken_key_columns(settings: Settings) -> None:
-    """Raise ConfigError if a part of the key needs a column of results whose name another one has, in any
-    view.
+    """Raise ConfigError if a part of the key needs a column of results whose name another one has,
+    in any view.
     """
     for view in queries(settings):
         refuse_taken_names(view.query)

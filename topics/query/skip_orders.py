@@ -103,8 +103,8 @@ def answer_key(order: SkipOrder) -> bytes:
 
 
 def open_orders(records: Iterable[Record]) -> list[SkipOrder]:
-    """The orders among these records of `<query>.snapshots` that nobody has answered, in the order of the
-    topic.
+    """The orders among these records of `<query>.snapshots` that nobody has answered,
+    in the order of the topic.
 
     What is no order is passed over: anybody may write to that topic, and an order that does not decode is no
     order.

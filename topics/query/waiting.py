@@ -68,8 +68,8 @@ def wait_while(
 
 
 def _cause(message: str) -> str:
-    """The message without what librdkafka counts in it: " (after 1ms in state CONNECT, 2 identical
-    error(s) suppressed)".
+    """The message without what librdkafka counts in it:
+    " (after 1ms in state CONNECT, 2 identical error(s) suppressed)".
     """
     return message.partition(" (after ")[0]
 

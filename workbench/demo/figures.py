@@ -65,8 +65,8 @@ def as_routed(settings: Settings, tuples: RoutedTuples) -> Routing:
 
 
 def as_others(settings: Settings, tuples: RoutedTuples) -> list[Routing]:
-    """How each of the partitioners in COMPARED routes the same tuples. The partitioner of the settings is
-    left out.
+    """How each of the partitioners in COMPARED routes the same tuples.
+    The partitioner of the settings is left out.
     """
     routings = []
     for name in COMPARED:

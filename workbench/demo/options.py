@@ -25,15 +25,15 @@ DEFAULT_QUERY = "flights"
 DEFAULT_WINDOW, DEFAULT_SLIDE = "60s", "10s"
 _EVENT_RATE = 1_000.0
 _BATCH_MS = 500
-"""Interval of micro-batches. A slide of flights is an hour and has some 40 tuples, which is no batch worth
-planning.
+"""Interval of micro-batches.
+A slide of flights is an hour and has some 40 tuples, which is no batch worth planning.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions:
-    """What `evenflow demo` was asked for. None stands for the value that the query (or the demo) has by
-    itself.
+    """What `evenflow demo` was asked for.
+    None stands for the value that the query (or the demo) has by itself.
     """
 
     query: str | None = None
@@ -67,8 +67,8 @@ class DemoOptions:
     window: str | None = None
     """Length of the windows, such as "60s"."""
     slide: str | None = None
-    """Distance between the starts of two windows, such as "10s". None with `window`: as long as the
-    window."""
+    """Distance between the starts of two windows, such as "10s".
+    None with `window`: as long as the window."""
     wiring: str = "fused"
     """How the Spark stages are joined, "fused" or "split"."""
     limit: int | None = None
@@ -214,8 +214,8 @@ _VALUE_KINDS = (pa.types.is_integer, pa.types.is_floating), "--value sums number
 def _declared(
     source: Source, column: str, kinds: Mapping[str, pa.DataType], fitting: tuple[Sequence[Any], str]
 ) -> dict[str, str]:
-    """column -> int64 if the column holds whole numbers, else nothing. Raises ConfigError if its type does
-    not fit.
+    """column -> int64 if the column holds whole numbers, else nothing.
+    Raises ConfigError if its type does not fit.
 
     kinds: column -> type, empty for a source without tuples. fitting: tests, of which one must hold, and the
     hint if none does.

@@ -26,8 +26,8 @@ from workbench.demo.windows import DemoWindow
 
 
 class Screen:
-    """What a demo prints. With `--json` the console is standard error, which leaves standard output to one
-    object.
+    """What a demo prints. With `--json` the console is standard error,
+    which leaves standard output to one object.
     """
 
     def __init__(self, console: Console) -> None:

@@ -59,8 +59,8 @@ class Services:
             pause.wait(_LOOK_SECONDS)
 
     def check(self) -> None:
-        """Raise ServiceError, with the end of the log, if a process failed. Raise KeyboardInterrupt after
-        Ctrl-C.
+        """Raise ServiceError, with the end of the log, if a process failed.
+        Raise KeyboardInterrupt after Ctrl-C.
         """
         self._interrupts.check()
         for process in self._all():
@@ -84,8 +84,8 @@ class Services:
             _end(self._control)
 
     def to_the_end(self, settings: Settings, look: Callable[[dict[int, PartitionState]], None]) -> None:
-        """Wait until the input has ended and everything is emitted. look: gets the committed states
-        meanwhile.
+        """Wait until the input has ended and everything is emitted.
+        look: gets the committed states meanwhile.
         """
         states: dict[int, PartitionState] = {}
 

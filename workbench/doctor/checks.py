@@ -31,8 +31,8 @@ _MIN_DISK = 5 * 2**30
 
 
 def examine(settings: Settings, *, most: int = SAMPLE) -> DoctorReport:
-    """All checks against this machine, the broker of the settings, and at most `most` records of the input
-    topic.
+    """All checks against this machine, the broker of the settings,
+    and at most `most` records of the input topic.
     """
     mine = [*_machine(settings), *check_certificates(settings), *check_ports(settings)]
     return with_topics(mine, settings, most=most)
@@ -61,8 +61,8 @@ def check_python(python_version: tuple[int, ...]) -> Finding:
 
 
 def check_java(report: str | None) -> Finding:
-    """Java must be of the tested major version. report: what `java -version` prints. None if there is no
-    Java.
+    """Java must be of the tested major version. report: what `java -version` prints.
+    None if there is no Java.
     """
     if report is None:
         return Finding("java", "problem", "there is no Java", "install a Java 17 runtime, or set JAVA_HOME")
@@ -76,8 +76,8 @@ def check_java(report: str | None) -> Finding:
 
 
 def java_major(report: str) -> int | None:
-    """Major version from what `java -version` prints: 17 of "17.0.15", 8 of "1.8.0_402". None if it names
-    none.
+    """Major version from what `java -version` prints: 17 of "17.0.15", 8 of "1.8.0_402".
+    None if it names none.
     """
     match = re.search(r'version "(\d+)(?:\.(\d+))?', report)
     if match is None:
@@ -101,8 +101,8 @@ def check_packages(pins: Mapping[str, str], installed: Callable[[str], str | Non
 
 
 def check_connector(spark_conf: Mapping[str, str], pyspark: str | None) -> Finding:
-    """A Kafka connector that spark.conf names must match pyspark. The connector that evenflow adds always
-    does.
+    """A Kafka connector that spark.conf names must match pyspark.
+    The connector that evenflow adds always does.
     """
     named = re.findall(r"spark-sql-kafka-0-10_[\d.]+:([\w.-]+)", spark_conf.get("spark.jars.packages", ""))
     wrong = [connector for connector in named if connector != pyspark]
@@ -125,8 +125,8 @@ def check_cache(folder: Path) -> Finding:
 
 
 def check_memory(total: int | None) -> Finding:
-    """Broker, Spark and Python workers together need 4 GiB. total: memory of the machine in bytes, None if
-    unknown.
+    """Broker, Spark and Python workers together need 4 GiB.
+    total: memory of the machine in bytes, None if unknown.
     """
     if total is None:
         return Finding("memory", "warning", "the size of the memory is unknown")
@@ -170,8 +170,8 @@ def installed_version(package: str) -> str | None:
 
 
 def pins_of(requirements: Iterable[str]) -> dict[str, str]:
-    """Package -> version that requirements pin exactly: 'pyspark==4.0.0; extra == "spark"' gives
-    {"pyspark": "4.0.0"}.
+    """Package -> version that requirements pin exactly: 'pyspark==4.0.0;
+    extra == "spark"' gives {"pyspark": "4.0.0"}.
     """
     matches = (re.match(r"([A-Za-z0-9._-]+)\s*==\s*([\w.]+)", text) for text in requirements)
     return {match[1]: match[2] for match in matches if match is not None}

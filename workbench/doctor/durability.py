@@ -31,8 +31,8 @@ def internal_topics(kafka: KafkaSettings) -> list[TopicState]:
 
 
 def check_durability(states: Sequence[TopicState]) -> Iterator[Finding]:
-    """Findings about replication of the topics that hold state. A fact that the broker does not tell is
-    passed over.
+    """Findings about replication of the topics that hold state.
+    A fact that the broker does not tell is passed over.
     """
     replicated = sorted((state for state in states if state.replicas), key=lambda state: state.name)
     single = [state for state in replicated if state.replicas == 1]

@@ -73,8 +73,8 @@ def with_topics(findings: Sequence[Finding], settings: Settings, *, most: int) -
 
 
 def check_registry(settings: Settings) -> Iterator[Finding]:
-    """Findings about whether the schema registries of records and of results answer. None if the settings
-    name none.
+    """Findings about whether the schema registries of records and of results answer.
+    None if the settings name none.
     """
     registries: list[tuple[str, str, Callable[[], Registry]]] = []
     if settings.input.registered and settings.input.registry is not None:
@@ -162,8 +162,8 @@ def no_input(settings: Settings, names: Sequence[str]) -> Finding:
 
 
 def check_offsets(config: Mapping[str, str]) -> Iterator[Finding]:
-    """A finding about how long a query may be stopped. config: of a broker. No finding if the broker does
-    not tell.
+    """A finding about how long a query may be stopped. config: of a broker.
+    No finding if the broker does not tell.
     """
     minutes = config.get(_RETENTION, "")
     if not minutes.isdigit():
@@ -186,8 +186,8 @@ def check_offsets(config: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def check_policy(settings: Settings) -> Iterator[Finding]:
-    """A finding about the controller's policy and its options. No finding if the settings have no section
-    `control`.
+    """A finding about the controller's policy and its options.
+    No finding if the settings have no section `control`.
     """
     if "control" not in settings.model_fields_set:
         return
@@ -275,8 +275,8 @@ def _check_retention(role: str, state: TopicState) -> Finding:
 
 
 def _query_findings(settings: Settings, input_state: TopicState | None) -> Iterator[Finding]:
-    """Findings about the topics that evenflow makes for the query and its views, and about our rights on
-    them.
+    """Findings about the topics that evenflow makes for the query and its views,
+    and about our rights on them.
     """
     if input_state is not None:
         settings = settings.with_input_partitions(input_state.partitions)

@@ -1,5 +1,5 @@
-"""A closed loop on one machine: a live replay whose rate changes, executors that come and go, a policy that
-decides.
+"""A closed loop on one machine: a live replay whose rate changes, executors that come and go,
+a policy that decides.
 
 Admission rule: what `evenflow demo --control` and `evenflow bench elasticity` share. `loop` runs the
 pipeline. `course` reads from the topics what happened. `course_figures` says how good it was. `shapes` has

@@ -1,5 +1,5 @@
-"""What happened in a closed loop, read back from its topics. All times are of one clock: the broker's
-append times.
+"""What happened in a closed loop, read back from its topics.
+All times are of one clock: the broker's append times.
 """
 
 from __future__ import annotations
@@ -155,8 +155,8 @@ def _batches(records: Sequence[tuple[float, Telemetry]]) -> Iterable[Batch]:
 
 
 def _latencies(settings: Settings, began: float) -> Iterable[tuple[float, float]]:
-    """(when it was appended, its latency in ms) for the last row of each window in each partition of the
-    results.
+    """(when it was appended, its latency in ms) for the last row of each window in each partition
+    of the results.
     """
     query = settings.query
     wait = query.result_delay

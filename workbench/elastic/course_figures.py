@@ -10,8 +10,8 @@ from itertools import pairwise
 from workbench.elastic.course import Batch, Course
 
 THRESHOLD, STEP = 0.90, 0.10
-"""Bounds of the zones by which every policy is judged. They are those of 001, whatever zones the policy
-itself uses.
+"""Bounds of the zones by which every policy is judged.
+They are those of 001, whatever zones the policy itself uses.
 """
 
 

@@ -1,5 +1,5 @@
-"""A closed loop, run once: broker, partitioner, Spark with executor processes, controller, and a replay that
-changes.
+"""A closed loop, run once: broker, partitioner, Spark with executor processes, controller,
+and a replay that changes.
 
 The replay is live: the event time of a tuple is the time at which it is sent. So W and latency mean what they
 mean in production.
@@ -124,8 +124,8 @@ class Onlooker:
 
 
 def run_loop(options: LoopOptions, onlooker: Onlooker | None = None) -> LoopResult:
-    """Run a loop and compare its results with a direct aggregation. Leaves no process or file behind, however
-    it ends.
+    """Run a loop and compare its results with a direct aggregation.
+    Leaves no process or file behind, however it ends.
 
     Raises ConfigError for impossible options before anything is started, and ServiceError if a part fails.
     """
@@ -243,8 +243,8 @@ def _stream(
 
 
 def _warm_up(settings: Settings, shape: Shape, services: Services) -> None:
-    """Replay at the first rate until micro-batches keep up. The first micro-batches of an application are
-    its slowest.
+    """Replay at the first rate until micro-batches keep up.
+    The first micro-batches of an application are its slowest.
     """
     # Lists, so that `warm` can write to them.
     begun, last_look, loads = time.monotonic(), [0.0], list[float]()

@@ -11,8 +11,8 @@ from evenflow.text.options import name_of
 from producers.profiles import PROFILES, Curve, parse_profile
 
 BASE = 1_000.0
-"""Tuples per second. Small on purpose: on two cores more executors compute no faster, so a tuple costs a
-wait instead.
+"""Tuples per second. Small on purpose: on two cores more executors compute no faster,
+so a tuple costs a wait instead.
 """
 
 
@@ -91,8 +91,8 @@ of its rate.
 
 
 def shape_of(text: str, *, seconds: float | None = None) -> Shape:
-    """One of the named shapes, or a rate profile over the steady stream. Raises ConfigError for anything
-    else.
+    """One of the named shapes, or a rate profile over the steady stream.
+    Raises ConfigError for anything else.
 
     seconds: how long the shape is replayed. None: as long as the shape says.
     """

@@ -1,5 +1,5 @@
-"""Copies a topic into another one, record by record: same partitions, order, keys, values, headers and
-timestamps.
+"""Copies a topic into another one, record by record: same partitions, order, keys, values,
+headers and timestamps.
 """
 
 from __future__ import annotations

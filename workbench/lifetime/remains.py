@@ -167,8 +167,8 @@ def _checkpoint(settings: Settings) -> tuple[list[QueryFolder], list[str]]:
 
 
 def _results(settings: Settings, with_results: bool) -> tuple[list[str | QueryFolder], list[str]]:
-    """Of the places that the settings name for results: the topics and folders that go, and in words what
-    stays.
+    """Of the places that the settings name for results: the topics and folders that go,
+    and in words what stays.
     """
     sink = sink_of(settings)
     place: str | QueryFolder | None
@@ -194,8 +194,8 @@ def _results(settings: Settings, with_results: bool) -> tuple[list[str | QueryFo
 
 
 def _refuse_foreign(folder: QueryFolder, suffixes: tuple[str, ...]) -> None:
-    """Raise IncompatibleStateError for a folder that holds more than files of these suffixes, logs and
-    checksums.
+    """Raise IncompatibleStateError for a folder that holds more than files of these suffixes,
+    logs and checksums.
     """
     foreign = {
         name for name in folder.names() if not (name.endswith((*suffixes, ".crc")) or name.startswith("_"))

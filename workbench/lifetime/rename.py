@@ -1,5 +1,5 @@
-"""Gives a query another name, with all that it has read: frames, rejected records, plans, learned state and
-offsets.
+"""Gives a query another name, with all that it has read: frames, rejected records, plans,
+learned state and offsets.
 
 Kafka cannot rename a topic, so the records are copied. Results are not copied: the Spark stages compute all
 of them again from the copied frames. The last step is one transaction that commits the offsets with their
@@ -138,8 +138,8 @@ def _begun(settings: Settings) -> dict[int, PartitionState]:
 
 
 def _whole(settings: Settings, states: dict[int, PartitionState]) -> dict[TopicRole, TopicState]:
-    """Role -> topic to copy. Raises DataLossError if a topic is missing, or not all that was written to it
-    is there.
+    """Role -> topic to copy. Raises DataLossError if a topic is missing,
+    or not all that was written to it is there.
     """
     names = {role: settings.topic(role) for role in ("input", *COPIED)}
     topics = describe(settings.kafka, names.values())
@@ -164,8 +164,8 @@ def _whole(settings: Settings, states: dict[int, PartitionState]) -> dict[TopicR
 
 
 def _refuse_taken(after: Settings) -> None:
-    """Raise IncompatibleStateError if the new name has begun, or if an earlier query has left something under
-    it.
+    """Raise IncompatibleStateError if the new name has begun,
+    or if an earlier query has left something under it.
 
     Copies that an earlier renaming left are no reason: they are made anew.
     """
@@ -219,8 +219,8 @@ def _like(spec: TopicSpec, source: TopicState | None) -> TopicSpec:
 
 
 def _goes_along(message: Record) -> bool:
-    """Whether a record is copied. Those that say that the old name has begun, and where its results are,
-    are not.
+    """Whether a record is copied.
+    Those that say that the old name has begun, and where its results are, are not.
     """
     key = message.key() or b""
     return key != IDENTITY_KEY and not key.startswith(b"spark/")

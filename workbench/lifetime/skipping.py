@@ -25,8 +25,8 @@ from topics.query.skip_orders import LONGEST_WORDS, MOST_SKIPPED, ORDERS, SkipAn
 _LOG = logging.getLogger("evenflow.skip")
 _LOOK_SECONDS = 0.5
 _ANSWER_SECONDS = 10.0
-"""How long the answer may take once the offsets are behind the partitioner. It is written right behind the
-commit.
+"""How long the answer may take once the offsets are behind the partitioner.
+It is written right behind the commit.
 """
 
 

@@ -74,8 +74,8 @@ def make_archive() -> Path:
 
 
 def _keep_the_newest(folder: Path) -> None:
-    """Remove all but the newest archives. Each fits one virtual environment, so old archives would fill
-    the disk.
+    """Remove all but the newest archives.
+    Each fits one virtual environment, so old archives would fill the disk.
     """
     for old in sorted(folder.glob("*.jsa"), key=lambda file: file.stat().st_mtime)[:-_KEPT]:
         old.unlink(missing_ok=True)

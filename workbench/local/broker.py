@@ -118,8 +118,8 @@ class EmbeddedBroker:
         return self.data_dir / "broker.log"
 
     def settings(self, user: str | None = None, **more: object) -> KafkaSettings:
-        """Settings that reach this broker, as `user` (default: the super user) if the broker asks for a
-        login.
+        """Settings that reach this broker, as `user` (default: the super user) if the broker asks
+        for a login.
         """
         fields: dict[str, object] = {"bootstrap_servers": self.bootstrap_servers}
         if self._tls is not None:
@@ -166,8 +166,8 @@ class EmbeddedBroker:
         return self
 
     def stop(self) -> None:
-        """Send SIGTERM, and SIGKILL after the grace. The folder is then free again, and removed if it was
-        temporary.
+        """Send SIGTERM, and SIGKILL after the grace.
+        The folder is then free again, and removed if it was temporary.
         """
         self._end(lambda child: child.terminate(self._grace))
         self._release()
@@ -194,8 +194,8 @@ class EmbeddedBroker:
     # ---- the data folder -------------------------------------------------------------------------
 
     def _acquire(self) -> None:
-        """Take the folder's lock. If the owner is dead, its JVM may need a moment to end too. Raises
-        ServiceError.
+        """Take the folder's lock. If the owner is dead, its JVM may need a moment
+        to end too. Raises ServiceError.
         """
         if self._lock is not None:
             return
@@ -281,8 +281,8 @@ class EmbeddedBroker:
         )
 
     def _becomes_ready(self, child: ChildProcess) -> bool:
-        """Wait until the broker answers. Returns False if it ended because a port was taken. Raises
-        ServiceError.
+        """Wait until the broker answers.
+        Returns False if it ended because a port was taken. Raises ServiceError.
         """
         deadline = time.monotonic() + self._start_timeout
         client = AdminClient(librdkafka_config(self.settings(), log_level=0, reconnect_backoff_max_ms=100))
@@ -384,8 +384,8 @@ def _is_alive(pid: str) -> bool:
 
 
 def run_until_stopped(broker: EmbeddedBroker, *, ready: Callable[[EmbeddedBroker], None]) -> None:
-    """Run a broker in the foreground until SIGINT or SIGTERM. Raises ServiceError if the broker ends by
-    itself.
+    """Run a broker in the foreground until SIGINT or SIGTERM.
+    Raises ServiceError if the broker ends by itself.
 
     ready: called once the broker answers. To be called from the main thread. Both signals are blocked, so
     that they cannot interrupt the start or the stop of the broker.

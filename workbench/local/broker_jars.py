@@ -1,5 +1,5 @@
-"""The jars of the embedded broker. `python -m workbench.local.broker_jars` fetches them, as `make setup`
-does.
+"""The jars of the embedded broker.
+`python -m workbench.local.broker_jars` fetches them, as `make setup` does.
 """
 
 from __future__ import annotations

@@ -114,8 +114,8 @@ class ChildProcess:
         return status
 
     def terminate(self, grace: float = 10.0) -> int:
-        """Send SIGTERM to the leader, and after `grace` seconds SIGKILL to the group. Returns the exit
-        status.
+        """Send SIGTERM to the leader, and after `grace` seconds SIGKILL to the group.
+        Returns the exit status.
         """
         with self._reaping:
             if self._popen.returncode is None:

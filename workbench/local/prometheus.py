@@ -81,8 +81,8 @@ class Prometheus:
         return f"http://{HOST}:{self.port}/"
 
     def query(self, expression: str) -> list[dict[str, Any]]:
-        """The series that an expression gives now. Raises ServiceError with Prometheus's words if it is
-        wrong.
+        """The series that an expression gives now.
+        Raises ServiceError with Prometheus's words if it is wrong.
         """
         answer = self._get("api/v1/query", query=expression)
         return list(answer["data"]["result"])
@@ -132,8 +132,8 @@ def _configuration(targets: Targets, every: float) -> str:
 
 
 def _with_waits(text: str, hold: float | None, every: float) -> str:
-    """The rules in `text`, evaluated every `every` seconds, with alerts that wait `hold` seconds (None: as
-    they are).
+    """The rules in `text`, evaluated every `every` seconds,
+    with alerts that wait `hold` seconds (None: as they are).
     """
     rules = yaml.safe_load(text)
     for group in rules["groups"]:

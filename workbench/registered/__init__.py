@@ -1,5 +1,5 @@
-"""Records of a schema registry, read by other code than the partitioner's: Avro by fastavro, Protobuf by
-Google's library.
+"""Records of a schema registry, read by other code than the partitioner's: Avro by fastavro,
+Protobuf by Google's library.
 
 May live here: what reads the values of a record for `verify` and for a look at a sample. May not: the
 partitioner's kernels.

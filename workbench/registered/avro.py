@@ -1,5 +1,5 @@
-"""Avro records, read by fastavro after a walk has found nothing in them that fastavro would take for
-something else.
+"""Avro records, read by fastavro after a walk has found nothing in them that fastavro would take
+for something else.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ for _type in (
 
 
 class AvroReader:
-    """Reads Avro records of one schema. Raises the errors of `AvroSchema`, or fastavro's, if the schema is
-    none.
+    """Reads Avro records of one schema.
+    Raises the errors of `AvroSchema`, or fastavro's, if the schema is none.
     """
 
     def __init__(self, schema: RegisteredSchema) -> None:
@@ -64,8 +64,8 @@ class AvroReader:
         return {name: _below(record, name) for name in types}
 
     def fields(self, value: bytes) -> dict[str, RegisteredCell | None]:
-        """Path -> value of each field that is no record itself. The fields of a record that is null are
-        left out.
+        """Path -> value of each field that is no record itself.
+        The fields of a record that is null are left out.
         """
         cells: dict[str, RegisteredCell | None] = {}
         waiting: list[tuple[tuple[str, ...], dict[str, Any]]] = [((), self._record(value))]

@@ -15,8 +15,8 @@ from workbench.unreadable import Unreadable
 _DEEPEST = 250
 """How many levels of a record are read. This keeps the walk, which is recursive, off Python's limit."""
 _STEPS, _STEPS_PER_BYTE = 100_000, 100
-"""Bound of the values in a record. Types that take no bytes can name each other so often that a walk never
-ends.
+"""Bound of the values in a record.
+Types that take no bytes can name each other so often that a walk never ends.
 """
 _SIZES = {"boolean": 1, "float": 4, "double": 8}
 _KEY = {"type": "string"}

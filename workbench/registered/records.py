@@ -1,5 +1,5 @@
-"""Avro and Protobuf records as the strict readers of JSON would have them, with the reasons why a record is
-unreadable.
+"""Avro and Protobuf records as the strict readers of JSON would have them,
+with the reasons why a record is unreadable.
 
 The partitioner reads both with compiled kernels, so this is a second opinion on every record. If a schema is
 not in the registry when this code asks for it, its records are unreadable. So they are in the partitioner. Of
@@ -26,8 +26,8 @@ from workbench.registered.protobuf import ProtobufReader
 from workbench.unreadable import Number, Unreadable, WithheldSchema
 
 WITHHELD = "the registry refuses schema "
-"""What the reason of a record begins with if the registry withholds its schema. The partitioner says the
-same.
+"""What the reason of a record begins with if the registry withholds its schema.
+The partitioner says the same.
 """
 _YEAR_1970 = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -45,8 +45,8 @@ class RegisteredRecords:
         self._schemas: dict[int, Any] = {}
 
     def cells(self, value: bytes) -> dict[str, Any]:
-        """The needed columns, with values as a JSON record would hold them. Nulls are left out. Raises
-        Unreadable.
+        """The needed columns, with values as a JSON record would hold them.
+        Nulls are left out. Raises Unreadable.
         """
         # Confluent's wire format: a zero byte, then the id of the schema in 4 bytes.
         if len(value) < 5 or value[0]:

@@ -25,8 +25,8 @@ from workbench.sample_check.shape import RecordShape, shape_of
 
 @dataclass(frozen=True)
 class Piece:
-    """Readable records of a partition that the sample holds without a gap, without the jumps that max_jump
-    would reject.
+    """Readable records of a partition that the sample holds without a gap,
+    without the jumps that max_jump would reject.
     """
 
     times: Int64s

@@ -1,5 +1,5 @@
-"""A first evenflow.toml for an unknown topic. Key, event time and values are guessed by what the columns
-hold.
+"""A first evenflow.toml for an unknown topic.
+Key, event time and values are guessed by what the columns hold.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def guess_time(shape: RecordShape) -> str | None:
 
 
 def guess_key(shape: RecordShape, time: str | None, *, keyed: bool) -> str:
-    """The column that is most likely the key: text or whole numbers that repeat. `@key` if no column is
-    likely.
+    """The column that is most likely the key: text or whole numbers that repeat.
+    `@key` if no column is likely.
 
     A column that repeats may be null in up to half of the records. time: the column of event times, which is
     no key. keyed: whether all records have a record key.
@@ -121,8 +121,8 @@ def _comes_again(column: Column) -> bool:
 
 
 def _without_key(begun: Settings, sample: TopicRecords) -> str:
-    """The end of the comment on the key: how many records have none, and how to keep these. Empty if all
-    have one.
+    """The end of the comment on the key: how many records have none, and how to keep these.
+    Empty if all have one.
     """
     name = begun.query.key_name
     if name == "@key":

@@ -56,8 +56,8 @@ def needed_out_of_orderness(query: Query, times: Sequence[Int64s]) -> int:
 
 
 def acceptable(query: Query) -> int:
-    """The longest out_of_orderness (ms) that is ever proposed: the largest round one within ten windows or a
-    minute.
+    """The longest out_of_orderness (ms) that is ever proposed:
+    the largest round one within ten windows or a minute.
 
     Every result comes later by it, so a longer one costs more than the tuples that it keeps.
     """

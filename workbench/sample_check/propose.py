@@ -17,8 +17,8 @@ _SECTIONS = ("query", "input", "partitioner", "kafka")
 
 
 def merged(findings: Iterable[Finding], onto: Changes | None = None) -> dict[str, dict[str, Any]]:
-    """All changes of these findings together, on top of `onto`. Of two values for one setting the first
-    stays.
+    """All changes of these findings together, on top of `onto`.
+    Of two values for one setting the first stays.
     """
     changes = {section: dict(fields) for section, fields in (onto or {}).items()}
     for finding in findings:
@@ -73,8 +73,8 @@ def _drop_unread_types(query: dict[str, Any]) -> None:
 
 
 def as_toml(settings: Settings, changes: Changes, comments: Comments | None = None) -> str:
-    """The lines of evenflow.toml that make these changes. `types` stands there in full, because it is one
-    table.
+    """The lines of evenflow.toml that make these changes.
+    `types` stands there in full, because it is one table.
     """
     tables = []
     types = _merged_fields(settings, "query", changes.get("query", {})).get("types", {})

@@ -96,8 +96,8 @@ class SampleReport:
 def check_sample(
     settings: Settings, sample: TopicRecords, *, now: int, registry: Lookup | None = None
 ) -> SampleReport:
-    """Compare the sample with the settings. now: ms since 1970. registry: of schemas. None: that of the
-    settings.
+    """Compare the sample with the settings. now: ms since 1970. registry: of schemas.
+    None: that of the settings.
     """
     facts = facts_of(settings, sample, registry=registry)
     findings = _judged(settings, facts, sample, now)
@@ -106,8 +106,8 @@ def check_sample(
 
 
 def _fitting(look: SampleReport, sample: TopicRecords, now: int, registry: Lookup | None) -> Changes:
-    """All changes together. One change may show what else is to be changed, so the sample is judged again
-    after each.
+    """All changes together. One change may show what else is to be changed,
+    so the sample is judged again after each.
     """
     changes, settings = look.proposal, look.settings
     for _ in range(_ROUNDS):

@@ -18,8 +18,8 @@ from topics.state import TopicState
 
 SAMPLE = 20_000
 _LEAST = 100
-"""How many records of a partition are read at least, if it has so many, however long the other partitions
-are.
+"""How many records of a partition are read at least, if it has so many,
+however long the other partitions are.
 """
 Offsets = Mapping[int, int]
 """Offset by partition."""
@@ -95,8 +95,8 @@ class TopicRecords:
 
 
 def sampled_records(kafka: KafkaSettings, state: TopicState, *, most: int = SAMPLE) -> TopicRecords:
-    """About `most` of the first, the middle and the newest records, or fewer if they are large or come
-    slowly.
+    """About `most` of the first, the middle and the newest records,
+    or fewer if they are large or come slowly.
 
     The newest are read first. Raises ServiceError or DataLossError (records were deleted meanwhile) if
     nothing can be read.
@@ -105,8 +105,8 @@ def sampled_records(kafka: KafkaSettings, state: TopicState, *, most: int = SAMP
 
 
 def newest_records(kafka: KafkaSettings, state: TopicState, *, most: int = SAMPLE) -> TopicRecords:
-    """As `sampled_records`, but the newest records alone: those that come nearest to what a running query
-    reads next.
+    """As `sampled_records`, but the newest records alone:
+    those that come nearest to what a running query reads next.
     """
     return _read(kafka, state, [(begin_of_newest(state, most), dict(state.end))])
 
@@ -135,8 +135,8 @@ def _read(kafka: KafkaSettings, state: TopicState, parts: Sequence[Bounds]) -> T
 
 
 def parts_of(state: TopicState, most: int) -> list[Bounds]:
-    """Where a sample reads from and to, by partition: the first, the middle and the newest records, in this
-    order.
+    """Where a sample reads from and to, by partition: the first, the middle and the newest records,
+    in this order.
 
     The third part alone stands for a partition of few records, which is read whole. Of all others each part
     has a third of what the partition gives.
@@ -157,8 +157,8 @@ def parts_of(state: TopicState, most: int) -> list[Bounds]:
 
 
 def stretch(state: TopicState, tuples: int, *, first: bool) -> tuple[Mapping[int, int], Mapping[int, int]]:
-    """Where to read from and to, by partition: the same share of each, and `tuples` records or a few more in
-    all.
+    """Where to read from and to, by partition: the same share of each,
+    and `tuples` records or a few more in all.
 
     first: whether the first records are wanted. Otherwise the newest are.
     """

@@ -266,8 +266,8 @@ def _csv_value(field: str) -> str | int | float | None:
 
 
 def _whole(text: str) -> int | float:
-    """The whole number as an int of 64 bits, or as a float (perhaps infinite) if it is larger. Raises
-    ValueError.
+    """The whole number as an int of 64 bits, or as a float (perhaps infinite)
+    if it is larger. Raises ValueError.
     """
     # Python's int() refuses very long texts, and nothing of that length fits 64 bits.
     if len(text) > _INT64_DIGITS:

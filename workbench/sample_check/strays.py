@@ -1,5 +1,5 @@
-"""Event times that do not belong with the others of a sample: of another unit, or of a clock far ahead or
-behind.
+"""Event times that do not belong with the others of a sample: of another unit,
+or of a clock far ahead or behind.
 
 Advice that counts them helps nobody: one time of 1970 asks for an out_of_orderness of half a century.
 """
@@ -56,8 +56,8 @@ class Strays:
     onward: SampleFacts
     """The facts with these and what lies ahead of them."""
     rest: SampleFacts
-    """The facts with these and with all that lies in order, such as the day before a quiet night, or
-    ahead."""
+    """The facts with these and with all that lies in order,
+    such as the day before a quiet night, or ahead."""
 
     @property
     def count(self) -> int:
@@ -111,8 +111,8 @@ def strays_of(query: Query, facts: SampleFacts, *, now: int) -> Strays:
 
 
 def strays_by_cause(query: Query, times: Sequence[Int64s], *, now: int) -> dict[str, list[Bools]]:
-    """Which tuples of a sample no figure should count, by cause: the strays, and what the partitioner
-    rejects.
+    """Which tuples of a sample no figure should count, by cause: the strays,
+    and what the partitioner rejects.
 
     times: event times (ms) of each partition's tuples, in offset order. now: ms since 1970. Each cause is in
     words, such as "are in s, not ms", and has a mask for each partition. Empty if there are no strays, and

@@ -1,5 +1,5 @@
-"""Whether a broker answers at all. `evenflow status` asks before it imports what reads topics, which takes
-seconds.
+"""Whether a broker answers at all.
+`evenflow status` asks before it imports what reads topics, which takes seconds.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""How far the Spark stages are, by Spark's own commit files. It needs a checkpoint that can be reached
-without Spark.
+"""How far the Spark stages are, by Spark's own commit files.
+It needs a checkpoint that can be reached without Spark.
 """
 
 from __future__ import annotations

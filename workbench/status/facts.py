@@ -32,8 +32,8 @@ class PartitionFacts:
     """Event time (ms) by which the partition's tuples have come: the largest so far less `out_of_orderness`.
     None before the first tuple."""
     mark: int | None
-    """Event time (ms) up to which the partition has closed windows. None before the first tuple and after the
-    end."""
+    """Event time (ms) up to which the partition has closed windows.
+    None before the first tuple and after the end."""
     max_jump: int | None = None
     """By how much (ms) a tuple may be ahead that is read next. None: the rule is off."""
     max_jump_from: int | None = None
@@ -83,8 +83,8 @@ class WindowFacts:
     """Which windows are due, written and next. A window is named by its end, an event time in ms."""
 
     due: int | None
-    """The newest window that all partitions have closed, with `late = "update"` the newest that must have
-    come out."""
+    """The newest window that all partitions have closed,
+    with `late = "update"` the newest that must have come out."""
     written: int | None
     """The newest window among the results."""
     written_at: int | None
@@ -189,8 +189,8 @@ class Facts:
     leap: str | None = None
     """Says that idle partitions do not follow the one with new tuples. None if all follow."""
     unfit: int = 0
-    """How many result values are null because they did not fit, as far back as the newest telemetry
-    reaches."""
+    """How many result values are null because they did not fit,
+    as far back as the newest telemetry reaches."""
     views: tuple[ViewFacts, ...] = ()
     """One entry for each view of the query."""
     added: int = 0

@@ -99,8 +99,8 @@ def _lost(facts: Facts) -> Iterator[str]:
 
 
 def _stuck(facts: Facts) -> Iterator[str]:
-    """Partitions that stood before a batch that cannot be fetched when they were last heard of, and stand
-    there still.
+    """Partitions that stood before a batch that cannot be fetched when they were last heard of,
+    and stand there still.
     """
     offsets = {
         partition.partition: partition.state.offset

@@ -1,5 +1,5 @@
-"""One look at a query, by bounded reads of its topics. The look makes no topic, joins no group and writes
-nothing.
+"""One look at a query, by bounded reads of its topics.
+The look makes no topic, joins no group and writes nothing.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _T = TypeVar("_T")
 
 
 def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
-    """What the topics say. Raises ServiceError if the broker does not answer. Any other trouble is in the
-    facts.
+    """What the topics say. Raises ServiceError if the broker does not answer.
+    Any other trouble is in the facts.
 
     now: seconds since 1970.
     """
@@ -160,8 +160,8 @@ def _has_begun(settings: Settings) -> bool:
 
 
 def leap_of(settings: Settings, partitions: Sequence[PartitionFacts]) -> str | None:
-    """Says, in words, that one partition has leapt and that no other is left to hold windows back but idle
-    ones.
+    """Says, in words, that one partition has leapt and that no other is left to hold windows back
+    but idle ones.
 
     None if this is not so, or if no partition becomes idle.
     """

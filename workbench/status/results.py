@@ -62,8 +62,8 @@ def _newest_files(folder: Path) -> list[Path]:
 
 
 def _of_file(file: Path) -> tuple[int | None, int]:
-    """(end of the file's newest window, when the file was written), both ms, by the statistics in the file's
-    footer.
+    """(end of the file's newest window, when the file was written), both ms,
+    by the statistics in the file's footer.
 
     (None, 0) for a file that is no Parquet, is of others, or has no statistics.
     """

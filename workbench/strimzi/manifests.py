@@ -13,8 +13,8 @@ API = "kafka.strimzi.io/v1"
 
 
 def manifests(settings: Settings, *, cluster: str) -> list[dict[str, Any]]:
-    """The topics as evenflow itself would make them, then a user for each part. cluster: name of the Kafka
-    resource.
+    """The topics as evenflow itself would make them, then a user for each part.
+    cluster: name of the Kafka resource.
     """
     replicas = settings.kafka.replication_factor
     specs = [*pipeline_topics(settings).values(), *topics_of_views(settings)]
@@ -61,7 +61,7 @@ def _resource(kind: str, name: str, cluster: str, content: dict[str, Any]) -> di
 
 
 def _object_name(topic: str) -> str:
-    """The name as Kubernetes allows it: fewer characters than in Kafka, and none but letters and digits at
-    its ends.
+    """The name as Kubernetes allows it: fewer characters than in Kafka,
+    and none but letters and digits at its ends.
     """
     return topic.lower().replace("_", "-").strip(".-")

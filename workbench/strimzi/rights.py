@@ -29,8 +29,8 @@ class Right:
 
 
 def rights(settings: Settings, part: str) -> list[Right]:
-    """The rights of one of PARTS. `tools` is who verifies the results, and writes nothing. `replay` writes
-    a stream.
+    """The rights of one of PARTS. `tools` is who verifies the results, and writes nothing.
+    `replay` writes a stream.
     """
     rights_by_part = {
         "partitioner": _partitioner,
@@ -65,8 +65,8 @@ def _may(settings: Settings, operation: Operation, role: TopicRole) -> Right:
 
 
 def _may_each(settings: Settings, operation: Operation, *roles: TopicRole) -> list[Right]:
-    """The operation in the topics of these roles, both the query's and those that its views have of their
-    own.
+    """The operation in the topics of these roles, both the query's and those that its views have
+    of their own.
     """
     names = dict.fromkeys(
         query_settings.topic(role) for query_settings in queries(settings) for role in roles
@@ -119,8 +119,8 @@ def _epochs(settings: Settings, stage: str) -> list[Right]:
 
 
 def _of_spark(settings: Settings) -> list[Right]:
-    """Rights of both Spark stages. A stage reads the input, because it compares a sample with the query as
-    it starts.
+    """Rights of both Spark stages.
+    A stage reads the input, because it compares a sample with the query as it starts.
     """
     return [
         _may(settings, "Read", "input"),

@@ -1,5 +1,5 @@
-"""The whole check, on tables. It is pure, except that DuckDB may write to the scratch folder that it is
-given.
+"""The whole check, on tables.
+It is pure, except that DuckDB may write to the scratch folder that it is given.
 
 `Recomputed` computes once what must be there, and compares it with the results as often as needed. Results
 that are written while verify runs are read again, with the marks of that later moment.
@@ -31,8 +31,8 @@ from workbench.verify.windows.oracles import oracles
 
 DUE_WITHIN = 60.0
 """Seconds that results may be behind. A due window is written after a commit interval (0.5 s) and two or
-three micro-batches (1 s and more each). A minute also covers the restart of a partitioner or of the Spark
-job."""
+three micro-batches (1 s and more each).
+A minute also covers the restart of a partitioner or of the Spark job."""
 
 _COMMITTED_SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("idle_mark", pa.int64())])
 Table: TypeAlias = pa.Table | pa.RecordBatchReader
@@ -231,8 +231,8 @@ class Recomputed:
 
 
 def _conclude(far: Reach, rows: int, skipped: int, doubtful: int, findings: Findings) -> None:
-    """Add the findings that are no differences: results are behind for too long, or nothing could be
-    compared.
+    """Add the findings that are no differences: results are behind for too long,
+    or nothing could be compared.
     """
     if not far.in_time:
         findings.add(

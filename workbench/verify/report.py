@@ -252,8 +252,8 @@ class Report:
         return json.dumps(asdict(self))
 
     def text(self) -> str:
-        """The report for a person. The last line is `N differences`, followed by the findings if there are
-        any.
+        """The report for a person. The last line is `N differences`,
+        followed by the findings if there are any.
         """
         lines = [str(difference) for difference in self.first]
         more = sum(self.kinds.values()) - len(self.first)

@@ -126,8 +126,8 @@ def compare(
 
 
 def _columns(query: Query) -> dict[str, pa.DataType]:
-    """Result column -> its type: the aggregates, then the columns that `emit` adds, then those that count
-    tuples.
+    """Result column -> its type: the aggregates, then the columns that `emit` adds,
+    then those that count tuples.
     """
     plan = AggregatePlan.of(query)
     schemas = (plan.output_schema, plan.emission_schema, plan.tuples_schema)
@@ -135,8 +135,8 @@ def _columns(query: Query) -> dict[str, pa.DataType]:
 
 
 def _from_json(query: Query) -> str:
-    """SQL of JSON rows: each text is cut into cells once, then the cells are cast to the types of the
-    columns.
+    """SQL of JSON rows: each text is cut into cells once,
+    then the cells are cast to the types of the columns.
     """
     keys = ["key", "key_base64"] if query.result_keys == ("key",) else list(query.result_keys)
     fields = ["window_start", "window_end", *keys, *_columns(query)]
@@ -313,8 +313,8 @@ def _duplicates(db: duckdb.DuckDBPyConnection, query: Query, findings: Findings)
 
 
 def _repetitions(db: duckdb.DuckDBPyConnection, query: Query, findings: Findings) -> None:
-    """Equal rows that were written more than once. The sink has promised each row once, so a reader counts
-    it twice.
+    """Equal rows that were written more than once.
+    The sink has promised each row once, so a reader counts it twice.
     """
     add_differences(
         db,
@@ -344,8 +344,8 @@ def _missing(db: duckdb.DuckDBPyConnection, query: Query, findings: Findings) ->
 
 
 def _unexpected(db: duckdb.DuckDBPyConnection, query: Query, now: int, findings: Findings) -> None:
-    """Rows that are not expected: of windows that are still open, of windows before `emit_from`, and all
-    others.
+    """Rows that are not expected: of windows that are still open, of windows before `emit_from`,
+    and all others.
     """
     db.execute(
         "CREATE OR REPLACE TABLE extra AS SELECT s.id, s.window_start, s.window_end, s.partition,"
@@ -426,8 +426,8 @@ def _values(
 
 
 def _ranks(db: duckdb.DuckDBPyConnection, query: Query, findings: Findings) -> None:
-    """Check that the ranks of a due window are 1, 2, 3, ..., in the order of its values. Nulls and NaN
-    come last.
+    """Check that the ranks of a due window are 1, 2, 3, ..., in the order of its values.
+    Nulls and NaN come last.
     """
     rank = f"a{len(query.aggregates)}"
     value = f"a{list(query.aggregates).index(query.emission.column)}"

@@ -139,8 +139,8 @@ def read_committed(settings: Settings, begun: Beginning | None) -> list[Committe
 
 
 def _refuse_truncated(settings: Settings, before: TopicState, committed: list[Committed]) -> None:
-    """Raise DataLossError if the log of an input partition ends before what was read of it. before: as it
-    was earlier.
+    """Raise DataLossError if the log of an input partition ends before what was read of it.
+    before: as it was earlier.
     """
     if all(state.offset <= before.end[state.partition] for state in committed):
         return
@@ -156,8 +156,8 @@ def _refuse_truncated(settings: Settings, before: TopicState, committed: list[Co
 
 
 def _committed_offsets(settings: Settings, partitions: list[TopicPartition]) -> list[TopicPartition]:
-    """The group's committed offsets. The broker is asked again while a pending transaction holds the
-    answer back.
+    """The group's committed offsets.
+    The broker is asked again while a pending transaction holds the answer back.
     """
     group = data_plane_group(settings)
     asker = clients.consumer(settings.kafka, group=group)
@@ -241,8 +241,8 @@ def _results(sink: ResultSink, settings: Settings) -> PulledStream | pa.Table:
 
 
 def _unread(settings: Settings, committed: list[Committed]) -> int:
-    """Number of input offsets at or after the committed ones. Transaction markers take offsets too, and
-    count.
+    """Number of input offsets at or after the committed ones.
+    Transaction markers take offsets too, and count.
     """
     end = _described(settings, "input").end
     return sum(max(0, end.get(state.partition, 0) - state.offset) for state in committed)

@@ -1,5 +1,5 @@
-"""collect(column, most): the first `most` values that are not null, by event time. Values of one time go
-by value.
+"""collect(column, most): the first `most` values that are not null, by event time.
+Values of one time go by value.
 """
 
 from __future__ import annotations

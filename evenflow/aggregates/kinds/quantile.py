@@ -1,5 +1,5 @@
-"""quantile(column, q): the value of rank ceil(q n) among the n values that are not null. q = 0.5 gives the
-median.
+"""quantile(column, q): the value of rank ceil(q n) among the n values that are not null.
+q = 0.5 gives the median.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""top_k(column, k): the k most frequent values that are not null. A third number bounds the counters of a
-key.
+"""top_k(column, k): the k most frequent values that are not null.
+A third number bounds the counters of a key.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ NO_ORACLE = "not compared by `verify`, which refuses this query: it has no `orac
 
 
 class Adapted:
-    """The functions of an `Aggregate` over a class of one's own. name: as in `[query.aggregates]`.
-    aggregate_class: it.
+    """The functions of an `Aggregate` over a class of one's own.
+    name: as in `[query.aggregates]`. aggregate_class: it.
     """
 
     def __init__(self, name: str, aggregate_class: type[OwnAggregate]) -> None:

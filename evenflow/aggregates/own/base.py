@@ -1,5 +1,5 @@
-"""What every aggregate of one's own says of itself, and how its Python values become those of a result
-column.
+"""What every aggregate of one's own says of itself, and how its Python values become those
+of a result column.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class OwnAggregate:
     """
 
     result: str
-    """Type of the result: 'int64', 'float64', 'string', 'bool', 'date' or 'decimal(S)'. `__init__` may set
-    it.
+    """Type of the result: 'int64', 'float64', 'string', 'bool', 'date' or 'decimal(S)'.
+    `__init__` may set it.
     """
     over: ClassVar[tuple[str, ...]] = NUMBERS
     """Types of column that are accepted, as `result` is written; 'decimal(S)' stands for every scale."""

@@ -49,8 +49,8 @@ class PlainAggregate(OwnAggregate):
         raise NotImplementedError
 
     def add_all(self, state: Any, values: pa.Array) -> Any:
-        """The state with several values, none of them null. Override it where numpy or pandas adds many at
-        once.
+        """The state with several values, none of them null.
+        Override it where numpy or pandas adds many at once.
 
         values: one Arrow array, of which `to_numpy()`, `to_pandas()` and `to_pylist()` are the values.
         """

@@ -51,8 +51,8 @@ A cluster's number is the place of its first text in the list.
 
 
 MOST_BYTES = 65_536
-"""The most that the texts of a group may take. Work grows with the square of this: each text is compared
-with each.
+"""The most that the texts of a group may take.
+Work grows with the square of this: each text is compared with each.
 """
 
 
@@ -116,8 +116,8 @@ def improved_alone(partials: pa.Array, room: int) -> pa.Array:
 
 
 def _weights(texts: pa.Array, counts: Int64s) -> Float64s:
-    """What each pair of texts adds to the objective if both are in one cluster. Shape (n, n), 0 on the
-    diagonal.
+    """What each pair of texts adds to the objective if both are in one cluster.
+    Shape (n, n), 0 on the diagonal.
     """
     gains = (2 * similarities(texts) - 1) * np.outer(counts, counts)
     np.fill_diagonal(gains, 0)
@@ -135,8 +135,8 @@ def vote(weights: Float64s) -> Int64s:
 
 
 def improved(weights: Float64s, labels: Int64s) -> Int64s:
-    """GREEDY: clusters that no step makes better, beginning with `labels`. Shape (n,), numbered by their
-    first texts.
+    """GREEDY: clusters that no step makes better, beginning with `labels`.
+    Shape (n,), numbered by their first texts.
     """
     step = _STEP * max(1.0, float(np.abs(weights).sum()))
     while True:

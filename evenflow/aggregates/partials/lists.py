@@ -1,5 +1,5 @@
-"""Lists of a partial column as flat arrays: entry i is of group `group_ids[i]`. The entries of a group are
-consecutive.
+"""Lists of a partial column as flat arrays: entry i is of group `group_ids[i]`.
+The entries of a group are consecutive.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def lengths(column: pa.Array) -> Int64s:
 
 
 def entry_groups(column: pa.Array, groups: Grouping) -> Int64s:
-    """The group of each entry of a column of lists, if list i belongs to group `groups.ids[i]`. Shape
-    (entries,).
+    """The group of each entry of a column of lists, if list i belongs
+    to group `groups.ids[i]`. Shape (entries,).
     """
     return np.repeat(groups.ids.astype(np.int64), lengths(column))
 
@@ -45,8 +45,8 @@ def entry_groups_of_rows(column: pa.Array) -> Int64s:
 
 
 def bounds(group_ids: Int64s, count: int) -> Int64s:
-    """Where the entries of each of `count` groups begin, and the last ends. Shape (count + 1,).
-    `group_ids` ascends.
+    """Where the entries of each of `count` groups begin, and the last ends.
+    Shape (count + 1,). `group_ids` ascends.
     """
     return np.searchsorted(group_ids, np.arange(count + 1))
 

@@ -49,8 +49,8 @@ def _take_in(group_ids: Int64s, values: Float64s, into: _Moments) -> None:
 
 @kernel
 def _join(group_ids: Int32s, others: _Moments, into: _Moments) -> None:
-    """Chan, Golub and LeVeque, d being the difference of the means: M2 = M2_a + M2_b + d^2 n_a n_b / (n_a
-    + n_b).
+    """Chan, Golub and LeVeque, d being the difference of the means:
+    M2 = M2_a + M2_b + d^2 n_a n_b / (n_a + n_b).
     """
     ns, means, m2s = others
     n, mean, m2 = into

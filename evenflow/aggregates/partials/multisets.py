@@ -85,8 +85,8 @@ def lost(column: pa.Array, groups: Grouping) -> Bools:
 def bounded(
     value_counts: ValueCounts, count: int, room: int, *, lost_groups: Bools | None = None
 ) -> pa.Array:
-    """As `as_multisets`, with null for groups whose entries take more than `room` bytes, and for those in
-    `lost_groups`.
+    """As `as_multisets`, with null for groups whose entries take more than `room` bytes,
+    and for those in `lost_groups`.
     """
     left, large = within(value_counts, count, room, lost_groups=lost_groups)
     return null_if(as_multisets(left, count), large)
@@ -95,8 +95,8 @@ def bounded(
 def within(
     value_counts: ValueCounts, count: int, room: int, *, lost_groups: Bools | None = None
 ) -> tuple[ValueCounts, Bools]:
-    """The values of the groups that have room for them, and which groups have not. lost_groups: lost
-    theirs before.
+    """The values of the groups that have room for them, and which groups have not.
+    lost_groups: lost theirs before.
     """
     large = group_sums(value_counts.group_ids, entry_bytes(value_counts.values), count) > room
     if lost_groups is not None:
@@ -120,16 +120,16 @@ def present(column: pa.Array | None, groups: Grouping) -> tuple[Int64s, pa.Array
 
 
 def added(column: pa.Array, group_ids: Int64s) -> ValueCounts:
-    """The entries of a column of multisets. Entries of one value and group become one, with the sum of
-    their counts.
+    """The entries of a column of multisets.
+    Entries of one value and group become one, with the sum of their counts.
     """
     entries = column.flatten()
     return counted(group_ids, entries.field("value"), entries.field("count").to_numpy())
 
 
 def counted(group_ids: Int64s, values: pa.Array, counts: Int64s) -> ValueCounts:
-    """The different values of each group, each with the sum of its counts. All three have shape (n,), in
-    any order.
+    """The different values of each group, each with the sum of its counts.
+    All three have shape (n,), in any order.
     """
     values = values.cast(stored(values.type))
     if not len(values):
@@ -176,8 +176,8 @@ def largest(value_counts: ValueCounts, k: int) -> ValueCounts:
 
 
 def ranked(value_counts: ValueCounts, q: float, count: int) -> tuple[Int64s, Int64s]:
-    """(number of the entry with the value of rank ceil(q n), n) of each of `count` groups. Two arrays of
-    shape (count,).
+    """(number of the entry with the value of rank ceil(q n), n) of each of `count` groups.
+    Two arrays of shape (count,).
 
     n is the number of values of the group. The least value has rank 1. If n is 0, the entry means nothing.
     """

@@ -1,5 +1,5 @@
-"""Whole numbers that stand for values: they have the order of the values, and equal values have equal
-numbers.
+"""Whole numbers that stand for values: they have the order of the values,
+and equal values have equal numbers.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _MAGNITUDE = np.int64(2**63 - 1)
 
 
 def plain(values: pa.Array) -> pa.Array:
-    """The values that are not null. -0.0 becomes 0.0, and every NaN the same NaN, so equal values have
-    equal bytes.
+    """The values that are not null.
+    -0.0 becomes 0.0, and every NaN the same NaN, so equal values have equal bytes.
     """
     present = values.drop_null()
     if not pa.types.is_floating(present.type):

@@ -28,8 +28,8 @@ class _SortKeys(NamedTuple):
 
 @kernel
 def _pick(group_ids: Int32s, order: _SortKeys, valid: Bools, sign: int, out: Int64s) -> None:
-    """The row of each group with the largest (sign 1) or least (-1) numbers. `out` begins with -1 for
-    "none yet".
+    """The row of each group with the largest (sign 1) or least (-1) numbers.
+    `out` begins with -1 for "none yet".
     """
     majors, minors = order
     for row in range(group_ids.shape[0]):
@@ -63,8 +63,8 @@ def picked(
 
 @dataclass(frozen=True)
 class Extreme:
-    """Reduction from texts to the largest (sign 1) or least (-1) text of each group, cut to a little more
-    than `room`.
+    """Reduction from texts to the largest (sign 1) or least (-1) text of each group,
+    cut to a little more than `room`.
     """
 
     sign: int

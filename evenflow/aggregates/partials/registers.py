@@ -1,5 +1,5 @@
-"""HyperLogLog of each group (evenflow/sketches/hyperloglog.py), kept as a list of the registers that are not
-empty.
+"""HyperLogLog of each group (evenflow/sketches/hyperloglog.py),
+kept as a list of the registers that are not empty.
 
 An entry is register * 64 + rank, a uint32. So a key with few values takes few bytes, and no key takes more
 than 16 KiB.

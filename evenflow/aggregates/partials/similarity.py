@@ -1,5 +1,5 @@
-"""Similarity of texts: 1 - edit distance / length of the longer text, both in bytes of UTF-8. 1 for two empty
-texts.
+"""Similarity of texts: 1 - edit distance / length of the longer text, both in bytes of UTF-8.
+1 for two empty texts.
 
 The edit distance is Levenshtein's: insertions, deletions and substitutions cost 1 each.
 """

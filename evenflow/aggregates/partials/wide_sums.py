@@ -69,8 +69,8 @@ def no_sums(groups: int) -> Rows:
 
 
 def words(column: pa.Array) -> Rows:
-    """The words of each value of a WIDE column, shape (rows,), without a copy. The words of a null may be
-    anything.
+    """The words of each value of a WIDE column, shape (rows,), without a copy.
+    The words of a null may be anything.
     """
     both = viewed(column.buffers()[1], np.uint64, 2 * column.offset, 2 * len(column))
     return cast(Rows, both.view(WORDS))

@@ -1,3 +1,3 @@
-"""Policies' learners: LinUCB, the agents of MBLinUCB, and their training on simulated queues before they
-decide.
+"""Policies' learners: LinUCB, the agents of MBLinUCB,
+and their training on simulated queues before they decide.
 """

@@ -1,5 +1,5 @@
-"""The agent of one part of the chain (003, III.B): it chooses the part's parallelism with a contextual
-bandit.
+"""The agent of one part of the chain (003, III.B):
+it chooses the part's parallelism with a contextual bandit.
 
 The context of k units has three features, the last two as shares of the part's latency budget:
 
@@ -95,8 +95,8 @@ class Agent:
         self._before = load
 
     def move_on(self, load: Load) -> None:
-        """The load has become this one before the choice took effect. Only a choice that waits is judged
-        from here.
+        """The load has become this one before the choice took effect.
+        Only a choice that waits is judged from here.
         """
         if self._before is not None:
             self._before = load
@@ -106,8 +106,8 @@ class Agent:
         self._before = None
 
     def judge(self, units: int, after: Load, objective: Objective) -> None:
-        """Learn from the outcome of a choice: `units` served the load that it was made for, and left the load
-        `after`.
+        """Learn from the outcome of a choice: `units` served the load that it was made for,
+        and left the load `after`.
 
         Nothing is learnt when no choice waits to be judged, or when `units` is outside the agent's range.
         """

@@ -17,8 +17,8 @@ _ANEW = 256
 
 
 class DisjointLinUCB:
-    """A bandit of `arms` ridge regressions, each over contexts of `width` features. alpha: weight of the
-    doubt.
+    """A bandit of `arms` ridge regressions, each over contexts of `width` features.
+    alpha: weight of the doubt.
     """
 
     def __init__(self, *, arms: int, width: int, alpha: float) -> None:

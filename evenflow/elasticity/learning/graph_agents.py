@@ -34,8 +34,8 @@ class GraphAgents:
         }
 
     def pretrain(self, rate: float, lessons: Lessons, *, seed: int) -> dict[str, float]:
-        """Alg. 1 for sources that get `rate` tuples/s. Returns the tuples/s that each operator was trained
-        for.
+        """Alg. 1 for sources that get `rate` tuples/s.
+        Returns the tuples/s that each operator was trained for.
         """
         pupils = {
             name: Pupil(
@@ -49,8 +49,8 @@ class GraphAgents:
         return pretrain(pupils, self._graph.edges, lessons, seed=seed)
 
     def decide(self, stages: Mapping[str, StageObservation], units: Mapping[str, int]) -> dict[str, int]:
-        """The units of each operator for the next step (Alg. 2), after learning from the step that `stages`
-        shows.
+        """The units of each operator for the next step (Alg. 2),
+        after learning from the step that `stages` shows.
 
         stages, units: `info["operators"]` and `info["units"]` of the environment. An operator whose arrivals
         or queue are not known keeps its units, and its agent learns nothing.

@@ -21,8 +21,8 @@ from evenflow.elasticity.simulated.operators import Edges, topological_order
 from evenflow.elasticity.simulated.queues import QueueModel, service_rate
 
 _MOST_TUPLES = 1_000
-"""Most tuples of a sample. A longer step is cut, and the queue of its rest is extrapolated from the mean
-rates.
+"""Most tuples of a sample. A longer step is cut, and the queue of its rest is extrapolated
+from the mean rates.
 """
 
 
@@ -88,8 +88,8 @@ def train(agent: Agent, load: Load, objective: Objective, lessons: Lessons, rng:
 
 
 def output(agent: Agent, load: Load, objective: Objective, selectivity: float) -> float:
-    """Tuples/s that a trained operator puts out for this load. selectivity: tuples out for each tuple in
-    (psi).
+    """Tuples/s that a trained operator puts out for this load.
+    selectivity: tuples out for each tuple in (psi).
     """
     settled = service_rate(agent.settled(load, objective), mu=load.mu, rho=agent.rho)
     return selectivity * min(load.arrivals, settled)

@@ -99,8 +99,8 @@ class _ContTuneMemory(BaseModel):
 
 
 class ContTune(Policy):
-    """Doubles under backpressure, then takes the fewest units that a learned capacity says are enough
-    (baseline).
+    """Doubles under backpressure, then takes the fewest units
+    that a learned capacity says are enough (baseline).
     """
 
     options_type: ClassVar[type[Options]] = ContTuneOptions
@@ -241,8 +241,8 @@ def expected_capacity(units: Float64s, capacities: Float64s, at: Float64s) -> Fl
 
 
 def _fit(units: Float64s, values: Float64s, length: float) -> tuple[float, Float64s]:
-    """Log likelihood of a length scale, without its constant, and K^-1 y. The variance is the most likely
-    one.
+    """Log likelihood of a length scale, without its constant, and K^-1 y.
+    The variance is the most likely one.
     """
     # The noise on the diagonal also keeps the matrix regular.
     kernel = _kernel(units, units, length) + _NOISE * np.eye(len(units))

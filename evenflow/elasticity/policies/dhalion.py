@@ -192,8 +192,8 @@ class Dhalion(Policy):
         return load if known(load) else 0.0
 
     def _load(self, observation: Observation, part: Part) -> float:
-        """The W by which a part is scaled. In the fused wiring that of the application, because both share
-        its time.
+        """The W by which a part is scaled.
+        In the fused wiring that of the application, because both share its time.
         """
         own = self._own(observation, part)
         return own if observation.wiring == "split" and own else observation.load or 0.0

@@ -40,8 +40,8 @@ from evenflow.elasticity.recommended import Recommended, cause_of, steps_in, who
 
 _MOST_KEPT = 1_000
 _MOST_HIDDEN = 1_000.0
-"""Largest factor for the reducer's arrivals behind an overloaded combiner. A larger one is no credible
-measurement.
+"""Largest factor for the reducer's arrivals behind an overloaded combiner.
+A larger one is no credible measurement.
 """
 
 

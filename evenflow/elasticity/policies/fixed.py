@@ -1,5 +1,5 @@
-"""Fixed p and r: the baseline for other policies, and the choice of a person who knows which numbers are
-right.
+"""Fixed p and r: the baseline for other policies, and the choice of a person who knows
+which numbers are right.
 
 Without options, the p and r in force are kept.
 """

@@ -215,8 +215,8 @@ class LinUCB(Policy):
 
 
 def _time_share(observation: Observation, part: Part) -> float:
-    """The share of the time that a part has. In the fused wiring the parts take turns, so it can do less than
-    its capacity.
+    """The share of the time that a part has.
+    In the fused wiring the parts take turns, so it can do less than its capacity.
 
     It is the part's own W over the W of the application, or 1 where they are not known.
     """

@@ -122,8 +122,8 @@ class MBLinUCB(LinUCB):
         return super()._choice(observation, loads)
 
     def _practise(self, observation: Observation) -> None:
-        """Train every part's agent that has not practised, in the order in which tuples pass the parts
-        (Alg. 1).
+        """Train every part's agent that has not practised, in the order
+        in which tuples pass the parts (Alg. 1).
         """
         loads = self._known()
         self._shares = self._profile(observation, loads)
@@ -153,8 +153,8 @@ class MBLinUCB(LinUCB):
         )
 
     def _known(self) -> dict[Part, Load]:
-        """The mean load of each part, in the order in which tuples pass the parts. Options override
-        observations.
+        """The mean load of each part, in the order in which tuples pass the parts.
+        Options override observations.
         """
         mean_loads: dict[Part, Load] = {}
         for part in PARTS:

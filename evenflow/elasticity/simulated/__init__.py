@@ -1,3 +1,3 @@
-"""A pipeline as queues: loads that arrive, operators, their graph, rewards, and Gymnasium environments
-over them.
+"""A pipeline as queues: loads that arrive, operators, their graph, rewards,
+and Gymnasium environments over them.
 """

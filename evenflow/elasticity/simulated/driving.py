@@ -1,5 +1,5 @@
-"""Runs a registered policy in an environment: its decisions are played, and the outcome of each step is
-recorded.
+"""Runs a registered policy in an environment: its decisions are played,
+and the outcome of each step is recorded.
 """
 
 from __future__ import annotations

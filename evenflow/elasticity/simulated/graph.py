@@ -1,5 +1,5 @@
-"""A graph of operators as a Gymnasium environment (003, figure 4). The action is the parallelism of each
-operator.
+"""A graph of operators as a Gymnasium environment (003, figure 4).
+The action is the parallelism of each operator.
 
 `evenflow/ElasticGraph-v0` is 003's application with its seven operators, or any other graph. A source gets
 the load. Every other operator gets what the operators that lead to it put out. The actions and the Box are in

@@ -47,8 +47,8 @@ class Migration:
 
 
 def moved_by_rescale(state: float, before: int, after: int) -> float:
-    """Bytes that move where state of so many bytes is spread evenly over `before` units, and then over
-    `after`.
+    """Bytes that move where state of so many bytes is spread evenly over `before` units,
+    and then over `after`.
 
     It is the least that can move: on a scale-out the new units get their share, on a scale-in those that go
     give theirs.

@@ -86,8 +86,8 @@ class OperatorGraph:
 
 
 def topological_order(names: Iterable[str], edges: Edges) -> tuple[str, ...]:
-    """The names in an order in which every edge leads forwards (Kahn's algorithm, as 003's Alg. 1 walks
-    them).
+    """The names in an order
+    in which every edge leads forwards (Kahn's algorithm, as 003's Alg. 1 walks them).
 
     Among those that may come next, the first of `names` comes. ConfigError for an edge of unknown names, a
     double edge, or a cycle.

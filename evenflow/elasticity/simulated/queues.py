@@ -1,5 +1,5 @@
-"""Queue models of an operator (003, II.B): its service rate with k units, its latency bound, a simulated
-step.
+"""Queue models of an operator (003, II.B): its service rate with k units, its latency bound,
+a simulated step.
 
 Rates are in tuples/s, times in seconds. An operator with k units is modelled as one server with the rate
 `service_rate(k)`. Gaps between arrivals and service times are drawn from gamma laws with given coefficients
@@ -93,8 +93,8 @@ class QueueModel:
         length_s: float,
         pause_s: float = 0.0,
     ) -> Served:
-        """Simulate `length_s` seconds: tuples come at the rate `arrivals` and are served at the rate
-        `service`.
+        """Simulate `length_s` seconds: tuples come at the rate `arrivals` and are served
+        at the rate `service`.
 
         queue: tuples that wait when the step begins. Waiting tuples are served before those that come.
         pause_s: seconds from the beginning of the step on in which none is served.

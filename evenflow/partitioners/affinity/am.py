@@ -66,8 +66,8 @@ class Affine(NamedTuple):
 
 @kernel
 def route_affine(block: Block, among: Candidates, state: Affine, row: int) -> int:
-    """Route from row `row` on. A tuple goes to its key's holder, or to the least burdened candidate of a new
-    key.
+    """Route from row `row` on. A tuple goes to its key's holder,
+    or to the least burdened candidate of a new key.
 
     A key has at most one holder. Returns the row for which the pool has no room, or the number of rows.
     """
@@ -96,8 +96,8 @@ def route_affine(block: Block, among: Candidates, state: Affine, row: int) -> in
 
 @inlined
 def first_unchanged(key: np.uint64, hashed: np.uint64, among: Candidates, rows: Registers) -> np.int64:
-    """The first candidate that seems to hold the key, because the key would not change its sketch. -1 if
-    none does.
+    """The first candidate that seems to hold the key, because the key would not change its sketch.
+    -1 if none does.
     """
     best = np.int64(-1)
     # From the last candidate to the first, so that the first one wins without leaving the loop. The compiler

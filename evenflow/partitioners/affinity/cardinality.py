@@ -142,8 +142,8 @@ class CardinalityPartitioner(Partitioner):
         return Holder(worker=worker, load=keys, last=begin)
 
     def _known_holders(self, key: np.uint64, now: int | None) -> tuple[Holder, ...]:
-        """The workers that hold the key in the window. None with sketches, which do not know that for
-        certain.
+        """The workers that hold the key in the window.
+        None with sketches, which do not know that for certain.
         """
         holder_slides = {} if self._holders is None else self._holders.held_at(int(key), now)
         return tuple(self._holder(worker, slide) for worker, slide in holder_slides.items())

@@ -103,8 +103,8 @@ class BanditOptions(Lengths):
 
     @property
     def first_cap(self) -> int:
-        """The cap at first: holders from which a key explores among its holders. Out of reach if
-        explore=uniform.
+        """The cap at first: holders from which a key explores among its holders.
+        Out of reach if explore=uniform.
         """
         return self.cap if self.explore == "capped" else _UNCAPPED
 

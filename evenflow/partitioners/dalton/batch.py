@@ -203,8 +203,8 @@ class DaltonBatch(Partitioner):
         return self._fixed_bytes() + self._counts.nbytes + self._split.nbytes
 
     def _state_bound(self, keys: int) -> int:
-        """As `state_bound`. Before a batch there are at most 2n rows, and room is made for n keys that may
-        be new.
+        """As `state_bound`. Before a batch there are at most 2n rows,
+        and room is made for n keys that may be new.
         """
         return self._fixed_bytes() + self._counts.bound(keys) + self._split.bound(3 * self.workers - 1)
 

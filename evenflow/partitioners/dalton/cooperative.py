@@ -210,8 +210,8 @@ class DaltonCooperative(BanditPartitioner):
         return QTableReducer(workers=self.workers, dsync_ms=self.dsync_ms, bounds=bounds, clock=clock)
 
     def _loads_of_others(self, table: Table, common: GlobalTable) -> Int64s:
-        """What the others sent to each worker, as the table has it. Zeros if it cannot be told apart from
-        one's own.
+        """What the others sent to each worker, as the table has it.
+        Zeros if it cannot be told apart from one's own.
         """
         separable = self.source not in table.sources or table.round == self._sync["told"]
         if len(common.loads) != self.workers or not separable:

@@ -95,13 +95,13 @@ from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from
 
 _REACH = 1 << 61
 SKETCH_FROM = 10_000
-"""Distinct keys of a statistics window from which hybrid counts the next one by the sketch: see
-docs/measurements.md.
+"""Distinct keys of a statistics window from which hybrid counts the next one
+by the sketch: see docs/measurements.md.
 """
 STATS = np.dtype([(name, np.int64) for name in ("window", "end", "length", "seen", "previous", "inside")])
 """`window`: number of the statistics window. `end` and `length` of it, ms. `seen`: the costs of its tuples so
-far. `previous`: the load that a key's count is compared with. `inside`: the costs of the tuples in the
-sliding window."""
+far. `previous`: the load that a key's count is compared with.
+`inside`: the costs of the tuples in the sliding window."""
 
 
 class Learned(NamedTuple):
@@ -153,8 +153,8 @@ def within_reach(times: Any) -> Any:
 
 @kernel
 def begin_window(learned: Learned, time: Whole) -> None:
-    """Move the statistics window to `time`. If windows without tuples lie in between, there is no load to
-    compare with.
+    """Move the statistics window to `time`.
+    If windows without tuples lie in between, there is no load to compare with.
     """
     stats = learned.stats[()]
     length = stats["length"]
@@ -230,8 +230,8 @@ def _counted(
 def _row_of(
     learned: Learned, rule: DaltonRule, key: np.uint64, cost: np.int64, count: Whole, home: Home
 ) -> np.int64:
-    """The key's row, or -1. A key whose count has reached the threshold is hot in this statistics window and
-    the next.
+    """The key's row, or -1. A key whose count has reached the threshold is hot in this statistics window
+    and the next.
 
     `count` includes the present tuple, which costs `cost`. If the two are equal, it is the key's first in the
     window.
@@ -574,8 +574,8 @@ class Dalton(BanditPartitioner):
                 self._make_room()
 
     def _end_window(self, time: int) -> None:
-        """End the statistics window and begin that of `time`, counted as the keys of the window that ends
-        suggest.
+        """End the statistics window and begin that of `time`,
+        counted as the keys of the window that ends suggest.
         """
         window, keys = int(self._stats["window"]), self._distinct_keys()
         move_to(self._learned(), self._rule(manual=True, deferring=False), time)

@@ -116,8 +116,8 @@ def _from_bytes(kind: type[Any], data: bytes) -> Any:
 
 
 def _checked(message: Any) -> Any:
-    """The message itself. ValueError unless its numbers and arrays are as declared, because kernels do not
-    check.
+    """The message itself. ValueError unless its numbers and arrays are as declared,
+    because kernels do not check.
     """
     numbers = StrictObject(vars(message))
     for name in _NUMBERS & vars(message).keys():

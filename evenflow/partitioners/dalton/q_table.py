@@ -254,8 +254,8 @@ def _move(table: QTable, old: Whole, new: Whole) -> None:
 
 @kernel
 def purge(table: QTable, window: Whole, oldest: Whole) -> None:
-    """Begin a statistics window: cool the rows that have expired, and give up those without a holder
-    besides home.
+    """Begin a statistics window: cool the rows that have expired,
+    and give up those without a holder besides home.
     """
     row, last, meta = table.row, table.last, table.meta[()]
     rows = 0

@@ -108,8 +108,8 @@ def _hot_keys(messages: list[SyncMessage], total: int, workers: int) -> UInt64s:
 
 
 def _sum_of_loads(messages: list[SyncMessage], workers: int) -> Int64s:
-    """The sum of the loads in the messages, shape (workers,). Empty if a message has no loads of these
-    workers.
+    """The sum of the loads in the messages, shape (workers,).
+    Empty if a message has no loads of these workers.
     """
     if any(len(message.loads) != workers for message in messages):
         return not_told()

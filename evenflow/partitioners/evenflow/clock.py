@@ -44,8 +44,8 @@ _RUN_LEFT = 0.5
 of a run.
 """
 _AGES = 16
-"""The summary forgets half at least so many times per window, if it knows enough to see a key of the least
-share.
+"""The summary forgets half at least so many times per window,
+if it knows enough to see a key of the least share.
 """
 
 
@@ -140,8 +140,8 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
 
 @kernel
 def _relief(water: Water, rule: Rule) -> np.int64:
-    """Rule 7: the overload above which whole keys move away from a worker. None moves before a window was
-    full.
+    """Rule 7: the overload above which whole keys move away from a worker.
+    None moves before a window was full.
 
     That is more than chance explains, plus the price of a holder for a key as rare as the average one.
     """
@@ -182,8 +182,8 @@ def _limit_of_runs(water: Water, rule: Rule, brings: float) -> np.int64:
 
 @kernel
 def _limit_of_shared_runs(water: Water, rule: Rule, brings: float) -> np.int64:
-    """Rule 8 of several sources whose homes are hashed: only long runs move, and a run is as large as what
-    it levels.
+    """Rule 8 of several sources whose homes are hashed: only long runs move,
+    and a run is as large as what it levels.
     """
     if rule.sources == 1 or not in_long_runs(water):
         return np.int64(NO_RELIEF)

@@ -22,8 +22,8 @@ _FEWEST, _FEWEST_OF_MANY = 8, 4
 """Certain occurrences from which a key's share is believed. One source needs 8. One of S sources needs 8 /
 sqrt(S), but 4 at least."""
 _INSTANTS = 8
-"""Less than an eighth of a slide counts as an eighth, because a burst at one time says nothing about the
-rate.
+"""Less than an eighth of a slide counts as an eighth,
+because a burst at one time says nothing about the rate.
 """
 _FILLED = 128
 """While no window has been full, so many tuples per watched key count as a full window."""
@@ -68,8 +68,8 @@ class Owner(NamedTuple):
 
 @kernel
 def hashed_home(rule: Rule, key: np.uint64) -> np.int64:
-    """F_1(key) if workers are equally fast. Else the first of F_1(key), F_1(key + c), ... that accepts the
-    key.
+    """F_1(key) if workers are equally fast. Else the first of F_1(key), F_1(key + c), ...
+    that accepts the key.
 
     A worker accepts a share of the keys, as its speed is to that of the fastest one. So homes are as many as
     speeds say, and when a speed changes, only keys at that worker's border move.
@@ -178,8 +178,8 @@ def fewest_of(sources: int) -> int:
 
 @inlined
 def too_rare(water: Water, rule: Rule, certain: Whole) -> np.int64:
-    """All bits if the key may not be split (rule 2), because it has too little of the recent stream. Else
-    none.
+    """All bits if the key may not be split (rule 2), because it has too little
+    of the recent stream. Else none.
     """
     # The sign bit of `x | y` is set if x or y is negative. Shifted, it gives all bits or none.
     short = certain * rule.watched - water.summary.meta[()]["seen"] | certain - water.scale[()]["fewest"]
@@ -220,8 +220,8 @@ def price_of(water: Water, rule: Rule, owner: Owner, certain: Whole, mean: float
 
 @inlined
 def _passing(water: Water, rule: Rule, owner: Owner, certain: Whole, tuples: float) -> float:
-    """How much of a passing key this is: near 0 for a key that has been as hot for a window or two, 1 for a
-    burst.
+    """How much of a passing key this is: near 0 for a key that has been as hot for a window or two,
+    1 for a burst.
 
     A holder of a key that lasts is of use for as long as the key is hot. A holder of a burst is of use for a
     moment, and then a replica in the window for nothing. Several sources remember so much of the stream that
@@ -240,8 +240,8 @@ def _passing(water: Water, rule: Rule, owner: Owner, certain: Whole, tuples: flo
 
 @inlined
 def _grain(water: Water, rule: Rule, owner: Owner, mean: float, tuples: Whole) -> float:
-    """The overload that is no reason to split a passing key: what whole keys leave, however well they are
-    placed.
+    """The overload that is no reason to split a passing key: what whole keys leave,
+    however well they are placed.
 
     That is the key's own tuples, up to _GRAINS average keys of the window (where homes are hashed, it is that
     much). A key that has more is no common key, so it is less again, the more the key has. It is at most half
@@ -349,8 +349,8 @@ def _give(water: Water, cell: Whole, to: Whole) -> None:
 
 @kernel
 def _when_full(water: Water, rule: Rule, tuples: Whole) -> float:
-    """The factor, at least 1, by which the tuples of the window will grow until it is full, at the present
-    rate.
+    """The factor, at least 1, by which the tuples of the window will grow until it is full,
+    at the present rate.
     """
     slides, clock, progress = water.window.ring.shape[0], water.window.clock[()], water.progress[()]
     if clock["slide"] == NEVER or progress["full"] > 0:  # cumulative loads, or it is known
@@ -384,8 +384,8 @@ def buy(water: Water, rule: Rule, lowest: Lowest, owner: Owner, level: Level) ->
 
 @kernel
 def _newcomer(rule: Rule, holders: Rings, owner: Owner, level: Level, lightest: Whole) -> np.int64:
-    """The worker to adopt: the first shared candidate below the mean that is no holder, else the least
-    loaded.
+    """The worker to adopt: the first shared candidate below the mean that is no holder,
+    else the least loaded.
     """
     loads = level.loads
     workers = np.uint64(loads.shape[0])

@@ -205,8 +205,8 @@ def is_of_now(places: Placements, at: Whole) -> bool:
 
 @inlined
 def keys_of(places: Placements) -> float:
-    """About how many keys the window has: so many keys leave as many of the cells free as there are
-    (linear counting).
+    """About how many keys the window has: so many keys leave as many of the cells free
+    as there are (linear counting).
     """
     cells = places.cell.shape[0]
     free = max(cells - places.meta[()]["live"], cells * _LEAST_FREE)

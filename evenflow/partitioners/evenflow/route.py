@@ -104,8 +104,8 @@ def _ends_silence(water: Water, time: Whole) -> bool:
 
 @inlined
 def _believe(water: Water, time: Whole) -> None:
-    """Note the time of a tuple that is not doubted. Such a tuple denies a silence, so it takes back one
-    doubt.
+    """Note the time of a tuple that is not doubted.
+    Such a tuple denies a silence, so it takes back one doubt.
     """
     progress = water.progress[()]
     progress["latest"] = max(progress["latest"], time)

@@ -27,12 +27,12 @@ PATIENCE = 3
 BIAS_PARTS = 1024
 """Parts of a unit of load that a bias is counted in. So it is a whole number, the same on every machine."""
 _MOST_BIAS = 3
-"""Tuples that a source's bias can be. It is a matter of what chance and whole tuples leave, which is about
-one.
+"""Tuples that a source's bias can be.
+It is a matter of what chance and whole tuples leave, which is about one.
 """
 _LEARNING = 0.05
-"""Share of an overload that one table adds to the bias. It averages over some 20 slides, most of which is
-chance.
+"""Share of an overload that one table adds to the bias.
+It averages over some 20 slides, most of which is chance.
 """
 _MOST = 1 << 52
 """Load of one worker that a source can have sent."""

@@ -163,8 +163,8 @@ class Water(NamedTuple):
     credit: Int64s
     """(n,): load that the cells given to a worker have yet to bring. Below 0 where more of them have left."""
     relieved: Int64s
-    """(n,): load that cells which left the worker would have brought, as far as what they brought is in
-    the window.
+    """(n,): load that cells which left the worker would have brought,
+    as far as what they brought is in the window.
     """
     relief: Int64s
     """(1,): the overload above which whole keys move away from a worker in this slide."""
@@ -192,8 +192,8 @@ class Water(NamedTuple):
 
 
 class Lowest(NamedTuple):
-    """Tournaments over the loads, and over the loads of whole keys. They follow from these, so no snapshot
-    has them.
+    """Tournaments over the loads, and over the loads of whole keys.
+    They follow from these, so no snapshot has them.
     """
 
     loads: Int64s

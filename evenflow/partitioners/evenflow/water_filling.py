@@ -133,8 +133,8 @@ _REACH = 1 << 61
 """Times are cut to this, ms, so that the end of a slide stays within int64."""
 _MOST_LOAD = 1 << 62
 _FINE = 1024
-"""Units of load that a unit of cost is to a worker of mean speed, when speeds differ. Loads are whole
-numbers.
+"""Units of load that a unit of cost is to a worker of mean speed, when speeds differ.
+Loads are whole numbers.
 """
 
 
@@ -195,8 +195,8 @@ class EvenflowOptions(SlidingWindow):
     def fitted(
         cls, user_options: Mapping[str, Any], *, window_ms: int, slide_ms: int, windowed: bool
     ) -> dict[str, Any]:
-        """As for `Window`. Without a window the slide is added too, because sources tell each other once a
-        slide.
+        """As for `Window`. Without a window the slide is added too,
+        because sources tell each other once a slide.
         """
         options = super().fitted(user_options, window_ms=window_ms, slide_ms=slide_ms, windowed=windowed)
         return options if options.keys() & {"window_ms", "slide_ms"} else {**options, "slide_ms": slide_ms}
@@ -360,8 +360,8 @@ class Evenflow(Partitioner):
             self._runs["limit"] = self._runs["limit"] // unit * self._unit
 
     def _break_run(self) -> None:
-        """Where homes are hashed, the next tuple goes to its home as that is now, not where a run was
-        going on.
+        """Where homes are hashed, the next tuple goes to its home as that is now,
+        not where a run was going on.
         """
         if not self._remembers:
             self._runs["previous"] = -1
@@ -423,8 +423,8 @@ class Evenflow(Partitioner):
         )
 
     def window_tuples(self, now: int | None = None) -> Int64s:
-        """What this source sent each worker within the window, shape (workers,). The other sources hear their
-        sum.
+        """What this source sent each worker within the window, shape (workers,).
+        The other sources hear their sum.
 
         That is the cost of the tuples, and their number if nothing is said of costs.
 
@@ -502,8 +502,8 @@ class Evenflow(Partitioner):
         return LoadsMerger(self.workers)
 
     def _level(self, own: Int64s, others: Int64s, place: tuple[int, int]) -> None:
-        """Share the imbalance of all. own, others: tuples by worker. place: (rank, number) of the sources
-        that share.
+        """Share the imbalance of all. own, others: tuples by worker.
+        place: (rank, number) of the sources that share.
         """
         rank, members = place
         common = self._off_level(own + others)

@@ -1,5 +1,5 @@
-"""What tuples cost, as `evenflow` reckons with it: the mean, the grain, and the weight of a tuple in the
-summary.
+"""What tuples cost, as `evenflow` reckons with it: the mean, the grain,
+and the weight of a tuple in the summary.
 
 Loads are sums of costs. What the rule says of "tuples" where it speaks of chance is meant of a tuple that a
 unit of cost belongs to (the grain): so much do loads differ because a tuple is whole. How frequent a key is,
@@ -19,8 +19,8 @@ from evenflow.partitioners.evenflow.state import SCALE, Water
 _STEADY = 8
 """While the unit of counts is off by less than one part in so many, it stays."""
 _COARSEST = 16
-"""The unit of counts is at most so many times the mean cost. So cheap tuples are no fractions that counts
-cannot have.
+"""The unit of counts is at most so many times the mean cost.
+So cheap tuples are no fractions that counts cannot have.
 """
 
 

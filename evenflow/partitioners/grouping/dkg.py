@@ -57,8 +57,8 @@ class Neighbours(NamedTuple):
     window: WindowLoads
     """The loads of the workers."""
     owner: UInt64s
-    """(counters,): the key that `width` and `changed` belong to. Another key may have taken over the
-    counter since.
+    """(counters,): the key that `width` and `changed` belong to.
+    Another key may have taken over the counter since.
     """
     width: Int32s
     """(counters,): how many workers the key has. 0: the counter has had no key yet."""
@@ -108,8 +108,8 @@ def _change(first: Whole, width: int, loads: Int64s, total: int, least: int) -> 
 
 @inlined
 def _lightest(first: Whole, width: int, loads: Int64s) -> np.int64:
-    """The least loaded of the `width` workers first, first + 1, ... (modulo n). The earliest of them on a
-    tie.
+    """The least loaded of the `width` workers first, first + 1, ... (modulo n).
+    The earliest of them on a tie.
     """
     n = loads.shape[0]
     best = at = np.int64(first)

@@ -34,8 +34,8 @@ CLOCK = np.dtype(
     ]
 )
 """The present window: its number, its length in ms, its end in ms, its ordinal, the costs of its tuples so
-far. Those of the window before. Entries in use, keys that are hot now, keys that are hot in the next
-window too."""
+far. Those of the window before.
+Entries in use, keys that are hot now, keys that are hot in the next window too."""
 ENTRY = np.dtype([(name, np.int64) for name in ("key", "count", "counted", "until")])
 """The key's bits, its count, ordinal of the window of that count (0: no entry), ordinal of the last window in
 which it is hot."""
@@ -151,8 +151,8 @@ class HotKeys:
         return _capacity(keys) * self.table.entries.itemsize + self.table.clock.nbytes
 
     def after_next(self, key: int, share: float, now: int | None) -> tuple[bool, float | None]:
-        """Whether the key is hot once its next tuple, at `now`, has been counted, and its share of the
-        present window.
+        """Whether the key is hot once its next tuple, at `now`, has been counted,
+        and its share of the present window.
 
         Nothing is counted: this is done on a table of this key alone. None: no window ends before the tuple.
         """

@@ -1,5 +1,5 @@
-"""OSG (online shuffle grouping): each tuple goes to the worker with the least work, where work is learned per
-key.
+"""OSG (online shuffle grouping): each tuple goes to the worker with the least work,
+where work is learned per key.
 
 Idea: what a tuple costs is known only when its worker is done with it. Each worker counts its tuples in a
 sketch of rows x columns cells. A tuple of key k adds 1 to F and its cost to W in one cell of each row, which
@@ -246,8 +246,8 @@ def _correct(schedule: OsgState) -> None:
 
 @inlined
 def _measure(schedule: OsgState, at: Whole, rule: OsgRule) -> None:
-    """The tuple of this entry is done: its worker counts it, answers if it was asked, and may look at its
-    sketch.
+    """The tuple of this entry is done: its worker counts it, answers if it was asked,
+    and may look at its sketch.
     """
     sketches, meta, done = schedule.sketches, schedule.meta[()], schedule.sent[at]
     worker, columns = done["to"] - 1, np.uint64(sketches.counts.shape[2])
@@ -324,8 +324,8 @@ class OSGOptions(Options):
 
 
 class OnlineShuffleGrouping(Partitioner):
-    """Each tuple goes to the worker with the least work. What a key's tuples cost is learned from the
-    workers.
+    """Each tuple goes to the worker with the least work.
+    What a key's tuples cost is learned from the workers.
     """
 
     options_type = OSGOptions

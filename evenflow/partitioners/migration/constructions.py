@@ -33,8 +33,8 @@ class PlacementPrices(NamedTuple):
 
 
 class Placing(NamedTuple):
-    """The keys that are placed: what kernels take as one argument. A key is its number, the most frequent
-    first.
+    """The keys that are placed: what kernels take as one argument.
+    A key is its number, the most frequent first.
     """
 
     weight: Int64s
@@ -112,8 +112,8 @@ def scan(p: Placing, prices: PlacementPrices) -> None:
 
 @kernel
 def redist(p: Placing, prices: PlacementPrices) -> None:
-    """Place the key and the worker that cost least per tuple of the key, again and again. The first key on
-    a tie.
+    """Place the key and the worker that cost least per tuple of the key, again and again.
+    The first key on a tie.
     """
     placed = 0
     for _ in range(p.weight.shape[0]):
@@ -135,8 +135,8 @@ def _away(p: Placing, key: int, worker: int) -> np.int64:
 
 @kernel
 def _extremes(loads: Int64s, ranked: Int64s) -> None:
-    """The workers with the three greatest loads, then those with the three least, the first on a tie. -1
-    for none.
+    """The workers with the three greatest loads, then those with the three least, the first on a tie.
+    -1 for none.
     """
     ranked[:] = _NONE
     for worker in range(loads.shape[0]):
@@ -171,8 +171,8 @@ def _gap_after(loads: Int64s, ranked: Int64s, giver: int, taker: int, weight: in
 
 @kernel
 def readj(p: Placing, prices: PlacementPrices, most: int, ranked: Int64s) -> None:
-    """Leave all keys where they were, and readjust: move a key, or exchange two, as long as that makes the
-    gap less.
+    """Leave all keys where they were, and readjust: move a key, or exchange two,
+    as long as that makes the gap less.
 
     The readjustment with the greatest gain, in cost per tuple that changes its worker by it, comes first, and
     it must have a gain. A key is readjusted `most` times at most. On a tie the more frequent key comes first,

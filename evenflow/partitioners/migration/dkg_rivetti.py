@@ -1,5 +1,5 @@
-"""DKG of Rivetti et al. (distribution-aware key grouping): learn the frequent keys first, then place all keys
-once.
+"""DKG of Rivetti et al. (distribution-aware key grouping): learn the frequent keys first,
+then place all keys once.
 
 Idea: the first `learning` tuples are counted in two ways. A SpaceSaving summary finds the heavy hitters, and
 every tuple also counts in the one of mu*n cells that its key's hash names. After the last of these tuples, a

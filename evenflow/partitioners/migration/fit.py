@@ -1,5 +1,5 @@
-"""Least-load fit decreasing: keys leave workers that have too much, and find places within a bound of load
-(Mixed).
+"""Least-load fit decreasing: keys leave workers that have too much,
+and find places within a bound of load (Mixed).
 
 Two steps. First, each worker above the bound gives keys away, in the order in which keys are given here,
 until it is within the bound. Then these keys are placed, the heaviest first: on the least loaded worker, if
@@ -27,8 +27,8 @@ tournament.
 
 
 class Lists(NamedTuple):
-    """Who has which keys: what kernels take as one argument. A key is its number, in the order in which
-    keys leave.
+    """Who has which keys: what kernels take as one argument.
+    A key is its number, in the order in which keys leave.
     """
 
     weight: Int64s

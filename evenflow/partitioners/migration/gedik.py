@@ -1,5 +1,5 @@
-"""Gedik: frequent keys have places of their own, chosen by balance against migration, and all others are on a
-ring.
+"""Gedik: frequent keys have places of their own, chosen by balance against migration,
+and all others are on a ring.
 
 Idea: a key that has a large enough share of a stretch of event time is frequent, and is mapped explicitly
 from the end of the stretch on. All other keys go to the worker that consistent hashing names. The places of
@@ -80,8 +80,8 @@ class Function(NamedTuple):
 
 @kernel
 def _route(block: Block, start: int, function: Function) -> int:
-    """Route tuples from row `start` on. The row of the first tuple that ends the stretch, or the number of
-    rows.
+    """Route tuples from row `start` on.
+    The row of the first tuple that ends the stretch, or the number of rows.
     """
     keys, times, out = block.keys, block.times, block.out
     row = start

@@ -85,8 +85,8 @@ class Routing(NamedTuple):
 
 @kernel
 def _route(block: Block, start: int, routing: Routing) -> int:
-    """Route tuples from row `start` on. The row of the first tuple that ends the slide, or the number of
-    rows.
+    """Route tuples from row `start` on.
+    The row of the first tuple that ends the slide, or the number of rows.
     """
     keys, times, out = block.keys, block.times, block.out
     table, loads, clock, salt = routing.table, routing.loads, routing.clock, routing.salt
@@ -132,8 +132,8 @@ _VARIABLE: dict[str, tuple[str, ...]] = {
 
 
 class Mixed(ReplanningPartitioner):
-    """Keys are hashed, and a bounded table moves some at the end of a slide, so that loads stay within a
-    bound.
+    """Keys are hashed, and a bounded table moves some at the end of a slide,
+    so that loads stay within a bound.
     """
 
     options_type = MixedOptions

@@ -21,8 +21,8 @@ class ReplanningPartitioner(Partitioner):
 
     @abstractmethod
     def _route(self, block: Block, row: int) -> int:
-        """Route tuples from this row on. The row of the first one that ends the stretch, or the number of
-        rows.
+        """Route tuples from this row on.
+        The row of the first one that ends the stretch, or the number of rows.
         """
 
     @abstractmethod

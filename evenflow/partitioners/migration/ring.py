@@ -1,5 +1,5 @@
-"""Consistent hashing: workers have many points on a ring of hashes, and a key goes to the worker of the next
-point.
+"""Consistent hashing: workers have many points on a ring of hashes,
+and a key goes to the worker of the next point.
 
 If workers come or go, only the keys that lie before their points move. A key is found by the leading bits of
 its hash: they name the first point that may be the one. There are as many beginnings as points at least, so

@@ -1,5 +1,5 @@
-"""What PartLy's policy can decide about a key: into which shares it is cut, and how their data blocks are
-chosen.
+"""What PartLy's policy can decide about a key: into which shares it is cut,
+and how their data blocks are chosen.
 
 An action is a pair (cut, choice), numbered `cut * CHOICES + choice`.
 

@@ -1,5 +1,5 @@
-"""PartLy's cost model: how uneven data blocks are, and how many fragments they cost, as one number without a
-unit.
+"""PartLy's cost model: how uneven data blocks are, and how many fragments they cost,
+as one number without a unit.
 
     cost = (BSI / (N/P) + BCI / max(1, K/P) + (fragments - keys) / K) / 3
 

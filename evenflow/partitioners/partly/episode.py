@@ -1,5 +1,5 @@
-"""One batch as an episode (001, sections 4.5 and 4.6): its keys get data blocks one by one, the most frequent
-first.
+"""One batch as an episode (001, sections 4.5 and 4.6): its keys get data blocks one by one,
+the most frequent first.
 
 The planner, the Gymnasium environment and the training run these same kernels.
 
@@ -70,8 +70,8 @@ class Episode(NamedTuple):
     facts: Int64s
     """(FACTS,): what the names from AT to SQUARES say."""
     chosen: Int64s
-    """(data blocks,): room to choose in. After `act` the first places name the data blocks of the key's
-    pieces.
+    """(data blocks,): room to choose in.
+    After `act` the first places name the data blocks of the key's pieces.
     """
     pieces: Int64s
     """(data blocks,): after `act`, tuples of the key's piece in each data block of `chosen`."""
@@ -286,8 +286,8 @@ def act(episode: Episode, action: Whole) -> int:
 
 @kernel
 def within_bounds(episode: Episode, fragments: Whole) -> bool:
-    """Whether the data blocks of the key's `fragments` pieces hold at most ceil(N/P) tuples and ceil(K/P)
-    keys.
+    """Whether the data blocks of the key's `fragments` pieces hold at most ceil(N/P) tuples
+    and ceil(K/P) keys.
     """
     data_blocks = episode.sizes.shape[0]
     most = -(-episode.facts[TUPLES] // data_blocks)

@@ -1,5 +1,5 @@
-"""PartLy: a policy that was trained by reinforcement learning plans each micro-batch, in place of Prompt's
-rules.
+"""PartLy: a policy that was trained by reinforcement learning plans each micro-batch,
+in place of Prompt's rules.
 
 Idea: as with Prompt, everything about a batch is known when it has ended. The policy takes its most frequent
 keys, one after the other, and says into how many data blocks each is cut and which ones (`actions`). A rule

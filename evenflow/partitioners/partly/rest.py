@@ -21,8 +21,8 @@ class Passes(NamedTuple):
     """The data blocks by the order of a pass."""
 
     order: Int64s
-    """(data blocks,): (keys above the fewest) * unit + tuples, where unit is more than the tuples of the
-    batch.
+    """(data blocks,): (keys above the fewest) * unit + tuples,
+    where unit is more than the tuples of the batch.
     """
     tree: Int64s
     """The tournament of `order`."""
@@ -44,8 +44,8 @@ def _arrange(episode: Episode, passes: Passes, unit: Whole) -> int:
 
 @kernel
 def _place(episode: Episode, passes: Passes, unit: Whole, keys: tuple[int, int], data_block: Int32s) -> None:
-    """Put each key from the first to the last (exclusive) into the data block that is first in the order
-    then.
+    """Put each key from the first to the last (exclusive) into the data block that is first
+    in the order then.
     """
     for key in range(keys[0], keys[1]):
         count, place = episode.counts[key], winner(passes.tree)
@@ -58,8 +58,8 @@ def _place(episode: Episode, passes: Passes, unit: Whole, keys: tuple[int, int],
 
 @kernel
 def place_rest(episode: Episode, passes: Passes, data_block: Int32s) -> None:
-    """Place all keys behind the head, and write the data block of each to its place in `data_block`, shape
-    (keys,).
+    """Place all keys behind the head, and write the data block of each to its place
+    in `data_block`, shape (keys,).
     """
     counts, data_blocks = episode.counts, episode.sizes.shape[0]
     keys, key = counts.shape[0], episode.facts[HEAD]

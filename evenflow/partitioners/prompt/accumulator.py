@@ -271,8 +271,8 @@ def descending(keys: UInt64s, counts: Int64s) -> Int64s:
 
 
 class Accumulator:
-    """Algorithm 1: `add` the tuples of a batch as they come, then `finish` the batch. The next batch may
-    follow.
+    """Algorithm 1: `add` the tuples of a batch as they come, then `finish` the batch.
+    The next batch may follow.
     """
 
     def __init__(

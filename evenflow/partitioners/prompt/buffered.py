@@ -21,13 +21,13 @@ class Buffered(Partitioner):
 
     @abstractmethod
     def _plan(self, counts: Int64s) -> KeyPlacement:
-        """The data blocks of the batch's keys. counts: of each key, nearly or exactly descending, shape
-        (keys,).
+        """The data blocks of the batch's keys.
+        counts: of each key, nearly or exactly descending, shape (keys,).
         """
 
     def _rescale(self) -> None:
-        """Change nothing: between batches nothing is known of workers, and what is known of batches stays
-        true.
+        """Change nothing: between batches nothing is known of workers,
+        and what is known of batches stays true.
         """
 
     def _assign(self, block: Block) -> None:

@@ -52,8 +52,8 @@ class KeyPlacement:
     """
 
     data_block: Int32s
-    """(keys,): the data block of each key. For a split key -1 - s, where s is its number among the split
-    keys.
+    """(keys,): the data block of each key.
+    For a split key -1 - s, where s is its number among the split keys.
     """
     fragment_from: Int64s
     """(split keys + 1,): fragments of split key s are those from entry s up to entry s + 1, exclusive."""
@@ -127,8 +127,8 @@ class _DataBlocks(NamedTuple):
     capacity: int
     """Tuples that a data block has room for."""
     room: Int64s
-    """For "tightest": room * data_blocks + data_block for every data block, ascending. Ties fall to the
-    lowest.
+    """For "tightest": room * data_blocks + data_block for every data block, ascending.
+    Ties fall to the lowest.
     """
     tree: Int64s
     """For "roomiest": the tournament of `loads`."""
@@ -285,8 +285,8 @@ def _dispatch(
 
 
 def dispatch(plan: KeyPlacement, *, order: Int64s, entry: Int32s, out: Int32s) -> None:
-    """Write the data block of each tuple to `out`. In order of arrival, a key's first tuples go to its first
-    fragment.
+    """Write the data block of each tuple to `out`.
+    In order of arrival, a key's first tuples go to its first fragment.
 
     `entry`: the number of each tuple's key. `order`: the number of each key of the planned list.
     """

@@ -110,8 +110,8 @@ def allocate(keys: UInt64s, sizes: Int64s, split: Bools, buckets: int, *, first:
 
 
 def allocate_all(clusters: MapOutput, buckets: int) -> Int32s:
-    """The reduce bucket of each cluster. Every map task (data block) decides alone. Task i counts from
-    bucket i.
+    """The reduce bucket of each cluster. Every map task (data block) decides alone.
+    Task i counts from bucket i.
     """
     out = np.empty(len(clusters.keys), np.int32)
     borders = [*np.flatnonzero(np.diff(clusters.data_block, prepend=-1)), len(out)]

@@ -1,5 +1,5 @@
-"""A partitioner or policy whose options stand behind its name: `name = "own:Mine:turns=3"` is that name
-with `options`.
+"""A partitioner or policy whose options stand behind its name:
+`name = "own:Mine:turns=3"` is that name with `options`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ CHOICES: Mapping[str, str] = {"partitioner": "name", "control": "policy"}
 
 
 def taken_apart(values: Any, field: str) -> Any:
-    """The values of a table as the user gave them, where the options behind the name in `field` stand in
-    `options`.
+    """The values of a table as the user gave them, where the options behind the name
+    in `field` stand in `options`.
 
     Anything that is no such table is returned as it is. ConfigError for options in both places, and for one
     that is none.

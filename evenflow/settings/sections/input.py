@@ -52,8 +52,8 @@ def start_time(start: str) -> int | None:
 
 
 def parse_delimiter(text: str) -> str:
-    """The text, unchanged. Raises ValueError unless it is one character that readers of csv accept as a
-    delimiter.
+    """The text, unchanged. Raises ValueError unless it is one character that readers of csv accept
+    as a delimiter.
     """
     if len(text) != 1 or not text.isascii() or text in '"\r\n\0':
         raise ValueError(f"{text!r} is not one character of ASCII other than a quote, a line break and NUL")
@@ -61,8 +61,8 @@ def parse_delimiter(text: str) -> str:
 
 
 class RegistrySettings(Section):
-    """The schema registry of Avro and Protobuf records. Its address and credentials are no part of a
-    query's identity.
+    """The schema registry of Avro and Protobuf records.
+    Its address and credentials are no part of a query's identity.
     """
 
     url: str = Field(

@@ -127,8 +127,8 @@ class Lookup(Section):
         return self.file.suffix.lower() == ".parquet"
 
     def content(self) -> bytes:
-        """The file. ConfigError if it cannot be read, or is too large. IncompatibleStateError if it has
-        another SHA-256.
+        """The file. ConfigError if it cannot be read, or is too large.
+        IncompatibleStateError if it has another SHA-256.
         """
         data = self._read()
         digest = hashlib.sha256(data).hexdigest()
@@ -141,8 +141,8 @@ class Lookup(Section):
         return data
 
     def digest(self) -> str | None:
-        """SHA-256 of the file in hex, None if there is no file. ConfigError if it cannot be read, or is
-        too large.
+        """SHA-256 of the file in hex, None if there is no file.
+        ConfigError if it cannot be read, or is too large.
         """
         return hashlib.sha256(self._read()).hexdigest() if self.file.exists() else None
 

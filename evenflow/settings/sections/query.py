@@ -492,8 +492,8 @@ class Query(BaseModel):
             )
 
     def _check_growth(self, columns: Columns) -> None:
-        """Refuse derived texts that could be so much longer than a record that no column holds all of its
-        elements.
+        """Refuse derived texts that could be so much longer than a record that no column holds all
+        of its elements.
         """
         if not columns.derived:
             return
@@ -700,8 +700,8 @@ class Query(BaseModel):
         self._check_rows(kind, f"key = {name!r} is")
 
     def _check_rows(self, kind: str, what_is: str) -> None:
-        """Raise ValueError if a row is too large whose key is a value of this type, which is bounded as a
-        value only.
+        """Raise ValueError if a row is too large whose key is a value of this type,
+        which is bounded as a value only.
         """
         from evenflow.aggregates import AggregatePlan
 
@@ -763,8 +763,8 @@ class Query(BaseModel):
         return query
 
     def part(self, name: str) -> Query:
-        """A part of a summary: 'query' or a view of this query, with all rows of all windows. KeyError for
-        another name.
+        """A part of a summary: 'query' or a view of this query, with all rows of all windows.
+        KeyError for another name.
         """
         whole = self.origin
         part = whole if name == OF_THE_QUERY_ITSELF else whole.view(name)
@@ -791,8 +791,8 @@ class Query(BaseModel):
 
     @property
     def own_key(self) -> str | None:
-        """The column that this view groups by. None for a query, and for a view that groups by its query's
-        key.
+        """The column that this view groups by.
+        None for a query, and for a view that groups by its query's key.
 
         `key` and `key_columns` stay those of the query: by these the tuples are read, judged and routed.
         """
@@ -837,8 +837,8 @@ class Query(BaseModel):
 
     @property
     def routed_for(self) -> list[AggregateSpec]:
-        """All aggregates for which the routed frames must hold the columns: those of the query and of its
-        views.
+        """All aggregates for which the routed frames must hold the columns:
+        those of the query and of its views.
 
         Of a summary its own, which are over rows and not over frames.
         """
@@ -878,8 +878,8 @@ class Query(BaseModel):
 
     @property
     def result_keys(self) -> tuple[str, ...]:
-        """Names of the columns that hold the key in results: those of its parts if it has several,
-        otherwise `key`.
+        """Names of the columns that hold the key in results:
+        those of its parts if it has several, otherwise `key`.
         """
         return self.group_columns if len(self.group_columns) > 1 else ("key",)
 
@@ -890,8 +890,8 @@ class Query(BaseModel):
 
     @property
     def emission(self) -> Emission:
-        """The parsed settings `emit` and `late`: which rows of a window are emitted, and whether they may
-        be again.
+        """The parsed settings `emit` and `late`: which rows of a window are emitted,
+        and whether they may be again.
         """
         updates = self.allowed_lateness if self.late == "update" else 0
         return replace(Emission.parse(self.emit), updates=updates)
@@ -923,8 +923,8 @@ class Query(BaseModel):
 
     @property
     def element_columns(self) -> dict[str, str]:
-        """Columns of one element of the column that `explode` takes apart, each with the type that it is
-        read as.
+        """Columns of one element of the column that `explode` takes apart,
+        each with the type that it is read as.
         """
         explosion = self.explosion
         if explosion is None:
@@ -973,8 +973,8 @@ class Query(BaseModel):
 
     @property
     def computed_columns(self) -> frozenset[str]:
-        """Names of the columns that are no columns of the record: those that are derived or come from the
-        lookup file.
+        """Names of the columns that are no columns of the record:
+        those that are derived or come from the lookup file.
         """
         return frozenset({*self.columns, *self.looked_up})
 
@@ -985,8 +985,8 @@ class Query(BaseModel):
 
     @property
     def lookup_of_elements(self) -> bool:
-        """Whether each element of a record that `explode` takes apart is looked up by itself, and not the
-        record.
+        """Whether each element of a record that `explode` takes apart is looked up by itself,
+        and not the record.
         """
         explosion = self.explosion
         return explosion is not None and any(explosion.within(name) is not None for name in self.lookup_key)
@@ -1020,8 +1020,8 @@ class Query(BaseModel):
 
     @property
     def changed_any_columns(self) -> list[str]:
-        """Columns with which the query began as columns of any value, and which it now needs as something
-        else.
+        """Columns with which the query began as columns of any value,
+        and which it now needs as something else.
         """
         return sorted(set(self._begun_any_columns or ()) & set(self._aggregated) - self.any_columns)
 
@@ -1157,8 +1157,8 @@ class Query(BaseModel):
         return self.out_of_orderness if first is None else first
 
     def with_first_limits(self, limits: Mapping[str, int | None]) -> Query:
-        """This query as one that began with these limits: `max_jump`, `out_of_orderness` or both, in ms
-        (None: off).
+        """This query as one that began with these limits: `max_jump`, `out_of_orderness` or both,
+        in ms (None: off).
         """
         changed = self.model_copy()
         changed._first_limits = {**self._first_limits, **limits}
@@ -1197,8 +1197,8 @@ class Query(BaseModel):
         return fields
 
     def _carried_for_views(self) -> dict[str, str]:
-        """Columns that the frames carry only because a view needs them, with their types. "@time": the event
-        time.
+        """Columns that the frames carry only because a view needs them, with their types.
+        "@time": the event time.
 
         A column of any value stands here as float64, like other undeclared columns. The record of how the
         query began names it.

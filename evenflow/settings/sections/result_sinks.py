@@ -31,12 +31,12 @@ class SinkForm:
     rows: RowForm | ReadElsewhere
     """How `evenflow.spark.results` reads the rows: its `_READERS` has a reader for each `RowForm`."""
     path: Literal["folder", "server"] | None = None
-    """What `results.path` names, which the sink needs: a folder, or a table on a server. None: it needs no
-    path.
+    """What `results.path` names, which the sink needs: a folder, or a table on a server.
+    None: it needs no path.
     """
     suffixes: tuple[str, ...] = ()
-    """How the names of the files end that it writes to its folder. `evenflow reset` deletes no folder with
-    others.
+    """How the names of the files end that it writes to its folder.
+    `evenflow reset` deletes no folder with others.
     """
     registry: bool = False
     """Whether it takes a schema registry."""

@@ -1,5 +1,5 @@
-"""How large blocks are, how long they wait to fill, and how often there is a commit, where the settings do
-not say.
+"""How large blocks are, how long they wait to fill, and how often there is a commit,
+where the settings do not say.
 
 A frame costs as much as a hundred tuples or more, and a transaction writes a marker into every partition that
 it touched (docs/scale.md). So with many workers blocks have to be larger, and transactions longer. The choice
@@ -106,8 +106,8 @@ def commit_of(wishes: RhythmSettings, workers: int) -> int:
 
 
 def most_frames(wishes: RhythmSettings, workers: int) -> float:
-    """Most frames and markers a second that an instance can write while tuples come as fast as it can take
-    them.
+    """Most frames and markers a second that an instance can write while tuples come as fast
+    as it can take them.
     """
     if wishes.linger is not None:
         frames = 1_000 * workers / max(1, wishes.linger)
@@ -119,8 +119,8 @@ def most_frames(wishes: RhythmSettings, workers: int) -> float:
 
 
 def shortest_transaction(wishes: RhythmSettings) -> int:
-    """Milliseconds that a transaction takes with what is set, and with what may be chosen as short as it
-    may be.
+    """Milliseconds that a transaction takes with what is set,
+    and with what may be chosen as short as it may be.
     """
     commit = min(LEAST_COMMIT, wishes.max_delay) if wishes.commit_interval is None else wishes.commit_interval
     linger = min(LEAST_LINGER, wishes.max_delay) if wishes.linger is None else wishes.linger

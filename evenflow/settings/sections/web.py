@@ -13,8 +13,8 @@ _NAME = re.compile(r"[a-z0-9_]([-a-z0-9_.]{0,251}[a-z0-9_])?")
 
 
 class WebSettings(Section):
-    """The pages that the parts serve (docs/operations/logs-and-pages.md#pages-of-each-part). No page
-    changes anything.
+    """The pages that the parts serve (docs/operations/logs-and-pages.md#pages-of-each-part).
+    No page changes anything.
     """
 
     hosts: list[str] = Field(

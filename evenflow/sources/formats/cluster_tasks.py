@@ -1,5 +1,5 @@
-"""Task events in the format of Google's cluster-usage trace, version 2: 13 columns without a header, times in
-us.
+"""Task events in the format of Google's cluster-usage trace, version 2: 13 columns without a header,
+times in us.
 
 `cluster-tasks:part-00000-of-00500.csv.gz` reads a file of the trace's folder task_events.
 `cluster-tasks:tuples=50000,jobs=100,rate=100,seed=1` generates task events. A request that the trace leaves

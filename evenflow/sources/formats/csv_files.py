@@ -33,8 +33,8 @@ from evenflow.sources.tables import DELIMITERS, delimiter_of
 _BLOCK = 16 << 20
 """Bytes that are parsed at once. A row must fit in."""
 _HEAD_BLOCK = 1 << 20
-"""Bytes that are parsed at once where only the first rows are read. If a row is longer, the whole file is
-read.
+"""Bytes that are parsed at once where only the first rows are read.
+If a row is longer, the whole file is read.
 """
 
 _SHOWN = 12
@@ -42,8 +42,8 @@ _SHOWN = 12
 
 
 def open_csv(path: str, options: SourceOptions) -> TableSource:
-    """The file as a bounded source. If only the first tuples are asked for, the rest is not read where
-    possible.
+    """The file as a bounded source.
+    If only the first tuples are asked for, the rest is not read where possible.
     """
     table = _first_rows(Path(path), options) if options.keep_order else None
     return bounded(path, read_csv(Path(path), options) if table is None else table, options)
@@ -81,8 +81,8 @@ def _delimiter(path: Path, options: SourceOptions) -> str:
 
 
 def read_csv(path: Path, options: SourceOptions) -> pa.Table:
-    """The columns that the options name, or all columns if they name none. ConfigError if the file cannot
-    be read.
+    """The columns that the options name, or all columns if they name none.
+    ConfigError if the file cannot be read.
     """
     data = read_single(path)
     delimiter = _delimiter(path, options)
@@ -107,8 +107,8 @@ def read_csv(path: Path, options: SourceOptions) -> pa.Table:
 
 
 def _first_rows(path: Path, options: SourceOptions) -> pa.Table | None:
-    """The first `options.first` rows of the named columns, or all rows if there are fewer. The rest is not
-    read.
+    """The first `options.first` rows of the named columns, or all rows if there are fewer.
+    The rest is not read.
 
     None if the whole file has to be read: to infer the types of columns without a declaration, or to find out
     what is wrong with the file. An event time is read as text, because its type must not depend on rows that
@@ -221,8 +221,8 @@ def _arrow_options(
     *,
     threads: bool | None = None,
 ) -> dict[str, Any]:
-    """The options of Arrow's CSV readers. threads: None for the reader of the first rows, which has
-    smaller blocks.
+    """The options of Arrow's CSV readers.
+    threads: None for the reader of the first rows, which has smaller blocks.
     """
     return {
         "read_options": pacsv.ReadOptions(
@@ -238,8 +238,8 @@ def _arrow_options(
 
 
 def _was_guessed(kind: pa.DataType) -> bool:
-    """Whether Arrow has parsed text into a type that may be rendered differently: dates, times and truth
-    values.
+    """Whether Arrow has parsed text into a type that may be rendered differently: dates,
+    times and truth values.
     """
     return pa.types.is_temporal(kind) or pa.types.is_boolean(kind)
 

@@ -1,5 +1,5 @@
-"""Made-up words whose frequencies follow Zipf's law, as in a real text:
-`made-words:tuples=100000,words=20000`.
+"""Made-up words whose frequencies follow Zipf's law,
+as in a real text: `made-words:tuples=100000,words=20000`.
 
 The word of rank r is the number r written with syllables as digits, so it is the same in every stream.
 Options: tuples, rate (words per second of event time), seed, words (how many different words), z (exponent).

@@ -1,5 +1,5 @@
-"""Taxi rides in the format of the DEBS 2015 Grand Challenge: 17 columns without a header, in order of the
-drop-off.
+"""Taxi rides in the format of the DEBS 2015 Grand Challenge: 17 columns without a header,
+in order of the drop-off.
 
 `taxi:rides.csv` reads a file (also .gz or .zip). `taxi:tuples=20000,taxis=2000,rate=5,seed=1` generates
 rides, in which some taxis drive more than others.

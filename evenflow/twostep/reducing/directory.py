@@ -43,8 +43,8 @@ class Directory:
         return int(self._chunk(chunk)[slot])
 
     def loaded(self, node: Node) -> int:
-        """Appends of this node before this micro-batch. They say which of the node's runs the state store
-        holds.
+        """Appends of this node before this micro-batch.
+        They say which of the node's runs the state store holds.
         """
         chunk, slot = _place(node)
         self._chunk(chunk)

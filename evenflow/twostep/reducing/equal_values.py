@@ -1,5 +1,5 @@
-"""Which values of two columns are the same to a reader. Null equals null, NaN equals NaN, and -0.0 equals
-0.0.
+"""Which values of two columns are the same to a reader.
+Null equals null, NaN equals NaN, and -0.0 equals 0.0.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ _NAMES = "layers"
 
 
 class RowLayers:
-    """Rows by key in a bucket's state. A micro-batch reads each layer at most once, and writes new layers
-    only.
+    """Rows by key in a bucket's state.
+    A micro-batch reads each layer at most once, and writes new layers only.
 
     schema: columns of the rows (AggregatePlan.key_schema).
     """

@@ -184,8 +184,8 @@ def _watch(bucket: Bucket, arrival: _SegmentArrival) -> None:
 
 
 def check_origin(layout: Layout, blob: Blob, *, receivers: int) -> None:
-    """Refuse a blob of another topic or layout. Called before a header's numbers decide how large an array
-    is.
+    """Refuse a blob of another topic or layout.
+    Called before a header's numbers decide how large an array is.
 
     receivers: how many buckets, or reduce tasks, such blobs are for.
     """
@@ -237,8 +237,8 @@ def picked(table: pa.Table, ranges: Int64s) -> pa.Table:
 
 
 def _refuse_late(bucket: Bucket, rows: pa.Table) -> None:
-    """Raise ProtocolError for a partial of a closed pane. Such a partial is a bug upstream, so it is never
-    dropped.
+    """Raise ProtocolError for a partial of a closed pane.
+    Such a partial is a bug upstream, so it is never dropped.
     """
     oldest = int(rows["pane"].to_numpy().min())
     if oldest < bucket.meta.closed:

@@ -67,8 +67,8 @@ def reduce_windows(
     *,
     on_tally: Callable[[Tally], object] | None = None,
 ) -> Iterator[pa.Table]:
-    """As `reduce`, but yields tables of one window each. A large window comes in slices of about
-    `RESULT_BYTES`.
+    """As `reduce`, but yields tables of one window each.
+    A large window comes in slices of about `RESULT_BYTES`.
 
     on_tally: called once at the end with what was merged and emitted, and where the bucket stands.
 
@@ -118,8 +118,8 @@ def reduce_part(
     *,
     on_tally: Callable[[Tally], object] | None = None,
 ) -> Iterator[bytes]:
-    """As `reduce_leaders`, for a part of a summary: yields what a bucket of this part sends to the task that
-    merges.
+    """As `reduce_leaders`, for a part of a summary:
+    yields what a bucket of this part sends to the task that merges.
 
     number: that of the part. layout: the part's own. That task is `merge_parts`.
     """
@@ -140,8 +140,8 @@ def reduce_part(
 
 
 def _none_emitted(on_tally: Callable[[Tally], object] | None) -> Callable[[Tally], object] | None:
-    """A listener that passes tallies on to `on_tally` as those of a bucket that emits nothing itself. None
-    stays None.
+    """A listener that passes tallies on to `on_tally` as those of a bucket that emits nothing itself.
+    None stays None.
     """
     if on_tally is None:
         return None
@@ -365,8 +365,8 @@ def _each(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Callable[[i
 
 
 def _last(plan: AggregatePlan, bucket: Bucket, updates: Updates) -> Callable[[int, tuple[int, int]], Slices]:
-    """As `_each`, but of a window that has come out it returns only the rows that tuples of this
-    micro-batch change.
+    """As `_each`, but of a window that has come out it returns only the rows that tuples
+    of this micro-batch change.
     """
 
     def window(pane: int, bounds: tuple[int, int]) -> Slices:

@@ -1,5 +1,5 @@
-"""Result rows of partial tables, in slices. So what leaves a task at once is small, however large a window
-is.
+"""Result rows of partial tables, in slices.
+So what leaves a task at once is small, however large a window is.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Makes windows of panes: what a bucket does when a pane closes. Work that windows have in common is done
-once.
+"""Makes windows of panes: what a bucket does when a pane closes.
+Work that windows have in common is done once.
 
 * invertible plan: there are `totals` per key. The new pane is added, and the expired pane is subtracted.
 * any other plan: there is a dyadic tree. Node (l, k) covers 2^l panes from pane k * 2^l on, and is made of
@@ -21,8 +21,8 @@ from evenflow.twostep.reducing.state import Bucket
 
 
 def advance(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
-    """Moves the bucket on to the window that ends with this pane, and returns the window's merged rows
-    (key_schema).
+    """Moves the bucket on to the window that ends with this pane,
+    and returns the window's merged rows (key_schema).
     """
     return (advance_totals if plan.invertible else advance_tree)(plan, bucket, pane)
 
@@ -44,8 +44,8 @@ def advance_totals(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
 
 
 def advance_tree(plan: AggregatePlan, bucket: Bucket, pane: int) -> pa.Table:
-    """Moves the tree on to the window that ends with this pane, and returns the window's merged rows
-    (key_schema).
+    """Moves the tree on to the window that ends with this pane,
+    and returns the window's merged rows (key_schema).
     """
     first = pane - plan.panes_per_window + 1
     for left in grow_tree(plan, bucket, pane):
@@ -96,8 +96,8 @@ def cover(plan: AggregatePlan, last: int) -> Iterator[Node]:
 
 
 def cover_closed(plan: AggregatePlan, first: int, closed: int) -> Iterator[Node]:
-    """The fewest nodes that cover the closed panes of a window that is still open: from `first` to before
-    `closed`.
+    """The fewest nodes that cover the closed panes of a window that is still open:
+    from `first` to before `closed`.
 
     They exist: a node is dropped only when a larger one that begins with the same pane is made, or when no
     later window begins there.

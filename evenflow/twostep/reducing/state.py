@@ -66,8 +66,8 @@ class CameClosed(NamedTuple):
 _MORE_SESSIONS = 64
 """The state remembers twice as many sessions as there are input partitions, and so many more."""
 _MOST_CAME = 64
-"""The state remembers of so many open panes, the first to close, when their tuples came. This serves
-latencies only.
+"""The state remembers of so many open panes, the first to close, when their tuples came.
+This serves latencies only.
 """
 
 
@@ -104,11 +104,11 @@ class Meta:
     pending: dict[int, PendingSegment] = field(default_factory=dict)
     """By routed partition, the segment of which only some rows were merged."""
     came: dict[int, int] = field(default_factory=dict)
-    """By open pane: when the newest of its tuples came into the input topic, ms, as far as blobs say it
-    (`BlobHeader.came`)."""
+    """By open pane: when the newest of its tuples came into the input topic, ms,
+    as far as blobs say it (`BlobHeader.came`)."""
     came_closed: list[CameClosed] = field(default_factory=list)
-    """The closed panes that may hold the newest tuple of a later window. Their numbers ascend and their times
-    descend."""
+    """The closed panes that may hold the newest tuple of a later window.
+    Their numbers ascend and their times descend."""
     came_unknown: int | None = None
     """The last closed pane that has tuples of unknown time."""
 
@@ -127,8 +127,8 @@ class Meta:
 
     @classmethod
     def decode(cls, data: bytes) -> Meta:
-        """The position in these bytes of `encode`. Raises IncompatibleStateError for another version of
-        the state.
+        """The position in these bytes of `encode`.
+        Raises IncompatibleStateError for another version of the state.
         """
         fields = json.loads(data)
         version = fields.pop("v", None)
@@ -157,8 +157,8 @@ class Meta:
                 self.came[pane] = max(arrival_time, self.came.get(pane, arrival_time))
 
     def closes(self, pane: int, *, span: int) -> int | None:
-        """Close this pane. Returns when (ms) the newest tuple of the window that ends with it came, None if
-        unknown.
+        """Close this pane. Returns when (ms) the newest tuple of the window that ends with it came,
+        None if unknown.
 
         span: panes of a window. `newest` must be this pane already, if the pane has tuples.
         """
@@ -198,8 +198,8 @@ class Meta:
 
 
 class Bucket:
-    """One bucket's state during a micro-batch. Each string is read when it is needed, and `save` writes at
-    the end.
+    """One bucket's state during a micro-batch.
+    Each string is read when it is needed, and `save` writes at the end.
 
     A bucket begins with the first blob ever seen (`first`). From then on its state is there (`saved`).
 
@@ -314,8 +314,8 @@ class Bucket:
         self._put(TOTALS, table)
 
     def save(self) -> None:
-        """Write what changed. The order does not matter, because the state store commits all of it or
-        nothing.
+        """Write what changed. The order does not matter, because the state store commits all
+        of it or nothing.
         """
         for name in sorted(self._deletions):
             self._state.delete(name)

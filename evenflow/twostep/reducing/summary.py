@@ -1,5 +1,5 @@
-"""Summaries: the rows of closed windows of several plans, aggregated once more
-(`evenflow.settings.sections.summaries`).
+"""Summaries: the rows of closed windows of several plans,
+aggregated once more (`evenflow.settings.sections.summaries`).
 
 Each bucket of each part closes its windows as ever. It makes partials of the rows that come out (`partials`),
 and sends them to one task. The task merges the partials of all parts and buckets, and emits a window once
@@ -113,8 +113,8 @@ def sent_partials(
     tables: Iterable[pa.Table],
     report: Callable[[dict[int, int]], BucketReport],
 ) -> Iterator[bytes]:
-    """What a bucket of a part sends to the task that merges: partials, then an empty table that carries what
-    it says.
+    """What a bucket of a part sends to the task that merges: partials,
+    then an empty table that carries what it says.
 
     tables: result rows of the part. report: called after the last table with the number of tuples of each
     window that was sent, by its last pane.
@@ -137,8 +137,8 @@ def merge_parts(
     *,
     on_tally: Callable[[Tally], object] | None = None,
 ) -> Iterator[pa.Table]:
-    """Results (plan.result_schema) of the windows that every bucket of every part has closed by now, in
-    window order.
+    """Results (plan.result_schema) of the windows that every bucket of every part has closed by now,
+    in window order.
 
     sent: what buckets have sent in this micro-batch (`sent_partials`). Buckets come in any order, and what
     one bucket sent comes in one piece. The state is saved when the iterator is exhausted. on_tally: called
@@ -178,8 +178,8 @@ def merge_parts(
 
 
 def _pieces(stand: MergeProgress, sent: Iterable[bytes]) -> list[pa.Table]:
-    """The partials that were sent, in the order of the buckets, so that a repeated micro-batch merges them
-    alike.
+    """The partials that were sent, in the order of the buckets,
+    so that a repeated micro-batch merges them alike.
 
     What the buckets say is noted in `stand`.
     """
@@ -200,8 +200,8 @@ def _pieces(stand: MergeProgress, sent: Iterable[bytes]) -> list[pa.Table]:
 def _results(
     plan: AggregatePlan, rows: pa.Table, pane: int, bounds: tuple[int, int], of_all: int
 ) -> Iterator[pa.Table]:
-    """The rows of one window that come out. rows: its partials. pane: its last pane. of_all: tuples of all
-    its keys.
+    """The rows of one window that come out. rows: its partials. pane: its last pane.
+    of_all: tuples of all its keys.
     """
     if not rows.num_rows:
         return

@@ -75,8 +75,8 @@ def leaders(plan: AggregatePlan, table: pa.Table, pane: int) -> Iterator[pa.Tabl
 
 
 def leaders_schema(plan: AggregatePlan) -> pa.Schema:
-    """Columns of a table of leaders: last pane of the window, number of values that do not fit, key,
-    aggregates, `_tuples`.
+    """Columns of a table of leaders: last pane of the window, number of values that do not fit,
+    key, aggregates, `_tuples`.
 
     `_tuples` is there if `AggregatePlan.tuples_schema` has it.
     """
@@ -179,8 +179,8 @@ class MergeProgress:
     closed: dict[int, int] = field(default_factory=dict)
     """By bucket, the pane below which it has closed all."""
     arrival_times: dict[int, int | None] = field(default_factory=dict)
-    """By last pane of a window that waits: when its newest tuple came, ms. None if a bucket does not know
-    it."""
+    """By last pane of a window that waits: when its newest tuple came, ms.
+    None if a bucket does not know it."""
     tuples: dict[int, int] = field(default_factory=dict)
     """By last pane of a window that waits: how many tuples the buckets have told so far."""
 
@@ -253,8 +253,8 @@ def _first(emission: Emission, values: pa.Array, keys: pa.Array) -> Int64s:
 
 
 def _contenders(emission: Emission, values: pa.Array) -> Int64s | None:
-    """Numbers of the rows that may be among the first K, found in O(rows) without a sort. None: any row
-    may be.
+    """Numbers of the rows that may be among the first K, found in O(rows) without a sort.
+    None: any row may be.
     """
     if len(values) <= 4 * emission.rows or not (
         pa.types.is_int64(values.type) or pa.types.is_float64(values.type)

@@ -1,5 +1,5 @@
-"""`late = "update"`: a window comes out when the watermark has passed its end, and its rows may come out
-again.
+"""`late = "update"`: a window comes out when the watermark has passed its end,
+and its rows may come out again.
 
 A window is *due* when the mark of every lane, plus the allowed lateness, has passed its end. Then all its
 rows come out, with revision 0. It stays open until the marks themselves have passed its end. Tuples that come
@@ -79,8 +79,8 @@ class Updates:
         return self._results(table, bounds, revision)
 
     def open_windows(self) -> Iterator[int]:
-        """The windows of which something comes out although they are open: those that are due first or
-        have changed.
+        """The windows of which something comes out although they are open:
+        those that are due first or have changed.
         """
         span, closed = self._plan.panes_per_window, self._bucket.meta.closed
         newest = self._bucket.meta.newest
@@ -112,8 +112,8 @@ class Updates:
         self._bucket.meta.due = max(self._due, self._bucket.meta.closed)
 
     def _noted(self, pane: int) -> list[pa.ChunkedArray]:
-        """The keys that were noted of each pane of this window. Empty if this micro-batch does not change
-        the window.
+        """The keys that were noted of each pane of this window.
+        Empty if this micro-batch does not change the window.
         """
         first = pane - self._plan.panes_per_window + 1
         return self._keys[bisect_left(self._panes, first) : bisect_right(self._panes, pane)]

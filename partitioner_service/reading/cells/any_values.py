@@ -29,8 +29,8 @@ from partitioner_service.reading.cells.typed_columns import Texts, text_parts
 MOST_EXPONENT_DIGITS = 9
 """Digits of an exponent that is read, without leading zeros."""
 _ROOM = 24
-"""Bytes that the text of a value may have beyond what is written: a quote, or an `e` with a sign and 20
-digits.
+"""Bytes that the text of a value may have beyond what is written: a quote,
+or an `e` with a sign and 20 digits.
 """
 
 
@@ -73,8 +73,8 @@ def _exponent(data: UInt8s, at: int, stop: int) -> tuple[int, bool]:
 
 @inlined
 def _write_number(data: UInt8s, at: int, stop: int, out: UInt8s, to: int) -> tuple[int, bool]:
-    """Write the text of a number, which must be one -> (where it ends, whether its exponent has too many
-    digits).
+    """Write the text
+    of a number, which must be one -> (where it ends, whether its exponent has too many digits).
     """
     start = to
     if data[at] == MINUS:
@@ -133,8 +133,8 @@ def _write_all(texts: Texts, kinds: Int64s, out: UInt8s, offsets: Int32s, large:
 
 
 def any_values(texts: pa.StringArray, kinds: Int64s) -> tuple[pa.StringArray, Bools]:
-    """The texts of these values, and which of them are numbers whose exponent has too many digits. Null stays
-    null.
+    """The texts of these values, and which of them are numbers whose exponent has too many digits.
+    Null stays null.
 
     texts: the values as they are written. kinds: OF_TEXT, OF_NUMBER or OF_TRUTH, shape (n,).
     """

@@ -52,8 +52,8 @@ class Cells(NamedTuple):
     states: UInt8s
     """State of each cell: ABSENT, NULL, VALUE, LONG or ESCAPED."""
     begins: Int64s
-    """Where the text of a cell begins in the block, without its quotes. It is set unless the cell is ABSENT
-    or NULL."""
+    """Where the text of a cell begins in the block, without its quotes.
+    It is set unless the cell is ABSENT or NULL."""
     lengths: Int32s
     """Bytes of that text, without its quotes."""
     ints: Int64s

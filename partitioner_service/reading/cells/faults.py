@@ -1,5 +1,5 @@
-"""What is wrong with the records of a block, as codes. The block owns its faults, and `reasons` puts them
-into words.
+"""What is wrong with the records of a block, as codes.
+The block owns its faults, and `reasons` puts them into words.
 """
 
 from __future__ import annotations

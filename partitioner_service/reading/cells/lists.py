@@ -1,5 +1,5 @@
-"""Lists of JSON and texts that are taken apart or counted: where an element ends, and how many elements
-there are.
+"""Lists of JSON and texts that are taken apart or counted: where an element ends,
+and how many elements there are.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def count_elements(data: UInt8s, begins: Int64s, valid: Bools, counts: Int64s) -
 
 
 def sizes_of_lists(data: UInt8s, cells: Cells, column: int) -> pa.Int64Array:
-    """The number of elements of each list in a column, null where there is none. data: the block of these
-    cells.
+    """The number of elements of each list in a column, null where there is none.
+    data: the block of these cells.
     """
     present = cells.present(column)
     counts = np.zeros(len(present), np.int64)

@@ -1,5 +1,5 @@
-"""Byte strings one after the other in one buffer: the values or the keys of records, from the socket to
-the scan.
+"""Byte strings one after the other in one buffer: the values or the keys of records,
+from the socket to the scan.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Payloads(Sequence[bytes | None]):
         return np.diff(self.begins) - 1
 
     def compact(self) -> Payloads:
-        """The same strings with `begins` from 0 on, and without the bytes of others around them. No byte
-        is copied.
+        """The same strings with `begins` from 0 on, and without the bytes of others around them.
+        No byte is copied.
         """
         first, end = int(self.begins[0]), int(self.begins[-1])
         if not first and end == len(self.data):
@@ -91,8 +91,8 @@ class Payloads(Sequence[bytes | None]):
 
 
 def together(parts: Sequence[Sequence[bytes | None]]) -> Sequence[bytes | None]:
-    """The strings of all parts, one part after the other. Slices of one buffer that follow each other are
-    not copied.
+    """The strings of all parts, one part after the other.
+    Slices of one buffer that follow each other are not copied.
     """
     if len(parts) == 1:
         return parts[0]

@@ -245,8 +245,8 @@ class Explainer:
         return Bad(rows, details, kinds, words, [reason_of(int(group) >> 16) for group in groups])
 
     def _template(self, code: int, column: int) -> tuple[bytes, bytes, bytes]:
-        """A reason in three parts: the text before the part that differs, which part that is, the text after
-        it.
+        """A reason in three parts: the text before the part that differs, which part that is,
+        the text after it.
 
         The part that differs from record to record is "at", "note", "text" or nothing.
         """

@@ -38,8 +38,8 @@ def without_long(column: pa.Array, most: int) -> pa.Array:
 
 
 def note_large(faults: Faults, key: Int64s, values: Int64s | int, *, most_key: int, most_values: int) -> None:
-    """Note a fault of each tuple that is too large. key, values: bytes of its key, and of the texts of its
-    values.
+    """Note a fault of each tuple that is too large.
+    key, values: bytes of its key, and of the texts of its values.
     """
     if len(key) and int(key.max()) > most_key:
         faults.note(key > most_key, LARGE_KEY, at=key)

@@ -1,5 +1,5 @@
-"""Reads two groups of columns in one pass, where only what is wrong with the first group is a fault of the
-record.
+"""Reads two groups of columns in one pass, where only what is wrong with the first group is a fault
+of the record.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ WHOLE, FRACTION, EXPONENT, WORD = range(4)
 _NULL, _TRUE, _FALSE = tuple(b"null"), tuple(b"true"), tuple(b"false")
 _NAN, _INF, _INFINITY = tuple(b"NaN"), tuple(b"Inf"), tuple(b"Infinity")
 _HIGH, _LOW, _BEHIND = 0xD800, 0xDC00, 0xE000
-"""The halves of a surrogate pair. The first half is from _HIGH on and below _LOW, the second from _LOW on,
-below _BEHIND.
+"""The halves of a surrogate pair.
+The first half is from _HIGH on and below _LOW, the second from _LOW on, below _BEHIND.
 """
 
 
@@ -100,8 +100,8 @@ def _escape(data: UInt8s, at: int) -> tuple[int, int]:
 
 @kernel
 def string(data: UInt8s, at: int) -> tuple[int, int, int, int]:
-    """A string from behind its first quote on -> (closing quote, all bytes or-ed, whether it has escapes,
-    code).
+    """A string from behind its first quote
+    on -> (closing quote, all bytes or-ed, whether it has escapes, code).
     """
     all_bits = 0
     escapes = 0

@@ -302,8 +302,8 @@ def _field(reading: Reading, at: int, outer: int, guess: int) -> tuple[int, int,
 
 @inlined
 def _record(reading: Reading, at: int, stop: int, row: int) -> tuple[int, int, int]:
-    """The object that a record is, from its first bracket on -> (where it ends or the fault is, code, column
-    or -1).
+    """The object that a record is, from its first bracket
+    on -> (where it ends or the fault is, code, column or -1).
 
     Needed objects within objects are entered in the same loop. `around` is the stack of the objects that are
     still open.

@@ -29,8 +29,8 @@ from partitioner_service.reading.registered.avro_schema import (
 from partitioner_service.reading.registered.binary import Walk, double, single, varint, zigzag
 
 _STEPS, _STEPS_PER_BYTE = 100_000, 100
-"""Bound of the steps through a record. Types that take no bytes can name each other so often that a walk
-never ends.
+"""Bound of the steps through a record.
+Types that take no bytes can name each other so often that a walk never ends.
 """
 STACK = 256
 """Bound of the loops and calls that are within each other."""

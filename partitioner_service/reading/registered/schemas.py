@@ -51,8 +51,8 @@ _RegistryReply: TypeAlias = RegisteredSchema | SchemaRefused | None
 
 
 def schemas_of(settings: Settings, *, ask_for: float = _ASK_FOR) -> Schemas | None:
-    """The schemas of the registry in these settings. None if the records need no registry. Raises
-    ConfigError.
+    """The schemas of the registry in these settings.
+    None if the records need no registry. Raises ConfigError.
 
     ask_for: as of `Schemas`. A command that reads a sample once has no reason to stop early (`math.inf`).
     """
@@ -138,8 +138,8 @@ class Schemas:
             )
 
     def _answers(self, numbers: list[int]) -> tuple[dict[int, _RegistryReply], RegistryAway | None]:
-        """What the registry says of these ids, as far as the time goes, and why it stopped answering, if
-        it did.
+        """What the registry says of these ids, as far as the time goes, and why it stopped answering,
+        if it did.
         """
         waiting, until = deque(dict.fromkeys(numbers)), self._clock() + self._ask_for
         answers: dict[int, _RegistryReply] = {}

@@ -41,8 +41,8 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 """Names that need no quotes in an expression."""
 _NUMBER = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]+)?\s*")
 _MOST_PLACES = 4
-"""Numbers with at most so many digits behind the point look like amounts, for which a decimal type is
-proposed.
+"""Numbers with at most so many digits behind the point look like amounts,
+for which a decimal type is proposed.
 """
 _INSTEAD = {"string": "'none'", "int64": "-1", "bool": "false", "date": "DATE '1970-01-01'"}
 """Type of a key column -> what may stand for a key that is null, in SQL."""
@@ -259,8 +259,8 @@ def _better_value(settings: Settings, column: Column, form: str) -> tuple[str, C
 
 
 def _of_texts(column: Column, form: str) -> str:
-    """The end of the advice to write a value of this type or null, for a column that holds texts in some
-    records.
+    """The end of the advice to write a value of this type or null,
+    for a column that holds texts in some records.
     """
     end = ", or name another column"
     of_numbers = form in ("float64", "int64") or decimal_scale(form) is not None
@@ -285,8 +285,8 @@ def _places(value: float) -> int:
 
 
 def _typed(settings: Settings, column: Column, form: str) -> tuple[str, Changes] | None:
-    """The advice to declare the type that the column's values have. None if the query cannot have another
-    type.
+    """The advice to declare the type that the column's values have.
+    None if the query cannot have another type.
     """
     kinds = {"whole number": ("float64", "int64"), "decimal": ("float64",), "truth value": ("bool",)}
     if settings.query.key_columns.count(column.name):
@@ -357,8 +357,8 @@ def likely_name(name: str, shape: RecordShape, *, but: Container[str] = ()) -> s
 
 
 def likely_time(name: str, shape: RecordShape) -> dict[str, Any] | None:
-    """Settings `time` and `time_unit` for the column with a name like this, or else for the only column of
-    times.
+    """Settings `time` and `time_unit` for the column with a name like this,
+    or else for the only column of times.
     """
     units = {column.name: unit_of(column.examples) for column in shape.columns.values()}
     timed = {name: unit for name, unit in units.items() if unit not in (None, "ns") and can_be_named(name)}

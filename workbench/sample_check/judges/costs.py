@@ -27,8 +27,8 @@ _LEAST = 100
 
 
 def judge_costs(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
-    """Findings about columns of the cost that no record has, and about costs that are all the same or out of
-    range.
+    """Findings about columns of the cost that no record has,
+    and about costs that are all the same or out of range.
 
     None of these is a problem: a cost changes balance, never results. A partitioner that does not weigh
     tuples is one, because the service refuses it.

@@ -1,5 +1,5 @@
-"""Whether the records have the format that `input.format` says, how many are unreadable, and which keys
-they have.
+"""Whether the records have the format that `input.format` says, how many are unreadable,
+and which keys they have.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _SHOWN = 3
 
 
 def judge_format(settings: Settings, facts: SampleFacts, values: list[bytes | None]) -> Iterator[Finding]:
-    """Findings if no record has the format that the settings say, or if csv records have another number of
-    fields.
+    """Findings if no record has the format that the settings say,
+    or if csv records have another number of fields.
     """
     shape, form = facts.shape, settings.input.format
     if not settings.needed_columns:
@@ -58,8 +58,8 @@ def _judge_fields(settings: Settings, facts: SampleFacts, values: list[bytes | N
 
 
 def judge_readable(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
-    """A finding about how many records would be rejected as unreadable, and why. It is a problem if most
-    would be.
+    """A finding about how many records would be rejected as unreadable, and why.
+    It is a problem if most would be.
     """
     if not facts.unreadable:
         return
@@ -107,8 +107,8 @@ def _judge_exploded(query: Query, facts: SampleFacts) -> Iterator[Finding]:
 
 
 def judge_keys(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
-    """A finding about how many keys there are, and how the share of the hottest compares with a worker's
-    fair share.
+    """A finding about how many keys there are, and how the share of the hottest compares
+    with a worker's fair share.
     """
     if facts.hottest is None:
         return

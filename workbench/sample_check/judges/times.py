@@ -222,8 +222,8 @@ def _order(facts: SampleFacts) -> str:
 
 
 def _judge_behind(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
-    """Partitions whose newest tuple is far behind. Windows wait for them, and the other partitions are
-    paused.
+    """Partitions whose newest tuple is far behind.
+    Windows wait for them, and the other partitions are paused.
     """
     ends = {
         part.partition: int(part.times.max())

@@ -15,8 +15,8 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|-?NaN|-?Inf(?:inity)?")
 _WORDS = {"true": True, "false": False, "null": None}
 _DEEPEST = MOST_LEVELS + 1
-"""How many brackets can be around a column: those of its objects, and that of the list whose elements they
-may be.
+"""How many brackets can be around a column: those of its objects,
+and that of the list whose elements they may be.
 """
 _CLOSERS = {"{": "}", "[": "]"}
 
@@ -61,8 +61,8 @@ class _Scanner:
             raise self._error("extra data")
 
     def _value(self) -> None:
-        """Read one value. If it is an object or a list, read on until its first value that is neither, or
-        its end.
+        """Read one value. If it is an object or a list, read on until its first value that is neither,
+        or its end.
         """
         while (char := self._next()) in _CLOSERS and char:
             self._open.append(_CLOSERS[char])

@@ -65,8 +65,8 @@ def _repeats(query: Query) -> bool:
 
 
 def _read(query: Query) -> str:
-    """SQL of the columns that were read: a row for each record, or for each element if records are taken
-    apart.
+    """SQL of the columns that were read: a row for each record,
+    or for each element if records are taken apart.
     """
     names = list(cell_types(query))
     own_columns = ", ".join(f'"{name}" AS {own}' for name, own in _OWN.items())
@@ -84,8 +84,8 @@ def _read(query: Query) -> str:
 
 
 def _with_derived(db: duckdb.DuckDBPyConnection, query: Query, read: str) -> None:
-    """Make `tuples` of a query with derived columns or a condition. Records that do not fit become
-    unreadable.
+    """Make `tuples` of a query with derived columns or a condition.
+    Records that do not fit become unreadable.
     """
     opened(db)
     db.execute(f"CREATE TABLE derived AS {_derived(query, read)}")

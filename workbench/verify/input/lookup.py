@@ -12,8 +12,8 @@ from workbench.verify.sql import identifier, quoted, sql_type
 
 
 def joined(db: duckdb.DuckDBPyConnection, query: Query, read: str) -> str:
-    """SQL of what `read` gives, and beside it the columns of the lookup file, null without a row. Makes
-    `lookup`.
+    """SQL of what `read` gives, and beside it the columns of the lookup file,
+    null without a row. Makes `lookup`.
 
     DuckDB reads the file by itself. Records without a row are noted as rejected if the settings say so.
     Raises what `Lookup.content` raises, and ConfigError if DuckDB cannot read the file.

@@ -20,8 +20,8 @@ _BOUNDS = {"tuples": (0, 2**62), "producers": (1, 16)}
 
 
 def marker_of(headers: Sequence[tuple[str, bytes | str | None]] | None) -> dict[str, Any] | None:
-    """The marker in these headers, with the fields of INPUT_SCHEMA. None if there is no marker or it is
-    damaged.
+    """The marker in these headers, with the fields of INPUT_SCHEMA.
+    None if there is no marker or it is damaged.
     """
     for name, value in headers or ():
         if name == _HEADER:

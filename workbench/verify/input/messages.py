@@ -1,5 +1,5 @@
-"""Kafka records as rows of the tables that verify checks. Any bytes are taken: a foreign record becomes a
-difference.
+"""Kafka records as rows of the tables that verify checks.
+Any bytes are taken: a foreign record becomes a difference.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def input_row(record: Record) -> tuple[Any, ...]:
 
 
 def rejected_row(record: Record, topic: str) -> tuple[Any, ...]:
-    """A record of the rejected topic (REJECTED_SCHEMA). Its position is null if the record names none in
-    `topic`.
+    """A record of the rejected topic (REJECTED_SCHEMA).
+    Its position is null if the record names none in `topic`.
 
     An input record may have been rejected elsewhere before. So headers may occur twice, and ours are the
     last.

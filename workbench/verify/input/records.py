@@ -32,12 +32,12 @@ from workbench.verify.sql import floor_divided, pointer, quoted, sql_type
 
 _ROWS = 20_000
 _DOUBTFUL = r"\\|,\s*[}\]]|[Nn][Aa][Nn]|[Ii][Nn][Ff]"
-"""JSON that the strict reader has to judge: escapes, trailing commas, NaN and Inf. DuckDB accepts the last
-three.
+"""JSON that the strict reader has to judge: escapes, trailing commas, NaN and Inf.
+DuckDB accepts the last three.
 """
 _ROUNDED = r"\d[eE][-+]?\d|[\d.]{17}"
-"""Numbers that DuckDB may round when it takes them out of JSON: those with an exponent or of 17 characters
-and more.
+"""Numbers that DuckDB may round when it takes them out of JSON:
+those with an exponent or of 17 characters and more.
 """
 _ISO = r"[1-9]\d{3}-\d{2}-\d{2}[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?Z?"
 _INPUTS = """
@@ -50,8 +50,8 @@ _DATE = r"[1-9]\d{3}-\d{2}-\d{2}"
 
 
 def load(db: duckdb.DuckDBPyConnection, settings: Settings, inputs: pa.Table | pa.RecordBatchReader) -> None:
-    """Make `records` and `tuples` from the input, which is read once. Needs tables `committed` and
-    `rejected`.
+    """Make `records` and `tuples` from the input, which is read once.
+    Needs tables `committed` and `rejected`.
     """
     db.register("inputs", inputs)
     # A stream has no size to estimate: left to itself, DuckDB builds the joins' hash table from all of the
@@ -201,8 +201,8 @@ def _key_is_there(query: Query) -> list[str]:
 
 
 def _cut(settings: Settings) -> str:
-    """SQL that cuts the text once: `found` (list of cells), `kinds` (their types, json only), and
-    `well_formed`.
+    """SQL that cuts the text once: `found` (list of cells),
+    `kinds` (their types, json only), and `well_formed`.
     """
     columns = settings.needed_columns
     if not columns:

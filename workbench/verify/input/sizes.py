@@ -10,8 +10,8 @@ from evenflow.settings import Query
 
 
 def note_large(db: duckdb.DuckDBPyConnection, query: Query, tuples: str, *, repeats: bool = False) -> None:
-    """Make `large` (partition, offset), and note these records in `records` and `strict`: they have no
-    tuples.
+    """Make `large` (partition, offset), and note these records in `records` and `strict`:
+    they have no tuples.
 
     tuples: SQL of the tuples of the records that could be read, with key and v*. repeats: whether it has
     `repeated`, too: the bytes of the texts of a record that each of its elements repeats.

@@ -1,5 +1,5 @@
-"""One record, read strictly in plain Python. This code decides whether the record is readable, and what it
-holds.
+"""One record, read strictly in plain Python.
+This code decides whether the record is readable, and what it holds.
 
 Slow and simple on purpose. records.py reads the bulk in DuckDB and sends here whatever is not plainly fine.
 """
@@ -59,8 +59,8 @@ class Read:
     time: int
     """Event time in ms."""
     cells: tuple[Any, ...]
-    """The other columns, in order. If `query.explode` takes the record apart, the columns of its elements are
-    lists."""
+    """The other columns, in order.
+    If `query.explode` takes the record apart, the columns of its elements are lists."""
     elements: int = 1
     """How many tuples the record holds."""
 

@@ -1,5 +1,5 @@
-"""Was each tuple that was rejected as `ahead` really so far ahead of the clock, and were all such tuples
-rejected?
+"""Was each tuple that was rejected as `ahead` really so far ahead of the clock,
+and were all such tuples rejected?
 
 Where the broker stamps the records, the clock is in the input, and both questions have an exact answer.
 Elsewhere the clock was that of a partitioner instance. The rejection names what it showed. That clock is

@@ -41,8 +41,8 @@ class Delays:
 
 
 def load_delays(db: duckdb.DuckDBPyConnection, query: Query, committed: Sequence[Committed]) -> None:
-    """Make view `marked`: the readable records with the mark (ms) that each tuple gives its partition if it
-    is accepted.
+    """Make view `marked`: the readable records with the mark (ms) that each tuple gives its partition
+    if it is accepted.
 
     Needs `readable`.
     """

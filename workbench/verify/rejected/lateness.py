@@ -31,8 +31,8 @@ from workbench.verify.sql import pane_end, scalar, stream
 
 
 def check_lateness(db: duckdb.DuckDBPyConnection, query: Query, findings: Findings) -> None:
-    """Check the rejections as `late` and `idle`. Needs `marked`, and tables `rejected`, `committed` and
-    `lost`.
+    """Check the rejections as `late` and `idle`.
+    Needs `marked`, and tables `rejected`, `committed` and `lost`.
     """
     _judge(db, query.origin.slide_ms)
     _given_marks(db)

@@ -98,8 +98,8 @@ def _read(db: duckdb.DuckDBPyConnection, partition: int) -> int:
 
 
 def _until(db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed) -> int | None:
-    """Upper bound (ms) of the event times that were accepted and lost. The module's docstring has the
-    argument.
+    """Upper bound (ms) of the event times that were accepted and lost.
+    The module's docstring has the argument.
     """
     query = settings.query
     delay = Delays(query, state).last

@@ -48,8 +48,8 @@ class SkippedOffsets:
     def around(
         self, begin: Mapping[int, int], end: Mapping[int, int]
     ) -> Iterator[tuple[dict[int, int], dict[int, int]]]:
-        """Pairs (first offsets, end offsets) by partition that together cover every offset but the skipped
-        ones.
+        """Pairs (first offsets, end offsets) by partition that together cover every offset
+        but the skipped ones.
         """
         stretches = {
             partition: self._stretches(partition, begin[partition], end[partition]) for partition in end
@@ -68,8 +68,8 @@ class SkippedOffsets:
                     yield _rows(partition, np.arange(first, min(first + _ROWS, high)))
 
     def _ranges(self, partition: int, begin: int, end: int) -> list[tuple[int, int]]:
-        """Skipped stretches (first offset, offset behind the last) between these offsets. They do not
-        overlap.
+        """Skipped stretches (first offset, offset behind the last) between these offsets.
+        They do not overlap.
         """
         merged: list[tuple[int, int]] = []
         for skip in sorted(self._skips.get(partition, ()), key=lambda skip: skip.first):

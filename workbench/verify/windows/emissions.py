@@ -53,8 +53,8 @@ def compared_from(query: Query, begin: int | None) -> int | None:
 
 
 def _having(db: duckdb.DuckDBPyConnection, query: Query, table: str) -> None:
-    """Delete from this table the rows for which the condition of a summary is not true. It reads exact
-    values only.
+    """Delete from this table the rows for which the condition of a summary is not true.
+    It reads exact values only.
     """
     having = AggregatePlan.of(query).having
     if having is not None:

@@ -79,8 +79,8 @@ def _expressed(
 
 
 def sql_type(kind: pa.DataType) -> str:
-    """DuckDB's type for the values of a result column. Whole numbers are wider, so that a wrong one can be
-    read too.
+    """DuckDB's type for the values of a result column.
+    Whole numbers are wider, so that a wrong one can be read too.
     """
     return "HUGEINT" if pa.types.is_integer(kind) else _sql_type(kind)
 
@@ -218,8 +218,8 @@ def _counted(at: int, call: Call, kind: pa.DataType) -> Oracle:
 
 
 def _beyond_bounds(call: Call) -> str:
-    """SQL: whether the counters `g` break a promise of docs/aggregates.md. `e` holds every value with its
-    exact count.
+    """SQL: whether the counters `g` break a promise of docs/aggregates.md.
+    `e` holds every value with its exact count.
     """
     k, counters = call.options
     longest = "coalesce(list_max(list_transform(e, lambda y: strlen(y.value))), 0)"

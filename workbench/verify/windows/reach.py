@@ -28,8 +28,8 @@ _ANYWHERE = -1
 
 
 def find_doubtful(db: duckdb.DuckDBPyConnection, buckets: int, begins: Mapping[int, int]) -> int:
-    """Make `doubtful` (id, window_end): due rows that are not there and may have been deleted. Returns their
-    number.
+    """Make `doubtful` (id, window_end): due rows that are not there and may have been deleted.
+    Returns their number.
 
     begins: first offset that is left of each partition of the results. Needs `expected`, `keys` and `single`.
     """

@@ -55,8 +55,8 @@ def every_row(db: duckdb.DuckDBPyConnection, query: Query, mark: int, *, tuples:
 
 
 def emit(db: duckdb.DuckDBPyConnection, settings: Settings, mark: int, compared_from: int | None) -> None:
-    """Reduce `expected` to the rows that come out and are compared, and make `skipped`. Parameters as in
-    `recompute`.
+    """Reduce `expected` to the rows that come out and are compared, and make `skipped`.
+    Parameters as in `recompute`.
     """
     query = settings.query
     emissions.pick(db, query, mark, buckets=settings.spark.buckets)
@@ -96,8 +96,8 @@ def _panes(db: duckdb.DuckDBPyConnection, query: Query, tuples: str) -> None:
 
 
 def _group(query: Query) -> str:
-    """SQL of the bytes that a tuple is grouped by: its key, or the value of the column that a view has for
-    it.
+    """SQL of the bytes that a tuple is grouped by: its key,
+    or the value of the column that a view has for it.
     """
     if query.own_key is None:
         return "tuples.key"
@@ -178,8 +178,8 @@ def _windows(db: duckdb.DuckDBPyConnection, query: Query, mark: int, tuples: str
 def _whole(
     db: duckdb.DuckDBPyConnection, query: Query, due: list[Oracle], ends: tuple[int, int], tuples: str
 ) -> None:
-    """Make `wholes` (id, last, a*, t*, u*): the values over the tuples of each window that ends with pane
-    `last`.
+    """Make `wholes` (id, last, a*, t*, u*): the values over the tuples of each window that ends
+    with pane `last`.
 
     ends: the first and the last pane that a window ends with. tuples: name of the table with the tuples.
     """

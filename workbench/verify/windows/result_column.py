@@ -29,8 +29,8 @@ class Function:
 
     @contextmanager
     def known(self, db: duckdb.DuckDBPyConnection) -> Iterator[None]:
-        """The connection knows the function within. Null comes as None. An EvenflowError of the function
-        is raised.
+        """The connection knows the function within. Null comes as None.
+        An EvenflowError of the function is raised.
         """
         failures: list[EvenflowError] = []
 
@@ -67,8 +67,8 @@ class Oracle:
     """Whether `value` and `tolerance` are over the tuples of a window (columns `time`, `v0`, ...) and not
     over its totals."""
     unfit: str = "false"
-    """SQL, whether the value is null because it does not fit int64, or its room. It is over what `value` is
-    over."""
+    """SQL, whether the value is null because it does not fit int64, or its room.
+    It is over what `value` is over."""
     wrong: str | None = None
     """SQL, whether result `g` is wrong beside the exact value `e`. It is for values that a tolerance cannot
     judge. None: the tolerance judges."""

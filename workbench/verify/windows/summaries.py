@@ -1,5 +1,5 @@
-"""The rows of a summary again: those of its parts from the tuples, and then these rows as tuples of one
-more aggregation.
+"""The rows of a summary again: those of its parts from the tuples,
+and then these rows as tuples of one more aggregation.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def recompute(
 
 
 def _select(query: Query, part: Query, by: str) -> str:
-    """SQL of the rows of a part as tuples of the summary: key, time (in the last pane), v*, tuples, reason
-    and chosen.
+    """SQL of the rows of a part as tuples of the summary: key, time (in the last pane), v*, tuples,
+    reason and chosen.
     """
     at = {name: f"a{number}" for number, name in enumerate(part.aggregates)}
     key = "key" if by == KEY else f"encode(({at[by]})::VARCHAR)"

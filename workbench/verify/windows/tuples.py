@@ -63,8 +63,8 @@ def _of_rows(db: duckdb.DuckDBPyConnection, query: Query, column: str, findings:
 
 
 def _of_all(db: duckdb.DuckDBPyConnection, query: Query, column: str, findings: Findings) -> None:
-    """One difference for each number that is wrong, because all rows of a window and bucket have the same
-    number.
+    """One difference for each number that is wrong, because all rows of a window
+    and bucket have the same number.
     """
     # A bucket without tuples in the window has no row in `of_all`. The outer join gives null for it, which
     # stands for 0.
