@@ -39,9 +39,8 @@ def results(
             "--key",
             metavar="KEY",
             help=(
-                "This key alone, as it stands in results, in every window. A key of several columns is a JSON"
-                " array, such "
-                """as '["DE",5]'."""
+                "This key alone, as it stands in results, in every window."
+                """ A key of several columns is a JSON array, such as '["DE",5]'."""
             ),
         ),
     ] = None,
