@@ -58,6 +58,7 @@ SCENARIOS = {
     "elasticity-sine": "elasticity.sine",
     "elasticity-flash-crowd": "elasticity.flash_crowd",
     "elasticity-batches": "elasticity.batches",
+    "elasticity-reserve": "elasticity.reserve",
     "scale": "scale",
 }
 """Modules below `benchmarks` with one scenario each, by its id, in the order in which they run."""
