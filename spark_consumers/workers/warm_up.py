@@ -10,8 +10,8 @@ from typing import Any
 def warm_up(context: Any, slots: int) -> None:
     """Start the parents of the Python workers of so many slots, in the background.
 
-    A parent takes a second for its imports. Spark starts the parent of an executor with the executor's first task in
-    Python, which would otherwise be one of a micro-batch. context: of the session.
+    A parent takes a second for its imports. Spark starts the parent of an executor with the executor's first
+    task in Python, which would otherwise be one of a micro-batch. context: of the session.
     """
     threading.Thread(target=_run, args=(context, slots), name="evenflow-warm", daemon=True).start()
 

@@ -88,8 +88,8 @@ class SparkSettings(Section):
         default=0,
         ge=0,
         description=(
-            "Executors beyond those that a plan needs, within max_executors. They share the work, so a load that"
-            " grows finds cores that are warm. Each costs its cores and its memory all the time."
+            "Executors beyond those that a plan needs, within max_executors. They share the work, so a load"
+            " that grows finds cores that are warm. Each costs its cores and its memory all the time."
         ),
     )
     combine_tasks: int | None = Field(
