@@ -53,6 +53,7 @@ SCENARIOS = {
     "spark-batches-a-trigger": "spark.batches_a_trigger",
     "spark-reduce-prompt": "spark.reduce_prompt",
     "spark-task-times": "spark.task_times",
+    "spark-costly-work": "spark.costly_work",
     "elasticity-spike": "elasticity.spike",
     "elasticity-staircase": "elasticity.staircase",
     "elasticity-sine": "elasticity.sine",
