@@ -110,8 +110,8 @@ def _last_times(batch: list[tuple[int, bytes]], records: pa.Table) -> dict[int, 
 def _window(database: duckdb.DuckDBPyConnection, last: int) -> int:
     """Add up the window that ends with this second. The number of its rows."""
     query = "SELECT key, sum(n), sum(total) FROM seconds WHERE second BETWEEN ? AND ? GROUP BY key"
-    table = database.sql(query, params=[last - _WINDOW + 1, last]).to_arrow_table()
-    return int(table.num_rows)
+    columns = database.execute(query, [last - _WINDOW + 1, last]).fetchnumpy()
+    return len(columns["key"])
 
 
 def main() -> None:
