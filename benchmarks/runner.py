@@ -53,11 +53,13 @@ SCENARIOS = {
     "spark-batches-a-trigger": "spark.batches_a_trigger",
     "spark-reduce-prompt": "spark.reduce_prompt",
     "spark-task-times": "spark.task_times",
+    "spark-costly-work": "spark.costly_work",
     "elasticity-spike": "elasticity.spike",
     "elasticity-staircase": "elasticity.staircase",
     "elasticity-sine": "elasticity.sine",
     "elasticity-flash-crowd": "elasticity.flash_crowd",
     "elasticity-batches": "elasticity.batches",
+    "elasticity-reserve": "elasticity.reserve",
     "scale": "scale",
 }
 """Modules below `benchmarks` with one scenario each, by its id, in the order in which they run."""

@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
     app.command()(demo)
 
 
-_OF_LOOPS = ("profile", "seconds", "watch", "prometheus")
+_OF_LOOPS = ("profile", "seconds", "reserve", "watch", "prometheus")
 _WATCHED_POLICY, _WATCHED_PROFILE = "prompt-plus:proportional=true,max_step=2", "flash-crowd"
 _OF_BOTH = ("control", "wiring", "partitioner", "as_json", *_OF_LOOPS)
 
@@ -70,6 +70,9 @@ def demo(
         str, typer.Option(help="Of --control: spike, staircase, sine, flash-crowd, or a profile of `replay`.")
     ] = "spike",
     seconds: Annotated[float | None, typer.Option(min=20, help="Of --control: length of the replay.")] = None,
+    reserve: Annotated[
+        int, typer.Option(min=0, help="Of --control: executors beyond those that the policy asks for.")
+    ] = 0,
     watch: Annotated[
         bool,
         typer.Option(
@@ -109,6 +112,7 @@ def demo(
             control,
             profile=profile,
             seconds=seconds,
+            reserve=reserve,
             wiring=wiring,
             partitioner=partitioner,
             watch=watch,
@@ -159,7 +163,7 @@ def _refuse_mixed(context: typer.Context, *, loop: bool) -> None:
     if loop:
         raise ConfigError(
             f"--control runs a pipeline and a stream of its own: {listed} cannot be said of it",
-            hint="--profile, --seconds, --partitioner and --wiring can; or leave --control out",
+            hint="--profile, --seconds, --reserve, --partitioner and --wiring can; or leave --control out",
         )
     raise ConfigError(f"{listed} is of a closed loop", hint="add --control POLICY (`evenflow policies`)")
 
@@ -175,6 +179,7 @@ def _closed_loop(
     *,
     profile: str,
     seconds: float | None,
+    reserve: int,
     wiring: Literal["fused", "split"],
     partitioner: str,
     watch: bool,
@@ -196,6 +201,7 @@ def _closed_loop(
         shape=shape_of(profile, seconds=seconds),
         policy=None if name == "none" else name,
         policy_options=options,
+        reserve=reserve,
         wiring=wiring,
         partitioner=rule,
         partitioner_options=rule_options,

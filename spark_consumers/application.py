@@ -40,6 +40,7 @@ from spark_consumers.session import end_session, java_status, make_session, sess
 from spark_consumers.sinks import sink_of
 from spark_consumers.stage import RunningStage
 from spark_consumers.workers.tallies import Tallies
+from spark_consumers.workers.warm_up import warm_up
 from topics.admin import ensure_topics, pipeline_topics, refuse_unwritable
 from topics.query.input_topic import admitted
 from topics.query.plan_topic import PlanFollower
@@ -303,6 +304,7 @@ def _telemetry(
         follow=partial(PlanFollower, settings),
         reached=lambda: _reached(listeners),
         slots=spark.sparkContext.defaultParallelism if local else None,
+        warm=partial(warm_up, spark.sparkContext),
     )
     listeners = [
         Telemetry(

@@ -11,9 +11,7 @@ import re
 import secrets
 import shutil
 import sys
-import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,6 +35,7 @@ from spark_consumers.cluster.machines import (
 from spark_consumers.jars.archive import using_archive
 from spark_consumers.jars.object_store import application_jars, store_conf
 from spark_consumers.reports.java_log import JavaLog
+from spark_consumers.workers.warm_up import warm_up
 
 _LOG = logging.getLogger("evenflow.spark")
 _CLASS_PATHS = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
@@ -248,7 +247,7 @@ def make_session(
     # Spark puts its jars on the Python workers' path, where
     # each jar costs time in every task (see daemon.py).
     context._python_includes[:] = [name for name in context._python_includes if not name.endswith(".jar")]
-    threading.Thread(target=_warm, args=(context,), name="evenflow-warm", daemon=True).start()
+    warm_up(context, 1)  # while Spark still plans
     return session
 
 
@@ -298,12 +297,3 @@ def _leave_sigterm_to_python(context: Any) -> None:
         )
     except Py4JError as error:  # Java runs with -Xrs, or is none of OpenJDK's
         _LOG.debug("Java ends at SIGTERM: %s", error)
-
-
-def _warm(context: Any) -> None:
-    """Start the parent of the Python workers while Spark still plans, as its imports take a second.
-
-    Nothing depends on this. So every error is ignored, for example that the session has ended meanwhile.
-    """
-    with suppress(Exception):
-        context.parallelize([0], 1).foreach(abs)

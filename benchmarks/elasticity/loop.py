@@ -20,6 +20,9 @@ from workbench.elastic import SHAPES, LoopOptions, fields, run_loop, shape_of
 
 NONE = "none"
 _SMOKE_SECONDS = 20.0
+_RECOMMENDED = "ds2"
+_RESERVES = (0, 1)
+"""So many executors beyond those that the policy asks for."""
 _OPTIONS: dict[str, dict[str, Any]] = {"prompt-plus": {"proportional": True, "max_step": 2}}
 """Options of policies that would otherwise need more micro-batches than a run of three minutes has."""
 
@@ -63,6 +66,19 @@ def beside(shape: str, partitioners: Sequence[str], *, smoke: bool, picture: str
     if not smoke:
         keep(rows, courses, PLOTS / f"{picture}.svg")
     return {"profile": chosen.profile, "partitioners": [_short(row) for row in rows]}
+
+
+def with_reserves(shape: str, *, smoke: bool) -> list[dict[str, Any]]:
+    """A row of the recommended policy for each of `_RESERVES`. ServiceError if a window is not exact."""
+    chosen = shape_of(shape, seconds=_SMOKE_SECONDS) if smoke else SHAPES[shape]
+    rows = []
+    for reserve in _RESERVES[-1:] if smoke else _RESERVES:
+        with step(f"{_RECOMMENDED} on {shape}, {reserve} executors in reserve"):
+            result = run_loop(LoopOptions(shape=chosen, policy=_RECOMMENDED, reserve=reserve))
+        if result.report.differences:
+            raise ServiceError(f"{_RECOMMENDED} on {shape}: {result.report.text()}")
+        rows.append({"shape": shape, **fields(result)})
+    return [_short(row) for row in rows]
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""evenflow beside Flink SQL and Spark's own windows: the same topic, broker, cores and hour, in turns.
+"""evenflow beside Flink SQL, Spark's own windows and a plain program: the same topic, broker, cores and hour,
+in turns.
 
 Every system runs over a short and a long topic, each time in new processes. The speed is the slope between
 the two. evenflow writes its results to Kafka, and the others drop theirs. Spark's own windows are so much
@@ -22,7 +23,10 @@ from benchmarks.pipeline.rivals.ways import ZIPF, Stage, Way
 from spark_consumers.sinks import SINKS
 
 ID = "service-peers"
-WHAT = "evenflow (every Kafka sink) beside Flink 2.3 SQL and Spark's own windows: slopes, CPU time, ratios"
+WHAT = (
+    "evenflow (every Kafka sink) beside Flink 2.3 SQL, Spark's own windows and a plain program: slopes, CPU"
+    " time, ratios"
+)
 
 _ROWS_SINK = "kafka"
 _GOALS = {_ROWS_SINK: 3.0}
@@ -38,6 +42,7 @@ def run(*, smoke: bool) -> dict[str, object]:
     with measured_broker() as (broker, meter):
         stage = Stage(broker.settings(), meter)
         ways: dict[str, Way] = {name_of(sink): partial(stage.evenflow, sink=sink) for sink in sinks}
+        ways["plain_program"] = stage.plain_program
         if python is not None:
             ways["flink"] = partial(stage.flink, python=python)
         if smoke:
@@ -94,7 +99,7 @@ def ratios(slopes: dict[str, Any], sinks: list[str]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for sink in sinks:
         ours = slopes[name_of(sink)]
-        for peer in ("flink", "spark_windows"):
+        for peer in ("flink", "spark_windows", "plain_program"):
             theirs = slopes[peer]
             speed = ours["tuples_per_second"] / theirs["tuples_per_second"]
             figures: dict[str, Any] = {"speed": round(speed, 2), "cpu": round(_cpu(theirs) / _cpu(ours), 2)}

@@ -69,7 +69,7 @@ def run(*, smoke: bool) -> dict[str, object]:
                 kafka, query, name, place, batches=many * batches, zipf=skew, reduce=reduce, **_TASKS
             )
             settings = taking(routed, 1 / batches)
-            lines = _micro_batches(settings, place, meter)
+            lines = micro_batches(settings, place, meter)
             records = [record for line in lines if isinstance(record := parse(line), BatchRecord)]
             setting = {"zipf": skew, "partitioner": name, "way": reduce, "tuples": many * EVENT_RATE}
             rows.append({**setting, **figures(records)})
@@ -80,7 +80,7 @@ def run(*, smoke: bool) -> dict[str, object]:
     return {"batches": batches - _SKIPPED, "rows": rows}
 
 
-def _micro_batches(settings: Settings, folder: Path, meter: CpuMeter) -> list[bytes]:
+def micro_batches(settings: Settings, folder: Path, meter: CpuMeter) -> list[bytes]:
     """The records of finished micro-batches that had rows, after the first ones, as the application wrote
     them.
     """

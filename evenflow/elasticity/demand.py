@@ -9,9 +9,10 @@ from evenflow.settings import Settings
 
 
 def executors(settings: Settings, parts: Iterable[Part], *, p: int, r: int) -> int:
-    """Executors of an application that runs these parts of the chain, at most `spark.max_executors`.
+    """Executors of an application that runs these parts of the chain, the reserve included.
 
-    The parts take turns on the application's cores, so the part that needs more cores decides.
+    The parts take turns on the application's cores, so the part that needs more cores decides. There are at
+    most `spark.max_executors`.
     """
     spark = settings.spark
     # -(-a // b) is the division of whole numbers, rounded up.
@@ -20,4 +21,5 @@ def executors(settings: Settings, parts: Iterable[Part], *, p: int, r: int) -> i
         "reduce": min(r, spark.buckets),
     }
     needed_executors = -(-max(cores[part] for part in parts) // spark.executor_cores)
-    return needed_executors if spark.max_executors is None else min(needed_executors, spark.max_executors)
+    wanted = needed_executors + spark.reserve_executors
+    return wanted if spark.max_executors is None else min(wanted, spark.max_executors)

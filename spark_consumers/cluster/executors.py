@@ -6,6 +6,9 @@ fewer is followed only once it is in force, that is when the least mark that was
 `effective_from`. (An application that only combines goes by the least mark that was combined.) An application
 that starts follows the newest plan at once.
 
+`spark.reserve_executors` are asked for on top of what a plan needs. When an executor has registered, `warm`
+starts its Python before a micro-batch needs it.
+
 Surplus executors are let go, the newest first: older ones hold more of the buckets' state and more
 connections to Kafka. Results never depend on executors: a task of a lost executor is repeated elsewhere.
 """
@@ -92,7 +95,8 @@ class Executors:
     Only one thread may call `look`, and that thread should do nothing else: the cluster manager may take its
     time to answer. stages: of this application. cluster: None if all tasks run in the driver. slots: tasks
     that can run at once in the driver. follow: connects to the plan topic. reached: event time (ms) up to
-    which all is merged, None before the first micro-batch. clock: s.
+    which all is merged, None before the first micro-batch. warm: is called with the number of all slots when
+    executors have registered. clock: s.
     """
 
     def __init__(
@@ -104,6 +108,7 @@ class Executors:
         follow: Callable[[], Follower],
         reached: Callable[[], int | None],
         slots: int | None = None,
+        warm: Callable[[int], object] = lambda slots: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
@@ -111,6 +116,8 @@ class Executors:
         self._cluster = cluster
         self._follow = follow
         self._reached = reached
+        self._warm = warm
+        self._met: frozenset[str] = frozenset()
         self._follower: Follower | None = None
         self._schedule = Schedule(settings.query.slide_ms)
         self._concerns = Concerns(_LOG, clock=clock)
@@ -206,11 +213,19 @@ class Executors:
                 cluster.release(leaving)
                 have = have[: self._requested]
                 _LOG.info("executors %s are let go; %d stay", ", ".join(leaving), len(have))
+            self._meet(have)
             self._stand(len(have))
         except Refused as error:
             self._refused = str(error)
             self._asking.refused()
             self._stand(self.standing.executors)
+
+    def _meet(self, executors: Sequence[str]) -> None:
+        """Warm the executors that have registered since the last look."""
+        if not self._met.issuperset(executors):
+            # A task for every slot: Spark gives the free slots one each, and the new ones are free.
+            self._warm(len(executors) * self._settings.spark.executor_cores)
+        self._met = frozenset(executors)
 
     def _want(self) -> int:
         # The largest demand of the plan in force and of all
@@ -222,8 +237,10 @@ class Executors:
             self._demand = most
             plan = plans_by_demand[most]
             by = "the settings want" if plan is None else f"plan {plan.epoch} (p {plan.p}, r {plan.r}) wants"
+            reserve = self._settings.spark.reserve_executors
             _LOG.info(
-                "%s %d executors of %d cores", by, most, self._settings.spark.executor_cores,
+                "%s %d executors of %d cores%s", by, most, self._settings.spark.executor_cores,
+                f", {reserve} of them in reserve" if reserve else "",
                 extra=with_fields({"event": "executors", "wanted": most, "epoch": plan.epoch if plan else 0}),
             )  # fmt: skip
         return most

@@ -64,6 +64,8 @@ class LoopOptions:
     """The most workers that the controller may ask for."""
     partitions_per_slot: int = 2
     """How many workers share a core."""
+    reserve: int = 0
+    """Executors beyond those that the policy asks for."""
     batch_interval: int = 5_000
     """Batch interval of the Spark stages, in ms."""
     wait: float = 600.0
@@ -85,8 +87,8 @@ class LoopOptions:
 
     @property
     def executors(self) -> int:
-        """Number of executors that the largest p asks for: a core each, rounded up."""
-        return -(-self.most_workers // self.partitions_per_slot)
+        """Number of executors that the largest p asks for, a core each, rounded up, and the reserve."""
+        return -(-self.most_workers // self.partitions_per_slot) + self.reserve
 
     @property
     def targets(self) -> dict[str, int]:
@@ -202,6 +204,7 @@ def loop_settings(options: LoopOptions, folder: Path) -> Settings:
             "reducers": 1,
             "batch_interval": options.batch_interval,
             "partitions_per_slot": options.partitions_per_slot,
+            "reserve_executors": options.reserve,
             "combine_wait": options.wait,
             "max_frames_per_batch": 20_000,
             "checkpoint": str(folder / "checkpoint"),

@@ -86,6 +86,7 @@ def fields(result: LoopResult) -> dict[str, object]:
         "policy": options.policy or "none",
         "profile": options.shape.name,
         "wiring": options.wiring,
+        "reserve": options.reserve,
         **asdict(result.verdict),
         "differences": result.report.differences,
         "tuples": result.report.read,

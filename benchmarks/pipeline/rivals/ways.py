@@ -81,6 +81,12 @@ class Stage:
         command = [sys.executable, str(program), self.kafka.bootstrap_servers, _topic(tuples), jars]
         return self._program("spark windows", tuples, command, java="windows_jvm")
 
+    def plain_program(self, tuples: int) -> Length:
+        """Run a plain program of one process, which drops the rows and keeps nothing."""
+        program = Path(__file__).with_name("plain_program.py")
+        command = [sys.executable, str(program), self.kafka.bootstrap_servers, _topic(tuples)]
+        return self._program("plain program", tuples, command, java="plain_jvm")
+
     def _program(self, name: str, tuples: int, command: Sequence[str], *, java: str) -> Length:
         with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as place:
             folder = Path(place)
@@ -96,8 +102,10 @@ class Stage:
                     child.terminate()
                 ended = self.meter.now()
             # A program that printed no result has not done its job.
-            json.loads(next(line for line in child.output().splitlines() if line.startswith('{"seconds"')))
-        return Length(tuples, ended - began, self.meter.between(began, ended))
+            answer = json.loads(
+                next(line for line in child.output().splitlines() if line.startswith('{"seconds"'))
+            )
+        return Length(tuples, ended - began, self.meter.between(began, ended), answer.get("rows", 0))
 
 
 def _environment(folder: Path, python: str) -> Mapping[str, str]:

@@ -84,6 +84,14 @@ class SparkSettings(Section):
     max_executors: int | None = Field(
         default=None, ge=1, description="Most executors to ask for. None: as many as a plan needs."
     )
+    reserve_executors: int = Field(
+        default=0,
+        ge=0,
+        description=(
+            "Executors beyond those that a plan needs, within max_executors. They share the work, so a load"
+            " that grows finds cores that are warm. Each costs its cores and its memory all the time."
+        ),
+    )
     combine_tasks: int | None = Field(
         default=None,
         ge=1,

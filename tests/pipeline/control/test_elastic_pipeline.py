@@ -126,6 +126,40 @@ def test_executors_go_1_3_1_and_workers_4_8_4_while_one_of_two_instances_reads_t
     assert used[2] <= set(range(4))
 
 
+def test_an_executor_in_reserve_is_there_though_no_plan_asks_for_it_and_results_are_exact(
+    kafka_settings: Any, query_name: str, tmp_path: Path
+) -> None:
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        tmp_path,
+        partitioner={"workers": 4, "routed_partitions": 8},
+        spark={
+            "master": "local-cluster[2,1,1024]",
+            "buckets": 1,
+            "partitions_per_slot": 4,
+            "reserve_executors": 1,
+            "batch_interval": 500,
+        },
+    )
+    stream = Stream(settings)
+    with Pipeline(settings, tmp_path) as pipeline:
+        application = pipeline.start("aggregate", "--until-ended")
+        pipeline.start("partition")
+
+        def executors() -> int | None:
+            stream.write(40)
+            return getattr(newest(settings, "spark"), "executors", None)
+
+        pipeline.wait_until(lambda: executors() == 2)
+        stream.end()
+        pipeline.wait_until(lambda: not pipeline.running["aggregate"].alive, timeout=120)
+        pipeline.stop("partition")
+        pipeline.finish()
+        assert "the settings want 2 executors of 1 cores, 1 of them in reserve" in application.output()
+    assert_exact(stream)
+
+
 @pytest.mark.timeout(560)  # on a slow machine a micro-batch of the overload alone takes a minute
 def test_a_controller_scales_a_pipeline_that_a_spike_overloads_and_all_results_are_exact(
     tmp_path: Path,

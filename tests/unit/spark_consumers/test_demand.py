@@ -54,11 +54,24 @@ def test_before_the_first_plan_the_settings_say_p_and_r() -> None:
     assert executors_wanted(settings(reducers=None), REDUCE, None) == 6, "all buckets at once"
 
 
-@given(p=st.integers(1, 4096), r=st.integers(1, 4096), most=st.none() | st.integers(1, 5))
-def test_no_plan_asks_for_more_than_the_bound_or_than_there_is_work_for(
-    p: int, r: int, most: int | None
+@given(
+    p=st.integers(1, 4096),
+    r=st.integers(1, 4096),
+    most=st.none() | st.integers(1, 5),
+    reserve=st.integers(0, 3),
+)
+def test_no_plan_asks_for_more_than_the_bound_or_than_there_is_work_for_and_a_reserve(
+    p: int, r: int, most: int | None, reserve: int
 ) -> None:
-    bounded = settings(max_executors=most)
+    bounded = settings(max_executors=most, reserve_executors=reserve)
     for stages in (FUSED, COMBINE, REDUCE, BOTH):
         wanted = executors_wanted(bounded, stages, Plan(epoch=1, p=p, r=r))
-        assert 1 <= wanted <= most_executors(bounded, stages) <= min(8, most or 8)
+        assert 1 <= wanted <= most_executors(bounded, stages) <= min(8 + reserve, most or 8 + reserve)
+
+
+@pytest.mark.parametrize(("reserve", "most", "wanted"), [(0, None, 3), (2, None, 5), (2, 4, 4)])
+def test_a_reserve_stands_beside_what_the_plan_needs_within_the_bound(
+    reserve: int, most: int | None, wanted: int
+) -> None:
+    one_more = settings(reserve_executors=reserve, max_executors=most)
+    assert executors_wanted(one_more, FUSED, Plan(epoch=1, p=9, r=1)) == wanted

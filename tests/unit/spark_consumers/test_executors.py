@@ -92,6 +92,7 @@ class Application:
         self.mark: int | None = None
         self.fails: str | None = None
         self.follows = 0
+        self.warmed: list[int] = []
         self.executors = Executors(
             settings,
             ("fused",),
@@ -99,6 +100,7 @@ class Application:
             follow=self._follow,
             reached=lambda: self.mark,
             slots=None if manager else 2,
+            warm=self.warmed.append,
             clock=self.clock,
         )
 
@@ -113,6 +115,11 @@ class Application:
             self.clock.now += 0.5
             self.executors.look()
         return self.executors.standing
+
+
+def _with(**spark: Any) -> Any:
+    """The settings with others of Spark."""
+    return SETTINGS.model_copy(update={"spark": SETTINGS.spark.model_copy(update=spark)})
 
 
 def plan(epoch: int, p: int, effective_from: int | None = None) -> Plan:
@@ -159,6 +166,30 @@ def test_more_executors_are_asked_for_at_once_and_fewer_only_when_the_plan_is_in
     application.topic.publish(plan(4, 2, effective_from=55_000))
     assert application.wait().executors == 2, "an amended plan replaces what it makes void"
     assert manager.asked == [1, 4, 1, 2]
+
+
+def test_all_slots_are_warmed_once_whenever_executors_have_registered() -> None:
+    manager = Manager(room=8)
+    application = Application(manager, settings=_with(executor_cores=2, reserve_executors=1))
+    application.wait(5)
+    assert application.warmed == [4], "two executors of two cores, one of them the reserve"
+    application.topic.publish(plan(1, 3))
+    application.wait(5)
+    assert application.warmed == [4, 6]
+    application.topic.publish(plan(2, 1))
+    application.wait(5)
+    assert application.warmed == [4, 6], "nobody is warmed when executors leave"
+
+
+def test_without_a_cluster_manager_no_executor_is_warmed() -> None:
+    application = Application(None)
+    application.wait(5)
+    assert application.warmed == []
+
+
+def test_the_log_says_how_many_executors_are_a_reserve(caplog: pytest.LogCaptureFixture) -> None:
+    Application(Manager(room=8), settings=_with(reserve_executors=2)).wait()
+    assert "the settings want 3 executors of 1 cores, 2 of them in reserve" in caplog.text
 
 
 def test_an_application_that_starts_follows_the_newest_plan_at_once() -> None:
