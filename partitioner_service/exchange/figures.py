@@ -129,7 +129,7 @@ class Figures:
             log.info("exchange: records are written again")
 
     def shown(self) -> dict[str, Any]:
-        """All figures as JSON, for the status page. Ages in s, `table_at` in s since 1970, rates in bytes/s."""
+        """All figures as JSON, for the status page. Ages in s, rates in bytes/s, `table_at` s since 1970."""
         with self._lock:
             newest = self._newest
             return {
