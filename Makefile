@@ -150,6 +150,7 @@ docs: setup ## regenerate the generated pages, and the pictures of kept rows
 	$(BIN)/evenflow policies --markdown > docs/policies.md
 	$(BIN)/evenflow aggregates --markdown > docs/aggregates.md
 	$(BIN)/python -m benchmarks.pictures
+	$(BIN)/python -m benchmarks.fleet
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m monitoring.instruments > docs/metrics.md
 	$(BIN)/python -m monitoring.grafana

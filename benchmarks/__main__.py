@@ -15,8 +15,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("ids", nargs="*", metavar="ID", help=f"of {', '.join([*modules_by_id(), *GROUPS])}")
     parser.add_argument("--smoke", action="store_true", help="small sizes: shows that they run, not how fast")
+    parser.add_argument("--seed", type=int, help="of the stream, for scenarios that can take another one")
     options = parser.parse_args(arguments)
-    run_all(options.ids, smoke=options.smoke, as_json=True)
+    run_all(options.ids, smoke=options.smoke, as_json=True, seed=options.seed)
     return 0
 
 

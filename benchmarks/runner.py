@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 from benchmarks.measuring.machine import machine
@@ -93,20 +94,31 @@ def chosen(names: Sequence[str]) -> list[Any]:
     return list(dict.fromkeys(selection or modules.values()))
 
 
-def run_all(names: Sequence[str], *, smoke: bool, as_json: bool) -> None:
+def run_all(names: Sequence[str], *, smoke: bool, as_json: bool, seed: int | None = None) -> None:
     """Run these scenarios. Each prints a table on standard error and, with `as_json`, a line on standard
     output.
 
     A smoke run of all scenarios leaves out those whose code another one runs (their `SMOKED_BY`).
+
+    seed: in place of their own. ConfigError if one of them takes none.
     """
-    for module in chosen(names):
+    modules = chosen(names)
+    if seed is not None and (
+        fixed := [one.ID for one in modules if "seed" not in signature(one.run).parameters]
+    ):
+        raise ConfigError(
+            f"{', '.join(fixed)}: only the seed of its own is possible",
+            hint="leave out --seed, or name others",
+        )
+    seeds = {} if seed is None else {"seed": seed}
+    for module in modules:
         if smoke and not names and hasattr(module, "SMOKED_BY"):
             continue
         # Before the scenario runs, because it puts load on the machine itself.
         facts = machine()
         print(f"{module.ID}: {module.WHAT}", file=sys.stderr, flush=True)
         started = time.perf_counter()
-        figures = module.run(smoke=smoke)
+        figures = module.run(smoke=smoke, **seeds)
         seconds = round(time.perf_counter() - started, 2)
         record = {
             "id": module.ID,
@@ -114,7 +126,7 @@ def run_all(names: Sequence[str], *, smoke: bool, as_json: bool) -> None:
             **figures,
             "wall_seconds": seconds,
             "machine": facts,
-            "provenance": provenance(module, smoke=smoke),
+            "provenance": provenance(module, smoke=smoke) | seeds,
         }
         print(table(figures), file=sys.stderr, flush=True)
         if as_json:

@@ -28,6 +28,13 @@ def bench(
     ] = False,
     list_them: Annotated[bool, typer.Option("--list", help="List the scenarios and stop.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one object per scenario.")] = False,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Seed of the stream, for scenarios that can take another one (service-instances, -shift).",
+        ),
+    ] = None,
 ) -> None:
     """Run benchmarks. Tables go to standard error."""
     from benchmarks.runner import chosen, run_all
@@ -36,4 +43,4 @@ def bench(
         for module in chosen(scenarios or []):
             typer.echo(f"{module.ID:32} {module.WHAT}")
         return
-    run_all(scenarios or [], smoke=smoke, as_json=as_json)
+    run_all(scenarios or [], smoke=smoke, as_json=as_json, seed=seed)

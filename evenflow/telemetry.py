@@ -149,6 +149,10 @@ class ExchangeState(BaseModel):
     """Bytes of records that the instance read from the sync topic since `started`."""
     bytes_out: Count = 0
     """Bytes of records that the instance wrote to the sync topic since `started`."""
+    rate_in: Amount | None = None
+    """Bytes/s that it read from there in the last minute, None in its first second."""
+    rate_out: Amount | None = None
+    """Bytes/s that it wrote to there in the last minute, None in its first second."""
     lost: Count = 0
     """Records since `started` that were not delivered."""
     ignored: Count = 0

@@ -2,5 +2,5 @@
 change.
 
 `instances` runs the processes and the stream. `course` takes a stream through phases and says how level the
-loads are. `picture` draws that.
+loads are. `picture` draws that, and `tables` has its figures over the seeds.
 """

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
@@ -31,15 +33,30 @@ class Phase(NamedTuple):
     """Whether other keys are the frequent ones from then on."""
 
 
-def course(fleet: Fleet, phases: Sequence[Phase], *, smoke: bool) -> dict[str, Any]:
-    """All phases, each of `length` slides.
+class Levels(NamedTuple):
+    """How level windows are around an event. Each value but the last two is an imbalance."""
+
+    before: float
+    """Mean of the last `PANES` windows before the event."""
+    greatest: float
+    """The greatest one of the event's phase."""
+    after: float
+    """Mean of the phase from its slide `PANES` on, when windows hold no slide of before."""
+    again: int
+    """Slides until windows are as level as before, or below `LEAST` (`recovery`)."""
+    without_least: int
+    """Slides until windows are as level as before, however level that was."""
+
+
+def course(fleet: Fleet, phases: Sequence[Phase], *, smoke: bool, seed: int = SEED) -> dict[str, Any]:
+    """All phases, each of `length` slides. seed: of the stream. Each seed has keys of its own.
 
     slides: imbalance of each slide. windows: of the window that ends with it. rounds: of the exchange, after
     each slide. again: slides after each event until windows were as level as before it.
     """
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     length, tuples = (2, 1_000) if smoke else (2 * PANES, 8_000)
-    law, names = zipf_law(KEYS, Z), np.arange(KEYS)
+    law, names = zipf_law(KEYS, Z), np.arange(KEYS) + KEYS * (seed - SEED)
     slides: list[float] = []
     for phase in phases:
         for number in phase.kills:
@@ -53,6 +70,7 @@ def course(fleet: Fleet, phases: Sequence[Phase], *, smoke: bool) -> dict[str, A
     events = {phase.event: number * length for number, phase in enumerate(phases)}
     return {
         "partitioner": fleet.settings.partitioner.name,
+        "seed": seed,
         "length": length,
         "events": events,
         "slides": [round(value, 6) for value in slides],
@@ -62,14 +80,36 @@ def course(fleet: Fleet, phases: Sequence[Phase], *, smoke: bool) -> dict[str, A
     }
 
 
-def recovery(windows: Sequence[float], event: int, length: int) -> int:
+def levels(row: Mapping[str, Any], event: str) -> Levels:
+    """How level windows are around this event of a course. row: what `course` gives."""
+    windows, length, at = row["windows"], row["length"], row["events"][event]
+    after = windows[at : at + length]
+    return Levels(
+        before=mean(windows[max(0, at - PANES) : at]),
+        greatest=max(after),
+        after=mean(after[PANES:] or after[-1:]),
+        again=recovery(windows, at, length),
+        without_least=recovery(windows, at, length, least=0.0),
+    )
+
+
+def beside_others(rows: Sequence[dict[str, Any]], picture: Path) -> list[dict[str, Any]]:
+    """These courses, and those of other titles and seeds that are kept beside the picture, by seed."""
+    kept = picture.with_suffix(".json")
+    there = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else []
+    new = {(row["title"], row["seed"]) for row in rows}
+    others = [row for row in there if (row["title"], row["seed"]) not in new]
+    return sorted([*others, *rows], key=lambda row: int(row["seed"]))
+
+
+def recovery(windows: Sequence[float], event: int, length: int, *, least: float = LEAST) -> int:
     """Slides from the event on until all windows that follow in its phase are on average as level as before
     it.
 
     windows: imbalance of the window that ends with each slide. What was before is the mean of the last
-    `PANES` of them.
+    `PANES` of them. least: this imbalance is level in any case.
     """
-    level = max(LEAST, LEVEL * mean(windows[max(0, event - PANES) : event]))
+    level = max(least, LEVEL * mean(windows[max(0, event - PANES) : event]))
     after = windows[event : event + length]
     return next((passed for passed in range(length) if mean(after[passed:]) <= level), length)
 

@@ -24,7 +24,8 @@ Rows = Sequence[dict[str, Any]]
 
 
 def courses(rows: Rows) -> altair.TopLevelMixin:
-    """A panel for each row of a fleet's scenario."""
+    """A panel for each row of a fleet's scenario that has the first row's seed."""
+    rows = [row for row in rows if row["seed"] == rows[0]["seed"]]
     columns = 1 if len(rows) <= _IN_A_COLUMN else 2
     longest = max(len(row["slides"]) for row in rows)
     x = Axis("slides", 0, longest, ticks=tuple(range(0, longest + 1, 2 * PANES)))

@@ -9,7 +9,7 @@ before each event.
 from __future__ import annotations
 
 from benchmarks.fleet.course import SEED as SEED
-from benchmarks.fleet.course import Phase, course
+from benchmarks.fleet.course import Phase, beside_others, course, levels
 from benchmarks.fleet.instances import INPUTS, PANES, WORKERS, fleet
 from benchmarks.fleet.picture import courses
 from benchmarks.measuring.step_lines import step
@@ -29,7 +29,7 @@ PHASES = (
 )
 
 
-def run(*, smoke: bool) -> dict[str, object]:
+def run(*, smoke: bool, seed: int = SEED) -> dict[str, object]:
     """A row for each partitioner: for each event how many slides it took until windows were as level
     again.
     """
@@ -37,8 +37,20 @@ def run(*, smoke: bool) -> dict[str, object]:
     with EmbeddedBroker() as broker:
         for name in PARTITIONERS[:1] if smoke else PARTITIONERS:
             with step(name), fleet(broker.settings(), f"instances-{name}", name, sources=4) as instances:
-                rows.append({"title": name, **course(instances, PHASES, smoke=smoke)})
+                rows.append({"title": name, **course(instances, PHASES, smoke=smoke, seed=seed)})
     if not smoke:
-        keep(rows, courses, PLOTS / f"{ID}.svg")
+        picture = PLOTS / f"{ID}.svg"
+        keep(beside_others(rows, picture), courses, picture)
     again = [{"partitioner": row["title"], **row["again"]} for row in rows]
-    return {"workers": WORKERS, "input_partitions": INPUTS, "window_slides": PANES, "again": again}
+    around = [
+        {"partitioner": row["title"], "event": event, **levels(row, event)._asdict()}
+        for row in rows
+        for event in row["again"]
+    ]
+    return {
+        "workers": WORKERS,
+        "input_partitions": INPUTS,
+        "window_slides": PANES,
+        "again": again,
+        "levels": around,
+    }

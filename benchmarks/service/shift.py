@@ -7,7 +7,7 @@ aggregates the whole stream, and `evenflow verify` must find no difference.
 from __future__ import annotations
 
 from benchmarks.fleet.course import SEED as SEED
-from benchmarks.fleet.course import Phase, course
+from benchmarks.fleet.course import Phase, beside_others, course, levels
 from benchmarks.fleet.instances import INPUTS, PANES, WORKERS, fleet
 from benchmarks.fleet.picture import courses
 from benchmarks.measuring.step_lines import step
@@ -23,7 +23,7 @@ WHAT = (
 PARTITIONERS, INSTANCES = ("evenflow", "dalton-cooperative"), (1, 2, 4)
 
 
-def run(*, smoke: bool) -> dict[str, object]:
+def run(*, smoke: bool, seed: int = SEED) -> dict[str, object]:
     """A row for each partitioner and number of instances. ServiceError if a result is not that of a direct
     aggregation.
     """
@@ -37,12 +37,20 @@ def run(*, smoke: bool) -> dict[str, object]:
                     step(title),
                     fleet(broker.settings(), f"shift-{name}-{number}", name, sources=number) as instances,
                 ):
-                    rows.append({"title": title, **course(instances, phases, smoke=smoke)})
+                    rows.append({"title": title, **course(instances, phases, smoke=smoke, seed=seed)})
                     instances.verify()
     if not smoke:
-        keep(rows, courses, PLOTS / f"{ID}.svg")
+        picture = PLOTS / f"{ID}.svg"
+        keep(beside_others(rows, picture), courses, picture)
     again = [{"partitioner": row["title"], "slides": row["again"]["shift"]} for row in rows]
-    return {"workers": WORKERS, "input_partitions": INPUTS, "window_slides": PANES, "again": again}
+    around = [{"partitioner": row["title"], **levels(row, "shift")._asdict()} for row in rows]
+    return {
+        "workers": WORKERS,
+        "input_partitions": INPUTS,
+        "window_slides": PANES,
+        "again": again,
+        "levels": around,
+    }
 
 
 def range_of(number: int) -> tuple[int, ...]:

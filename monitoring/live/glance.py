@@ -37,6 +37,10 @@ class ExchangeGlance:
     """Seconds since that table was heard. None before the first."""
     unanswered: int
     """Messages that the instance sent since it heard its newest table."""
+    rate_in: float | None
+    """Bytes/s that it read from the sync topic in the last minute. None if it has not said."""
+    rate_out: float | None
+    """Bytes/s that it wrote to there in the last minute. None if it has not said."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -337,6 +337,8 @@ def _exchange(state: ExchangeState, silent: float) -> ExchangeGlance:
         instances=state.instances,
         age_s=None if state.age_ms is None else round(state.age_ms / 1000 + silent, 1),
         unanswered=state.unanswered,
+        rate_in=state.rate_in,
+        rate_out=state.rate_out,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from evenflow.partitioners.exchange import Table
 from evenflow.telemetry import ExchangeState
+from partitioner_service.exchange.byte_rate import ByteRate
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +61,7 @@ class Figures:
         self._newest: _NewestTable | None = None
         self._messages = self._unanswered = self._tables_heard = self._tables_made = 0
         self._bytes_in = self._bytes_out = self._lost = 0
+        self._rate_in, self._rate_out = ByteRate(clock=clock), ByteRate(clock=clock)
         self._ignored: Counter[Reason] = Counter()
         self._broken = False
         self.elected = False
@@ -69,6 +71,7 @@ class Figures:
         """Count a record of so many bytes that was read."""
         with self._lock:
             self._bytes_in += size
+            self._rate_in.add(size)
 
     def ignore(self, reason: Reason, why: str, *, number: int = 1) -> None:
         """Count records that are not used. The first one of each reason is logged."""
@@ -117,6 +120,7 @@ class Figures:
             self._broken = error is not None
             if error is None:
                 self._bytes_out += size
+                self._rate_out.add(size)
             else:
                 self._lost += 1
         if first:
@@ -125,7 +129,7 @@ class Figures:
             log.info("exchange: records are written again")
 
     def shown(self) -> dict[str, Any]:
-        """All figures as JSON, for the status page. Ages in s, `table_at` in s since 1970."""
+        """All figures as JSON, for the status page. Ages in s, rates in bytes/s, `table_at` s since 1970."""
         with self._lock:
             newest = self._newest
             return {
@@ -141,6 +145,8 @@ class Figures:
                 "made": self._tables_made,
                 "bytes_in": self._bytes_in,
                 "bytes_out": self._bytes_out,
+                "rate_in": _rounded(self._rate_in.per_second()),
+                "rate_out": _rounded(self._rate_out.per_second()),
                 "lost": self._lost,
                 "ignored": dict(self._ignored),
             }
@@ -158,6 +164,12 @@ class Figures:
             unanswered=shown["unanswered"],
             bytes_in=shown["bytes_in"],
             bytes_out=shown["bytes_out"],
+            rate_in=shown["rate_in"],
+            rate_out=shown["rate_out"],
             lost=shown["lost"],
             ignored=sum(shown["ignored"].values()),
         )
+
+
+def _rounded(rate: float | None) -> float | None:
+    return None if rate is None else round(rate, 1)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from evenflow.telemetry import HotKey
+from evenflow.telemetry import ExchangeState, HotKey
 from monitoring.instruments.controller import ControllerInstruments
 from monitoring.live.glance import Glance
 from monitoring.serving import served
@@ -112,6 +112,34 @@ def test_the_page_shows_what_the_picture_says(shown: Shown) -> None:
     )
     assert "plan 3: p 4 to 6, r 1 to 1" in shown.text("#decisions")
     assert "held" in shown.text("#decisions")
+    assert shown.complaints == []
+
+
+def test_an_instance_shows_its_exchange_and_one_that_tells_nothing_shows_none(shown: Shown) -> None:
+    picture, _ = make()
+    known = ExchangeState(
+        instances=2,
+        elected=True,
+        round=7,
+        members=2,
+        age_ms=1_500,
+        unanswered=1,
+        rate_in=2_051.7,
+        rate_out=683.0,
+    )
+    first = known.model_copy(update={"round": None, "members": 0, "rate_in": None, "rate_out": None})
+    for name, exchange in (("telling", known), ("first second", first), ("alone", None)):
+        picture.add(instance(1, [0] * 4, name, exchange=exchange))
+    shown.tell(picture.glance())
+    cells = {
+        row.query_selector_all("td")[0].inner_text(): row.query_selector_all("td")[6].inner_text()
+        for row in shown.page.query_selector_all("#instances tr")
+    }
+    assert cells == {
+        "telling": "table 7 of 2, 1.5 s old, tells 683 B/s, hears 2,052 B/s, makes them",
+        "first second": "no table yet, makes them",
+        "alone": "none",
+    }
     assert shown.complaints == []
 
 

@@ -107,6 +107,8 @@ PARTITIONER = st.builds(
             members=COUNT,
             age_ms=some(COUNT),
             unanswered=COUNT,
+            rate_in=some(AMOUNT),
+            rate_out=some(AMOUNT),
         )
     ),
 )

@@ -57,6 +57,9 @@ def _exchange(state: ExchangeState) -> str:
         text = f"heard table {_number(state.round)} of {count(state.members, 'instance')}{age}"
     if state.unanswered > 1:
         text += f", {_number(state.unanswered)} messages since"
+    for verb, rate in (("tells", state.rate_out), ("hears", state.rate_in)):
+        if rate is not None:
+            text += f", {verb} {_number(rate)} B/s"
     return f"{text}, makes the tables" if state.elected else text
 
 

@@ -227,25 +227,32 @@ def test_every_panel_and_metric_of_the_exchange_has_data_under_a_real_prometheus
     instances.finish()
 
 
+EACH_HALF = "each half is killed"
+"""With two and four instances, one half has the instance that makes the tables."""
+ONE = "one is killed"
+"""The first instance, whether it makes the tables or not."""
+
+
 def _long(name: str, instances: int) -> Any:
-    return pytest.param(name, instances, marks=pytest.mark.long)
+    return pytest.param(name, instances, EACH_HALF, marks=pytest.mark.long)
 
 
 @pytest.mark.more
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("name", "instances"),
+    ("name", "instances", "kills"),
     [
         _long("evenflow", 1),
-        ("evenflow", 2),
+        ("evenflow", 2, EACH_HALF),
+        ("evenflow", 4, ONE),
         _long("evenflow", 4),
         _long("dalton-cooperative", 1),
         _long("dalton-cooperative", 2),
-        ("dalton-cooperative", 4),
+        ("dalton-cooperative", 4, EACH_HALF),
     ],
 )
 def test_results_are_exact_while_instances_tell_each_other_are_killed_and_come_back(
-    name: str, instances: int, kafka_settings: Any, query_name: str, tmp_path: Path
+    name: str, instances: int, kills: str, kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
     settings = end_to_end.make_settings(
         kafka_settings, query_name, tmp_path, partitioner={"name": name, "instances": instances, "workers": 4}
@@ -253,6 +260,7 @@ def test_results_are_exact_while_instances_tell_each_other_are_killed_and_come_b
     stream = end_to_end.Stream(settings)
     numbers = tuple(str(number) for number in range(instances))
     half = (instances + 1) // 2
+    victims_by_turn = (numbers[:half], numbers[half:]) if kills == EACH_HALF else (numbers[:1],)
     with end_to_end.Pipeline(settings, tmp_path) as pipeline:
 
         def start(*some: str) -> None:
@@ -281,11 +289,11 @@ def test_results_are_exact_while_instances_tell_each_other_are_killed_and_come_b
         pipeline.start("aggregate", "--until-ended")
         start(*numbers)
         route_with(*numbers)
-        # Each half is killed once: with two and four instances, one of them is the one that makes the tables.
-        for victims, survivors in ((numbers[:half], numbers[half:]), (numbers[half:], numbers[:half])):
+        for victims in filter(None, victims_by_turn):
+            survivors = [number for number in numbers if number not in victims]
             for victim in victims:
                 pipeline.kill(victim)
-            if victims and survivors:
+            if survivors:
                 route_with(*survivors)
             start(*victims)
             route_with(*numbers)

@@ -309,14 +309,17 @@ def test_whatever_telemetry_says_the_view_is_json(records: list[Any]) -> None:
 
 def test_what_an_instance_hears_of_the_others_is_shown_and_grows_older_while_it_is_silent() -> None:
     picture, clock = make()
-    known = ExchangeState(instances=3, elected=True, round=7, members=2, age_ms=1_500, unanswered=1)
+    known = ExchangeState(
+        instances=3, elected=True, round=7, members=2, age_ms=1_500, unanswered=1, rate_in=700.5,
+        rate_out=350.2,
+    )  # fmt: skip
     picture.add(instance(1.0, [1, 1, 1, 1], exchange=known))
     picture.add(instance(1.0, [1, 1, 1, 1], name="1"))
     clock.now += 2
     shown = {one.name: one.exchange for one in picture.glance().instances}
     assert shown["1"] is None
     assert shown["0"] == ExchangeGlance(
-        elected=True, round=7, members=2, instances=3, age_s=3.5, unanswered=1
+        elected=True, round=7, members=2, instances=3, age_s=3.5, unanswered=1, rate_in=700.5, rate_out=350.2
     )
 
 

@@ -151,10 +151,17 @@ class Instance:
     now.
     """
 
-    def __init__(self, settings: Settings, topic: Topic, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        topic: Topic,
+        clock: Callable[[], float],
+        *,
+        wall: Callable[[], float] | None = None,
+    ) -> None:
         self.settings, self.topic = settings, topic
         topic.processes += 1
-        self.channel = Channel(settings, clock=clock, wall=clock, session=100 + topic.processes)
+        self.channel = Channel(settings, clock=clock, wall=wall or clock, session=100 + topic.processes)
         self.member: Member = self.channel.member(topic)
         how = settings.partitioner
         self.partitioner = Telling(

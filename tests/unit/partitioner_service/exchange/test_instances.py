@@ -7,9 +7,19 @@ from collections.abc import Iterator
 import pytest
 
 from evenflow.partitioners.exchange import Message, Table
+from evenflow.plans import Plan
 from evenflow.wire.sync import SyncRecord, decode_sync, encode_sync
 from partitioner_service.exchange.table_maker import TableMaker
-from tests.unit.partitioner_service.exchange.instances import SLIDE, Adding, Group, telling
+from partitioner_service.routing.plan_inbox import PlanInbox
+from partitioner_service.routing.planned_partitioner import PlannedPartitioner
+from tests.unit.partitioner_service.exchange.instances import (
+    SLIDE,
+    Adding,
+    Group,
+    Instance,
+    settings_of,
+    telling,
+)
 
 PATIENCE = 2.0
 
@@ -170,6 +180,50 @@ def test_a_member_whose_event_time_runs_ahead_or_stands_still_takes_no_round_fro
     run(group, range(10, 14), seconds=PATIENCE)
     assert tables(group)[-1].sources == (1, 2), "the one that leapt tells again when its time comes"
     assert len(set(group.rounds)) == 1
+
+
+@pytest.mark.parametrize("elected", [0, 1])
+def test_a_member_whose_clocks_are_wrong_tells_hears_and_makes_tables_as_the_others_do(elected: int) -> None:
+    group = Group(2)
+    group.instances[1] = Instance(
+        settings_of(1, **group.how),
+        group.topic,
+        lambda: 1e9 + 3 * group.clock,  # of another beginning, and three times as fast
+        wall=lambda: -(10**9) - group.clock,  # before 1970, and backwards
+    )
+    group.elect(elected)
+    run(group, range(8))
+    made = [table.sources for table in tables(group)]
+    assert len(made) >= 7
+    assert set(made) == {(0, 1)}
+    assert group.rounds[0] == group.rounds[1] >= 7
+    right, wrong = (instance.shown for instance in group.instances)
+    assert not right["ignored"]
+    assert not wrong["ignored"]
+    assert right["table_at"] > 0 > wrong["table_at"], "each says so by its own clock"
+    assert 0 <= wrong["table_age_s"] < 1
+
+
+def test_a_plan_for_more_workers_than_routed_partitions_changes_no_table_and_one_for_six_of_them_does() -> (
+    None
+):
+    group = Group(2, routed_partitions=6)
+    settings = group.instances[0].settings
+    assert settings.input_partitions < 6, "more workers than input partitions are no matter"
+    run(group, range(2))
+    for offset, (workers, of_tables) in enumerate(((7, 3), (6, 6), (9, 6))):
+        value = Plan(epoch=workers, p=workers, r=1).encode(settings.fingerprint)
+        for instance in group.instances:
+            inbox, planned = PlanInbox(settings), PlannedPartitioner(settings, instance.partitioner)
+            inbox.offer(offset, value)
+            for plan in inbox.arrived():
+                planned.learn(plan, reached=None)
+            planned.pass_to(2 * SLIDE)
+            assert inbox.ignored == (workers > 6)
+        run(group, range(2 * offset + 4, 2 * offset + 6))
+        assert len(tables(group)[-1].body) // 8 == of_tables == group.instances[1].partitioner.workers
+    assert group.rounds[0] == group.rounds[1] >= 5
+    assert all(not instance.shown["ignored"] for instance in group.instances)
 
 
 def test_a_round_far_ahead_takes_nobody_along_and_a_near_one_takes_all() -> None:

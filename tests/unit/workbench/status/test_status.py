@@ -437,6 +437,21 @@ def test_the_json_is_plain_and_holds_what_the_screen_shows() -> None:
     assert "alive: evenflow-w-0 on 127.0.0.1 reads 0-1" in text
 
 
+def test_what_an_instance_tells_and_hears_in_a_second_is_in_the_json_and_of_one_that_tells_nothing_none() -> (
+    None
+):
+    telling = ExchangeState(instances=2, elected=False, rate_in=2_051.7, rate_out=683.0)
+    for exchange in (telling, None):
+        said = PARTITIONER.model_copy(update={"exchange": exchange})
+        found = facts(partition(0, state(20_700)), parts=(Part(at=NOW, telemetry=said),))
+        (part,) = json.loads(json.dumps(as_json(found)))["parts"]
+        rates = part["said"]["exchange"] and [
+            part["said"]["exchange"][name] for name in ("rate_in", "rate_out")
+        ]
+        assert rates == (exchange and [2_051.7, 683.0])
+        assert ("B/s" in shown(found)) == (exchange is not None)
+
+
 def test_nothing_is_cut_off_in_a_narrow_terminal() -> None:
     largest = NOW + 123
     found = facts(
@@ -500,13 +515,20 @@ def test_who_is_in_the_group_is_named_and_others_are_heard_of_by_their_newest_re
             PARTITIONER.model_copy(
                 update={
                     "exchange": ExchangeState(
-                        instances=3, elected=True, round=1_204, members=2, age_ms=3_000, unanswered=4
+                        instances=3,
+                        elected=True,
+                        round=1_204,
+                        members=2,
+                        age_ms=3_000,
+                        unanswered=4,
+                        rate_in=2_051.7,
+                        rate_out=683.0,
                     )
                 }
             ),
             "450 tuples/s, busy 25 %, lag 7, 4 workers by plan epoch 3, "
             "heard table 1,204 of 2 instances 3 s ago, "
-            "4 messages since, makes the tables",
+            "4 messages since, tells 683 B/s, hears 2,052 B/s, makes the tables",
         ),
         (WAITING, "waits for input, micro-batch 7 was the last"),
         (
