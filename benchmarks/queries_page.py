@@ -206,25 +206,25 @@ def tuples_of(name: str, limit: int) -> int:
 
 def main() -> int:
     """Write figures and page. Returns 1 if a result that came out now differed, else 0."""
-    known = queries.known()
+    every_query = queries.known()
     words = argparse.ArgumentParser(prog="python -m benchmarks.queries_page", description=__doc__)
     words.add_argument("--limit", type=int, metavar="ROWS", help="only the first tuples of each query")
     words.add_argument(
         "--query",
         action="append",
-        choices=[query.name for query in known],
+        choices=[query.name for query in every_query],
         metavar="NAME",
         help="run this query alone (repeatable); the figures of all others stay",
     )
     words.add_argument("--text-only", action="store_true", help="run none; write the page of the figures")
     options = words.parse_args()
-    named = [query for query in known if options.query is None or query.name in options.query]
+    named = [query for query in every_query if options.query is None or query.name in options.query]
     chosen = [] if options.text_only else named
     new = run_all(chosen, limit=options.limit, console=Console(stderr=True)) if chosen else []
     kept = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else []
     rows = replaced(kept, new)
     keep_rows(rows, FIGURES)
-    PAGE.write_text(page(known, rows), encoding="utf-8")
+    PAGE.write_text(page(every_query, rows), encoding="utf-8")
     return 0 if all(row["differences"] == 0 for row in new) else 1
 
 
