@@ -167,7 +167,7 @@ $(SITE): website/requirements.hashed.lock
 	.site/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r website/requirements.hashed.lock
 	@touch $@
 
-queries: setup ## every built-in query through the whole pipeline, with three partitioners: docs/queries.md (FLAGS="--limit 1000")
+queries: setup ## every built-in query through the whole pipeline, with three partitioners: docs/queries.md (FLAGS="--limit 1000", "--query NAME", --text-only)
 	$(BIN)/python -m benchmarks.queries_page $(FLAGS)
 
 broker: setup ## an embedded broker on 127.0.0.1:9092 until Ctrl-C (FLAGS="--port 0")

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any
 
 import pyarrow.parquet as pq
-from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from evenflow.settings import KafkaSettings, Query, Settings, load_settings
@@ -358,9 +358,16 @@ def _kept(kind: str, settings: Settings) -> Any:
 
 
 def owners(settings: Settings) -> list[int]:
-    """How many input partitions each member of the data plane's group owns, ascending."""
+    """How many input partitions each member of the data plane's group owns, ascending. Empty while a new
+    broker has nobody who knows of groups.
+    """
     group = data_plane_group(settings)
-    found = _kept("admin", settings).describe_consumer_groups([group])[group].result(timeout=10)
+    try:
+        found = _kept("admin", settings).describe_consumer_groups([group])[group].result(timeout=10)
+    except KafkaException as error:
+        if error.args[0].code() in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE):
+            return []
+        raise
     return sorted(len(member.assignment.topic_partitions) for member in found.members if member.assignment)
 
 

@@ -59,6 +59,8 @@ class DemoResult:
     """Always None, because the event times of a demo are not live."""
     latency_p99_ms: float | None
     """Always None, for the same reason."""
+    view_rows: Mapping[str, int] = field(default_factory=dict)
+    """Result rows of each view and summary of the query, by its name."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """What made the figures (`provenance_of_pipeline`)."""
 
@@ -147,4 +149,8 @@ def _show(settings: Settings, reports: Reports, seconds: float, screen: Screen) 
         tuples_per_second=round(rate, 1),
         latency_p50_ms=None,
         latency_p99_ms=None,
+        view_rows={
+            name: reports.by_query[f"{settings.query.name}.{name}"].rows
+            for name in (*settings.query.views, *settings.query.summaries)
+        },
     )

@@ -1,11 +1,9 @@
-"""A query that is joined with a lookup file: TPC-H Q3 through the whole pipeline, and what a start
-refuses.
+"""A query that is joined with a lookup file: what a start refuses, and what a running instance does not
+notice. (`test_joins.py` has TPC-H Q3.)
 """
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,31 +14,12 @@ from evenflow.settings import KafkaSettings, Settings
 from partitioner_service.begin.prepare import prepare
 from partitioner_service.kafka.committed_state import all_states
 from partitioner_service.plane.data_plane import DataPlane
-from tests.pipeline.planes import start_thread, total, wait_until
-from tests.pipeline.routed import create_topics, make_settings, write, write_end
+from tests.pipeline.planes import run, start_thread, total, wait_until
+from tests.pipeline.routed import create_topics, make_settings, rejections, write, write_end
+from topics.admin import ensure_topics, input_topic, topic_names
 from topics.query.input_topic import admitted
-from workbench.local.processes import ChildProcess
 
 pytestmark = pytest.mark.pipeline
-
-
-@pytest.mark.more
-@pytest.mark.timeout(400)
-@pytest.mark.parametrize("partitioner", ["evenflow", pytest.param("dalton", marks=pytest.mark.long)])
-def test_tpch_q3_joins_lineitems_with_orders_and_ends_with_0_differences(
-    tmp_path: Path, partitioner: str
-) -> None:
-    words = ["--query", "tpch-q3", "--input", "tpch:scale=0.001", "--partitioner", partitioner]
-    child = ChildProcess(
-        [sys.executable, "-m", "cli.main", "demo", *words, "--instances", "2", "--json"],
-        log=tmp_path / "demo.log",
-        cwd=tmp_path,
-    )
-    assert child.wait(380) == 0, child.tail(40)
-    figures: dict[str, Any] = json.loads(child.output().splitlines()[-1])
-    assert figures["differences"] == figures["rejected"] == 0
-    assert figures["tuples"] == 6_005
-    assert figures["rows"] > 0
 
 
 def joined(kafka: KafkaSettings, name: str, folder: Path, **parts: Any) -> tuple[Settings, Path]:
@@ -88,6 +67,35 @@ def test_a_file_that_changes_stops_no_running_instance_but_every_start(
     assert admitted(settings).fingerprint == known.fingerprint
     with pytest.raises(ConfigError, match="there is no lookup file"):
         prepare(settings)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        pytest.param(None, "there is no lookup file", id="missing"),
+        pytest.param("k,region\nkey0,r0\nkey0,r1\n", "1 rows whose key another row has", id="key-twice"),
+        pytest.param("k,region\nkey0\n", "cannot be read", id="damaged"),
+    ],
+)
+def test_an_unusable_file_stops_the_start_and_the_same_query_begins_once_it_is_put_right(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path, content: str | None, words: str
+) -> None:
+    settings, file = joined(kafka_settings, query_name, tmp_path)
+    ensure_topics(settings.kafka, [input_topic(settings)])
+    write(settings, rows(0, 600))
+    usable = file.read_text()
+    if content is None:
+        file.unlink()
+    else:
+        file.write_text(content)
+    with pytest.raises(ConfigError, match=words):
+        prepare(settings)
+    made = [name for name in topic_names(settings.kafka) if name.startswith(f"{query_name}.")]
+    assert made == [settings.topic("input")]
+    file.write_text(usable)
+    run(settings)
+    assert total(all_states(settings)) == (600, 500, 100)
+    assert [reason for reason, _, _ in rejections(settings)] == ["unmatched"] * 100
 
 
 def test_before_the_query_begins_a_part_without_the_file_is_told_what_to_do(

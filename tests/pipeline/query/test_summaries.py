@@ -11,8 +11,19 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from evenflow.settings import Settings
 from evenflow.settings.views import view
-from tests.pipeline.end_to_end import Pipeline, Stream, batches_done, make_settings
+from evenflow.wire import decode_frame
+from tests.pipeline.end_to_end import (
+    Pipeline,
+    Stream,
+    batches_done,
+    evenflow,
+    has_ended,
+    make_settings,
+    owners,
+)
+from tests.pipeline.routed import records
 from tests.pipeline.spark_stream import results
 from workbench.verify.views import verify_all
 
@@ -58,6 +69,18 @@ def direct(stream: Stream) -> dict[tuple[int, bytes], dict[str, Any]]:
     }
 
 
+def assert_exact(settings: Settings, stream: Stream) -> None:
+    """The summary's rows are those of the direct aggregation, and `verify` finds all parts exact."""
+    found, _ = results(view(settings, "areas"))
+    wanted = direct(stream)
+    assert wanted
+    assert {
+        at: {name: row[name] for name in ("vacant", "pay", "worth")} for at, row in found.items()
+    } == wanted
+    reports = verify_all(settings)
+    assert (reports.exact, reports.ended, len(reports.by_query)) == (True, True, 3), reports.text()
+
+
 def test_a_summary_is_a_direct_aggregation_of_the_input_with_two_instances_and_though_spark_is_killed(
     kafka_settings: Any, query_name: str, tmp_path: Path
 ) -> None:
@@ -75,11 +98,58 @@ def test_a_summary_is_a_direct_aggregation_of_the_input_with_two_instances_and_t
         stream.end()
         pipeline.start("aggregate", "--until-ended", name="again")
         pipeline.finish()
-    found, _ = results(areas)
-    wanted = direct(stream)
-    assert wanted
-    assert {
-        at: {name: row[name] for name in ("vacant", "pay", "worth")} for at, row in found.items()
-    } == wanted
-    reports = verify_all(settings)
-    assert (reports.exact, reports.ended, len(reports.by_query)) == (True, True, 3), reports.text()
+    assert_exact(settings, stream)
+
+
+@pytest.mark.long
+def test_a_summary_is_exact_though_workers_are_rescaled_and_partitioners_begin_anew_with_another_seed(
+    kafka_settings: Any, query_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        tmp_path,
+        query=QUERY,
+        partitioner={"workers": 2, "routed_partitions": 5, "instances": 2},
+        spark={"buckets": 2},
+    )
+    stream = Stream(settings)
+    with Pipeline(settings, tmp_path) as pipeline:
+
+        def shared() -> bool:
+            stream.write(40)
+            return owners(settings) == [2, 2]
+
+        pipeline.start("aggregate", "--until-ended")
+        for instance in ("0", "1"):
+            pipeline.start("partition", "--instance", instance, name=instance)
+        stream.write(1_000)
+        pipeline.wait_until(shared)
+        child = evenflow(pipeline.file, tmp_path / "plan.log", "plan", "--workers", "5")
+        assert child.wait(60) == 0, child.output()
+        pipeline.wait_until(lambda: 1 in epochs(settings) or stream.write(40))
+        stream.write(500)
+        # One after the other, so that for a while they have different seeds.
+        monkeypatch.setenv("EVENFLOW_PARTITIONER__SEED", "8")
+        for instance in ("0", "1"):
+            pipeline.stop(instance)
+            stream.write(300)
+            again = pipeline.start("partition", "--instance", instance, name=f"{instance}-again")
+            pipeline.wait_until(shared)
+            assert "learned state is not usable, starting without" in again.output()
+            stream.write(500)
+        stream.end()
+        pipeline.wait_until(lambda: has_ended(settings))
+        for instance in ("0", "1"):
+            pipeline.stop(f"{instance}-again")
+        pipeline.finish()
+    assert_exact(settings, stream)
+
+
+def epochs(settings: Settings) -> set[int]:
+    """Those of the plans under which tuples have been routed."""
+    frames = (
+        decode_frame(message.value(), fingerprint=settings.fingerprint)
+        for message in records(settings, "routed")
+    )
+    return {frame.header.epoch for frame in frames if frame.batch.num_rows}
