@@ -52,6 +52,7 @@ SCENARIOS = {
     "stage-costs": "cores.stage_costs",
     "spark-batches-a-trigger": "spark.batches_a_trigger",
     "spark-reduce-prompt": "spark.reduce_prompt",
+    "spark-forwarding": "spark.forwarding",
     "spark-task-times": "spark.task_times",
     "elasticity-spike": "elasticity.spike",
     "elasticity-staircase": "elasticity.staircase",
