@@ -12,31 +12,26 @@ first shuffle is by bucket and not by worker. With `hashing` both carry the same
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StatefulProcessor
 
 from benchmarks.measuring.pipelines import measured_broker
 from benchmarks.measuring.stream import EVENT_RATE
 from benchmarks.measuring.stream import SEED as SEED
+from benchmarks.spark.homes import BucketOfHome, Home
 from benchmarks.spark.stages import FOLDER
 from benchmarks.spark.triggers import FrameOf, fused, measured_triggers, routed_batches
 from evenflow.grammar.spark_types import spark_types
 from evenflow.settings import Settings
-from evenflow.twostep import reduce_windows
-from evenflow.twostep.reducing.state_blobs import table_bytes, table_of
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
-from spark_consumers.reducer import LeadBucket, MapOfBytes, ReduceBucket
 from spark_consumers.sinks import sink_of
 from spark_consumers.stage import stage_frame
-from spark_consumers.tasks import OnTally
 
 ID = "spark-forwarding"
 WHAT = (
@@ -47,38 +42,6 @@ WHAT = (
 _SKEWS = (1.0, 1.5)
 _TAKEN = (1, 5)
 """Batches a trigger."""
-_HEARD = "heard"
-
-
-class Home(LeadBucket):
-    """The reducer's core for the keys of a home. It sends the rows of each window that it finishes to a
-    bucket.
-    """
-
-    def _tables(
-        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: OnTally | None
-    ) -> Iterator[pa.Table]:
-        layout, label = self._layout, bucket_labels(self._layout.buckets)[bucket]
-        sent = [
-            table_bytes(table)
-            for table in reduce_windows(layout.plan, layout, state, blobs, on_tally=on_tally)
-        ]
-        # The empty blob says that the home has worked: a bucket hears from its home in every micro-batch.
-        sent.append(b"")
-        labels = pa.array([label] * len(sent), pa.int32())
-        yield pa.table({"label": labels, "blob": pa.array(sent, pa.binary())})
-
-
-class BucketOfHome(ReduceBucket):
-    """Returns the rows that its home has finished, as the sink takes them. Its state is how often the home
-    was heard.
-    """
-
-    def _tables(
-        self, bucket: int, blobs: list[bytes], state: MapOfBytes, on_tally: OnTally | None
-    ) -> Iterator[pa.Table]:
-        state.put(_HEARD, b"%d" % (int(state.get(_HEARD) or 0) + 1))
-        yield from self._shape((table_of(blob) for blob in blobs if blob), bucket)
 
 
 def with_homes(spark: SparkSession, settings: Settings, topic_id: str) -> DataFrame:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -60,6 +61,9 @@ class Turn:
     """CPU seconds of the turn."""
     rows: int
     """Records that came into the results topic."""
+    later: float
+    """Median seconds of the triggers after the first one, in which code is loaded. Of the only one, its
+    seconds."""
 
 
 def routed_batches(
@@ -138,9 +142,9 @@ def measured_triggers(
 def figures(turns: Mapping[str, Sequence[Turn]], batches: int) -> dict[str, Any]:
     """Figures of a stream, by its turns for each number of batches a trigger. All turns have so many batches.
 
-    seconds_a_trigger, cpu_a_trigger: spread over the turns. rows: of a turn, in the results topic (one
-    number, unless turns differ). speed: batches per second, relative to the first number of batches a
-    trigger. fixed_s, batch_s: seconds that a trigger and that a batch of data costs. fixed_cpu_s,
+    seconds_a_trigger, later_trigger, cpu_a_trigger: spread over the turns. rows: of a turn, in the results
+    topic (one number, unless turns differ). speed: batches per second, relative to the first number of
+    batches a trigger. fixed_s, batch_s: seconds that a trigger and that a batch of data costs. fixed_cpu_s,
     batch_cpu_s: CPU seconds likewise.
     """
     each = [turn for several in turns.values() for turn in several]
@@ -154,6 +158,7 @@ def figures(turns: Mapping[str, Sequence[Turn]], batches: int) -> dict[str, Any]
             many: spread([turn.seconds / turn.triggers for turn in several])
             for many, several in turns.items()
         },
+        "later_trigger": {many: spread([turn.later for turn in several]) for many, several in turns.items()},
         "cpu_a_trigger": {
             many: spread([turn.cpu / turn.triggers for turn in several]) for many, several in turns.items()
         },
@@ -203,4 +208,5 @@ def worked_off(
             if each["numInputRows"]
         ]
     cpu = total(meter.between(began, meter.now()))
-    return Turn(len(seconds), sum(seconds), cpu, _topic(settings, "results").records - rows)
+    later = median(seconds[1:] or seconds)
+    return Turn(len(seconds), sum(seconds), cpu, _topic(settings, "results").records - rows, later)

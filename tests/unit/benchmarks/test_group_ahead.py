@@ -120,7 +120,7 @@ def test_a_larger_group_sustains_no_less(cost: float, group: int) -> None:
 
 def test_the_cost_of_a_trigger_is_the_slope_of_seconds_over_triggers() -> None:
     turns = {
-        str(many): [Turn(20 // many, 0.5 * (20 // many) + 20 * 0.1, 20 / many, 7)] * 2
+        str(many): [Turn(20 // many, 0.5 * (20 // many) + 20 * 0.1, 20 / many, 7, 1.0)] * 2
         for many in (1, 2, 5, 10)
     }
     found = figures(turns, 20)
@@ -137,7 +137,7 @@ def test_the_section_reads_what_was_measured_on_spark(
     cell = grid.trigger_cell("prompt")
     monkeypatch.setattr(measuring, "TRIGGERS", tmp_path / "rows.json")
     assert not measuring.measurable(cell)
-    turns = {str(many): [Turn(20 // many, 20 / many, 1.0, 7)] for many in grid.TAKEN}
+    turns = {str(many): [Turn(20 // many, 20 / many, 1.0, 7, 1.0)] for many in grid.TAKEN}
     keep_rows([row("prompt", figures(turns, 20))], tmp_path / "rows.json")
     assert measuring.measurable(cell)
     values = group_ahead.measure(cell, Opened(cell.stream, PLAN), PLAN)
