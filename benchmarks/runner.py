@@ -53,6 +53,7 @@ SCENARIOS = {
     "stage-costs": "cores.stage_costs",
     "spark-batches-a-trigger": "spark.batches_a_trigger",
     "spark-reduce-prompt": "spark.reduce_prompt",
+    "spark-forwarding": "spark.forwarding",
     "spark-task-times": "spark.task_times",
     "spark-costly-work": "spark.costly_work",
     "elasticity-spike": "elasticity.spike",

@@ -12,16 +12,17 @@ slope as well. It is of all processes, and hardly depends on what else the machi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.measuring.cpu import CpuMeter, occupancy, total
 from benchmarks.measuring.spread import in_turns, spread
@@ -29,6 +30,7 @@ from benchmarks.measuring.step_lines import step
 from benchmarks.measuring.stream import EVENT_RATE
 from benchmarks.spark.stages import routed
 from evenflow.settings import KafkaSettings, Settings
+from evenflow.settings.views import TopicRole
 from spark_consumers.session import end_session, make_session
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import Start
@@ -43,6 +45,9 @@ _ROOM = 1.02
 their own.
 """
 
+FrameOf = Callable[[SparkSession, Settings, str], DataFrame]
+"""(session, settings, Kafka's id of the routed topic) -> the rows that a stream writes."""
+
 
 @dataclass(frozen=True)
 class Turn:
@@ -54,6 +59,11 @@ class Turn:
     """Seconds that these took together."""
     cpu: float
     """CPU seconds of the turn."""
+    rows: int
+    """Records that came into the results topic."""
+    later: float
+    """Median seconds of the triggers after the first one, in which code is loaded. Of the only one, its
+    seconds."""
 
 
 def routed_batches(
@@ -92,16 +102,24 @@ def measured_triggers(
     repetitions: int,
     folder: str,
     meter: CpuMeter,
+    frames: Mapping[str, FrameOf] | None = None,
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     """`figures` of each stream by its name, and what the machine did meanwhile.
 
     batches_a_trigger: how many batches a trigger takes, each number in turn. batches: how many each stream
-    has.
+    has. frames: by name of a stream, its rows. Those that are left out are of the fused application.
     """
     spark = make_session(next(iter(streams.values())))
     try:
         ways = {
-            (name, many): partial(_worked_off, spark, taking(stream, many / batches), folder, meter)
+            (name, many): partial(
+                worked_off,
+                spark,
+                taking(stream, many / batches),
+                folder,
+                meter,
+                frame_of=(frames or {}).get(name, fused),
+            )
             for (name, stream), many in product(streams.items(), batches_a_trigger)
         }
         with step("warm-up"):
@@ -124,7 +142,8 @@ def measured_triggers(
 def figures(turns: Mapping[str, Sequence[Turn]], batches: int) -> dict[str, Any]:
     """Figures of a stream, by its turns for each number of batches a trigger. All turns have so many batches.
 
-    seconds_a_trigger: spread over the turns. speed: batches per second, relative to the first number of
+    seconds_a_trigger, later_trigger, cpu_a_trigger: spread over the turns. rows: of a turn, in the results
+    topic (one number, unless turns differ). speed: batches per second, relative to the first number of
     batches a trigger. fixed_s, batch_s: seconds that a trigger and that a batch of data costs. fixed_cpu_s,
     batch_cpu_s: CPU seconds likewise.
     """
@@ -139,7 +158,12 @@ def figures(turns: Mapping[str, Sequence[Turn]], batches: int) -> dict[str, Any]
             many: spread([turn.seconds / turn.triggers for turn in several])
             for many, several in turns.items()
         },
+        "later_trigger": {many: spread([turn.later for turn in several]) for many, several in turns.items()},
+        "cpu_a_trigger": {
+            many: spread([turn.cpu / turn.triggers for turn in several]) for many, several in turns.items()
+        },
         "triggers": {many: several[0].triggers for many, several in turns.items()},
+        "rows": sorted({turn.rows for turn in each}),
         "speed": {many: round(first / seconds, 2) for many, seconds in medians.items()},
         "fixed_s": round(float(fixed), 3),
         "fixed_cpu_s": round(float(fixed_cpu), 3),
@@ -150,20 +174,28 @@ def figures(turns: Mapping[str, Sequence[Turn]], batches: int) -> dict[str, Any]
 
 def taking(settings: Settings, share: float) -> Settings:
     """These settings, with triggers that take so much of the routed topic."""
-    offsets = math.ceil(_ROOM * share * _routed_topic(settings).records)
+    offsets = math.ceil(_ROOM * share * _topic(settings, "routed").records)
     spark = settings.spark.model_copy(update={"max_frames_per_batch": offsets})
     return settings.model_copy(update={"spark": spark})
 
 
-def _routed_topic(settings: Settings) -> TopicState:
-    topic = settings.topic("routed")
+def _topic(settings: Settings, role: TopicRole) -> TopicState:
+    topic = settings.topic(role)
     return describe(settings.kafka, [topic])[topic]
 
 
-def _worked_off(spark: SparkSession, settings: Settings, folder: str, meter: CpuMeter) -> Turn:
-    topic_id = _routed_topic(settings).topic_id
+def fused(spark: SparkSession, settings: Settings, topic_id: str) -> DataFrame:
+    """The rows of the fused application, as a `FrameOf`."""
+    return stage_frame(spark, settings, "fused", topic_id, starting="earliest", on_tally=None)
+
+
+def worked_off(
+    spark: SparkSession, settings: Settings, folder: str, meter: CpuMeter, *, frame_of: FrameOf = fused
+) -> Turn:
+    """Work off the routed topic once, into the results topic. folder: for the checkpoint."""
+    topic_id, rows = _topic(settings, "routed").topic_id, _topic(settings, "results").records
     began = meter.now()
-    frame = stage_frame(spark, settings, "fused", topic_id, starting="earliest", on_tally=None)
+    frame = frame_of(spark, settings, topic_id)
     write = sink_of(settings).writer(settings, Start(spark=spark, run="bench", epoch=1))
     with TemporaryDirectory(dir=folder) as checkpoint:
         writer: Any = frame.writeStream.outputMode("append").option("checkpointLocation", checkpoint)
@@ -175,4 +207,6 @@ def _worked_off(spark: SparkSession, settings: Settings, folder: str, meter: Cpu
             # Triggers without rows take nothing. Counted, they would make a trigger look cheaper.
             if each["numInputRows"]
         ]
-    return Turn(len(seconds), sum(seconds), total(meter.between(began, meter.now())))
+    cpu = total(meter.between(began, meter.now()))
+    later = median(seconds[1:] or seconds)
+    return Turn(len(seconds), sum(seconds), cpu, _topic(settings, "results").records - rows, later)

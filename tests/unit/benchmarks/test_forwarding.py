@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import numpy as np
@@ -11,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.cores import forwarding
-from benchmarks.cores.forwarding import RoutedStream, plan_of, row, run_both
+from benchmarks.cores.forwarding import CASES, RoutedStream, plan_of, row, run_both
+from benchmarks.cores.forwarding_page import KEPT, PAGE, tables
 from benchmarks.cores.forwarding_ways import SEED, SLIDE, SPAN, Forwarding, ForwardingCase, Today
+from benchmarks.measuring.page_tables import into_page
 from evenflow.keys import candidate, hash_keys
 from tests.examples import examples
 
@@ -104,3 +107,16 @@ def test_two_candidates_of_a_key_leave_work_for_reducers() -> None:
     )
     assert 0 < found["finished_at_home"] < 1  # type: ignore[operator]
     assert found["forwarding"]["partials"] > 0  # type: ignore[index]
+
+
+def test_the_page_shows_what_is_kept() -> None:
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    names = ("law", "keys", "entrant", "workers", "sources", "states")
+    assert [[line[name] for name in names] for line in kept] == [
+        [getattr(case, name) for name in names] for case in CASES
+    ]
+    page = PAGE.read_text(encoding="utf-8")
+    for part, made in tables(kept).items():
+        assert into_page(page, forwarding.ID, part, made) == page, (
+            f"run python -m benchmarks.cores.forwarding_page: {part} is of other figures"
+        )

@@ -120,11 +120,13 @@ def test_a_larger_group_sustains_no_less(cost: float, group: int) -> None:
 
 def test_the_cost_of_a_trigger_is_the_slope_of_seconds_over_triggers() -> None:
     turns = {
-        str(many): [Turn(20 // many, 0.5 * (20 // many) + 20 * 0.1, 20 / many)] * 2 for many in (1, 2, 5, 10)
+        str(many): [Turn(20 // many, 0.5 * (20 // many) + 20 * 0.1, 20 / many, 7, 1.0)] * 2
+        for many in (1, 2, 5, 10)
     }
     found = figures(turns, 20)
     assert (found["fixed_s"], found["fixed_cpu_s"], found["batch_s"]) == (0.5, 1.0, 0.1)
     assert found["seconds_a_trigger"]["10"]["median"] == 1.5
+    assert found["cpu_a_trigger"]["10"]["median"] == 1.0
     assert found["speed"]["10"] == 4.0
     assert row("prompt", found)["factor"] == pytest.approx(throughput(0.5, 10), abs=0.01)
 
@@ -135,7 +137,7 @@ def test_the_section_reads_what_was_measured_on_spark(
     cell = grid.trigger_cell("prompt")
     monkeypatch.setattr(measuring, "TRIGGERS", tmp_path / "rows.json")
     assert not measuring.measurable(cell)
-    turns = {str(many): [Turn(20 // many, 20 / many, 1.0)] for many in grid.TAKEN}
+    turns = {str(many): [Turn(20 // many, 20 / many, 1.0, 7, 1.0)] for many in grid.TAKEN}
     keep_rows([row("prompt", figures(turns, 20))], tmp_path / "rows.json")
     assert measuring.measurable(cell)
     values = group_ahead.measure(cell, Opened(cell.stream, PLAN), PLAN)
