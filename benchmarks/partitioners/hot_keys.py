@@ -18,8 +18,8 @@ from benchmarks.pictures import PLOTS, keep_rows
 from evenflow.generation.rank_laws import RANKS, Zipf
 from evenflow.numeric.arrays import UInt64s
 from evenflow.simulation.streams import rank_hashes
-from papers.paper_000 import heavy_hitters, optimisations
 from papers.paper_000.grid import SLIDES
+from papers.paper_000.overhead import heavy_hitters, optimisations
 from papers.run_plan import Cell
 
 ID = "partitioners-hot-keys"

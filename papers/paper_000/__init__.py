@@ -4,15 +4,12 @@ counted.
 grid                  what the parts share
 suite                 figures 7 and 9 as one suite of four streams, for every partitioner
 throughput            figures 7 and 12: throughput by places and by input rate
-optimisations         figure 11: what it brings to track hot keys, and to forward keys
-word_count            what these two share: streams, settings and rates
+word_count            what it shares with figure 11: streams, settings and rates
 reducers              figures 7 and 11: Eq. 2, the fullest reducer, with 8 to 64 places
 changes               figures 9a and 9d: the keys change again and again
 batches               figures 8 and 9b: micro-batches; `rates` measures them, `claims` has their claims
 clustering            figure 9c: correlation clustering
-statistics            figures 10a and 10b: what counting keys takes
-heavy_hitters         figure 10c: how many keys may be split
-kept_times            times of counting keys and of decisions, for figures 10 and 11
+overhead              figures 10 and 11: counting keys, number of hot keys, tracking and forwarding
 sources               figure 13: two partitioners with different distributions
 synchronisation       figure 14: how often cooperating partitioners synchronise
 convergence           figure 15: one to eight partitioners, over time
@@ -29,17 +26,15 @@ from papers.paper_000 import (
     changes,
     clustering,
     convergence,
-    heavy_hitters,
-    optimisations,
     reducers,
     sources,
-    statistics,
     suite,
     synchronisation,
     throughput,
 )
 from papers.paper_000.batches import batches
 from papers.paper_000.grid import NAME
+from papers.paper_000.overhead import heavy_hitters, optimisations, statistics
 from papers.run_plan import Cell, Opened, RunPlan
 from papers.store import SectionFigures, Values
 

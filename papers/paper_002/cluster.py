@@ -45,7 +45,7 @@ def played(stream: KeyedStream, setting: Cell, seed: int) -> dict[str, float]:
     """
     scenario = Scenario(workers=setting.workers, sources=SOURCES, seed=seed)
     workers = placed(scenario.partitioners(entrant(setting.partitioner), stream), stream)
-    found: dict[str, float] = {}
+    values_by_name: dict[str, float] = {}
     for pending in PENDING:
         sent, ended = ticks(workers, sources=SOURCES, workers_count=setting.workers, pending=pending)
         done = ended >= 0
@@ -59,8 +59,8 @@ def played(stream: KeyedStream, setting: Cell, seed: int) -> dict[str, float]:
             float(means.max()),
             *(float(value) for value in np.percentile(latencies, (50, 95, 99))),
         )
-        found |= {f"{name} {pending}": value for name, value in zip(FIGURES, values, strict=True)}
-    return found
+        values_by_name |= {f"{name} {pending}": value for name, value in zip(FIGURES, values, strict=True)}
+    return values_by_name
 
 
 def ticks(workers: Int32s, *, sources: int, workers_count: int, pending: int) -> tuple[Int64s, Int64s]:

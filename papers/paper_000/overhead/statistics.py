@@ -13,9 +13,9 @@ from statistics import median
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
 from papers.markdown import figure, number, table
-from papers.paper_000 import kept_times
 from papers.paper_000.grid import WORKERS
-from papers.paper_000.kept_times import COUNTED_KEYS, LAWS, WAYS, WINDOWS, counting_cell
+from papers.paper_000.overhead import kept_times
+from papers.paper_000.overhead.kept_times import COUNTED_KEYS, LAWS, WAYS, WINDOWS, counting_cell
 from papers.run_plan import Cell, Opened, RunPlan
 from papers.store import SectionFigures, Values
 

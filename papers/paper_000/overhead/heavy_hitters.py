@@ -18,8 +18,8 @@ from evenflow.generation.rank_laws import zipf_cdf
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
 from papers.markdown import figure, number, ratio, table
-from papers.paper_000 import kept_times
 from papers.paper_000.grid import NAME, SLIDES
+from papers.paper_000.overhead import kept_times
 from papers.paper_000.reducers import PLACES
 from papers.paper_000.word_count import MEASURED, WITH, rates, with_partitioner
 from papers.run_plan import Cell, Opened, RunPlan, Stream

@@ -16,7 +16,7 @@ from statistics import mean, median
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
 from papers.markdown import figure, number, ratio, table
-from papers.paper_000 import kept_times
+from papers.paper_000.overhead import kept_times
 from papers.paper_000.reducers import PLACES
 from papers.paper_000.word_count import (
     FLAT,

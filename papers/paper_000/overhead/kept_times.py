@@ -18,7 +18,7 @@ from papers.paper_000.grid import NAME, WORKERS
 from papers.run_plan import Cell, Stream
 from papers.store import Values
 
-_FOLDER = Path(__file__).parents[2] / "docs/reproducing"
+_FOLDER = Path(__file__).parents[3] / "docs/reproducing"
 COUNTING, DECIDING = "counting", "deciding"
 _FILES = {COUNTING: _FOLDER / "statistics.json", DECIDING: _FOLDER / "decisions.json"}
 WAYS = ("exact", "sketch", "hybrid")
