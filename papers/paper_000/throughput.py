@@ -9,7 +9,7 @@ from itertools import pairwise, product
 from statistics import median
 
 from papers.claims import Claim, Outcome
-from papers.comparing import lower
+from papers.comparing import lower, no_higher
 from papers.markdown import figure, number, table
 from papers.paper_000.grid import RULES, SPLITTING
 from papers.paper_000.reducers import PLACES, WITHOUT_REDUCERS
@@ -121,6 +121,19 @@ def _factors(figures: SectionFigures, plan: RunPlan) -> str:
     return f"Dalton's rate, times that of: {'; '.join(phrases)}"
 
 
+def _ours(figures: SectionFigures, plan: RunPlan) -> Outcome:
+    checks, phrases = [], []
+    for stream in TEXTS:
+        for places in PLACES:
+            ours, dalton = (_rates(figures, plan, stream, places, rule) for rule in ("evenflow", "dalton"))
+            checks.append(no_higher(dalton, ours))
+        listed = (
+            f"{rule} {_arrows(_by_places(figures, plan, stream, rule))}" for rule in ("evenflow", "dalton")
+        )
+        phrases.append(f"{stream}: {', '.join(listed)}")
+    return Outcome(f"million tuples/s: {'; '.join(phrases)}", tuple(checks))
+
+
 def _spread_by_input(figures: SectionFigures, plan: RunPlan) -> Outcome:
     """What all places bring over eight, at each input rate, for every rule and stream."""
     checks, most = [], dict.fromkeys(_INPUT_RATES, 1.0)
@@ -214,6 +227,20 @@ CLAIMS = (
             " rules that keep keys whole rows decide, by our costs, as above."
         ),
         every=True,
+    ),
+    Claim(
+        "ours, to 000 fig. 7",
+        "In this replay evenflow does no worse than Dalton.",
+        "the three streams, 8 to 64 places: no lower a rate",
+        _ours,
+        measure="queue replay",
+        reason="ours",
+        because=(
+            "It levels tuples and not keys. So a worker without a hot key gets more rare keys, and by our"
+            " costs rows are most of the work. On Zipf 1.5 with 64 places its fullest combiner has 2.3 times"
+            " the mean of keys, Dalton's 1.2 times (seed 1)."
+        ),
+        own=True,
     ),
     Claim(
         "000, fig. 12, 5.3",

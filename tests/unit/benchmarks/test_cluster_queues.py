@@ -12,41 +12,43 @@ from papers.paper_002.cluster import ticks
 WORKERS = 3
 
 
-def plainly(workers: list[int], sources: int, pending: int) -> tuple[list[int], list[int]]:
+def plainly(workers: list[int], sources: int, pending: int, pace: int) -> tuple[list[int], list[int]]:
     """The same, written with queues of messages."""
     sent, ended = [-1] * len(workers), [-1] * len(workers)
     queues: list[deque[int]] = [deque() for _ in range(WORKERS)]
     left = [deque(range(source, len(workers), sources)) for source in range(sources)]
-
-    def send(source: int, tick: int) -> bool:
-        if not left[source]:
-            return False
-        message = left[source].popleft()
-        sent[message] = tick
-        queues[workers[message]].append(message)
-        return True
-
-    for _ in range(pending):
-        for source in range(sources):
-            send(source, 0)
-    for tick in range(1, len(workers) + 2):
-        done = [queue.popleft() for queue in queues if queue]
-        for message in done:
-            ended[message] = tick
-        for message in done:
-            if not send(message % sources, tick):
+    unfinished = [0] * sources
+    tick = 0
+    while True:
+        turns = [(tick + turn) % sources for turn in range(sources)] * pending
+        sending = 0
+        for source in turns:
+            if sending == pace or unfinished[source] == pending:
+                continue
+            if not left[source]:
                 return sent, ended
-    return sent, ended
+            message = left[source].popleft()
+            sent[message] = tick
+            queues[workers[message]].append(message)
+            unfinished[source] += 1
+            sending += 1
+        tick += 1
+        for message in [queue.popleft() for queue in queues if queue]:
+            ended[message] = tick
+            unfinished[message % sources] -= 1
 
 
 @given(
     st.lists(st.integers(0, WORKERS - 1), min_size=1, max_size=60),
     st.integers(1, 5),
     st.integers(1, 4),
+    st.integers(1, 9),
 )
-def test_it_plays_as_plain_queues_do(workers: list[int], sources: int, pending: int) -> None:
-    sent, ended = ticks(np.array(workers, np.int32), sources=sources, workers_count=WORKERS, pending=pending)
-    expected = plainly(workers, sources, pending)
+def test_it_plays_as_plain_queues_do(workers: list[int], sources: int, pending: int, pace: int) -> None:
+    sent, ended = ticks(
+        np.array(workers, np.int32), sources=sources, workers_count=WORKERS, pending=pending, pace=pace
+    )
+    expected = plainly(workers, sources, pending, pace)
     assert (sent.tolist(), ended.tolist()) == expected
     done = ended >= 0
     assert (ended[done] > sent[done]).all()
