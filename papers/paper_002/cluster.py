@@ -249,7 +249,8 @@ CLAIMS = (
         reason="measure",
         because=(
             "At 90 % both do, and W-Choices always. D-Choices has up to 2.4 % less at saturation. Each of"
-            " 48 sources finds its own head and its own d, from a forty-eighth of the messages. Whether that is the cause was not examined."
+            " 48 sources finds its own head and its own d, from a forty-eighth of the messages."
+            " Whether that is the cause was not examined."
         ),
     ),
     Claim(
@@ -304,8 +305,8 @@ CLAIMS = (
             "Where the workers are saturated, the queue of one that gets a little more than its share grows"
             " until nothing more may be pending. (By its throughput the paper's cluster was saturated"
             " elsewhere.) At 90 % D-Choices still has 1.2 to 2.5 times the latency of shuffling, and"
-            " W-Choices 3.4 to 4 times. The 48 sources know their own loads alone. Whether they choose the same worker"
-            " at the same time was not examined."
+            " W-Choices 3.4 to 4 times. The 48 sources know their own loads alone. Whether they"
+            " choose the same worker at the same time was not examined."
         ),
     ),
     Claim(
