@@ -53,7 +53,7 @@ def _rows(group: list[Cell], slide: int, *, smoke: bool) -> list[dict[str, Any]]
     slide = 200 if smoke else slide
     stream = group[0].stream
     keys = _keys(2 * SLIDES * slide, 1_000 if smoke else stream.keys, stream.zipf)
-    how_much = RoutingSize(SLIDES * slide, 20 * slide, 2 if smoke else 15)
+    how_much = RoutingSize(SLIDES * slide, (20 if smoke else 100) * slide, 2 if smoke else 15)
     window = f"window_ms={SLIDES * slide // _PER_MS},slide_ms={slide // _PER_MS}"
     timed = {
         setting.partitioner: Warm(

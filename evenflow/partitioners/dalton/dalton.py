@@ -21,7 +21,7 @@ four additions.) `gamma`, `eps`, `p1`, `p2`. Window, slide and statistics window
 `theta` is the threshold: the share of the load from which a key is hot. It is 1/n by default, as in
 definition 3.3. With 0 every key is hot from its first tuple on, while the sliding window has it. That is the
 paper's *non-hybrid* variant, which shows what tracking of hot keys spares (section 5.3). It has a row of
-values for each key of a window, and takes 2 to 55 times as long for a tuple (docs/reproducing.md, figure 11).
+values for each key of a window, and takes 2 to 63 times as long for a tuple (docs/reproducing.md, figure 11).
 
 With hybrid, a statistics window is counted by the sketch if the last one had at least `sketch_from` distinct
 keys, and exactly otherwise. A map of that many keys no longer fits the cache, and the sketch always does
