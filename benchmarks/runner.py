@@ -40,6 +40,7 @@ SCENARIOS = {
     "partitioners-growth-workers": "partitioners.growth_workers",
     "partitioners-growth-keys": "partitioners.growth_keys",
     "partitioners-statistics": "partitioners.statistics",
+    "partitioners-hot-keys": "partitioners.hot_keys",
     "partitioners-prompt-plan": "partitioners.prompt_plan",
     "partitioners-partly-quality": "partitioners.partly_quality",
     "partitioners-partly-plan": "partitioners.partly_plan",

@@ -53,7 +53,7 @@ MEASURES: dict[Measure, str] = {
         "the highest rate at which nobody falls behind. Work is priced from counts, or comparisons are"
         " counted"
     ),
-    "virtual time": "a protocol or a queue of batches, played with work that is given",
+    "virtual time": "a protocol, or queues of messages or batches, played with work that is given",
     "kept times": "CPU times, or times of Spark's triggers, that `evenflow bench` measured and that are kept",
     "kept trainings": "curves of trainings that are kept",
     "simulated operator": "rewards and latencies of an operator that is a queue in a simulation",

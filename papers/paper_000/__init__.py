@@ -3,11 +3,13 @@ counted.
 
 grid                  what the parts share
 suite                 figures 7 and 9 as one suite of four streams, for every partitioner
+throughput            figures 7 and 12: throughput by places and by input rate
+word_count            what it shares with figure 11: streams, settings and rates
 reducers              figures 7 and 11: Eq. 2, the fullest reducer, with 8 to 64 places
 changes               figures 9a and 9d: the keys change again and again
 batches               figures 8 and 9b: micro-batches; `rates` measures them, `claims` has their claims
 clustering            figure 9c: correlation clustering
-heavy_hitters         figure 10c: how many keys may be split
+overhead              figures 10 and 11: counting keys, number of hot keys, tracking and forwarding
 sources               figure 13: two partitioners with different distributions
 synchronisation       figure 14: how often cooperating partitioners synchronise
 convergence           figure 15: one to eight partitioners, over time
@@ -24,14 +26,15 @@ from papers.paper_000 import (
     changes,
     clustering,
     convergence,
-    heavy_hitters,
     reducers,
     sources,
     suite,
     synchronisation,
+    throughput,
 )
 from papers.paper_000.batches import batches
 from papers.paper_000.grid import NAME
+from papers.paper_000.overhead import heavy_hitters, optimisations, statistics
 from papers.run_plan import Cell, Opened, RunPlan
 from papers.store import SectionFigures, Values
 
@@ -40,7 +43,20 @@ if TYPE_CHECKING:
 
 __all__ = ["CLAIMS", "NAME", "TITLE", "cells", "measure", "pictures", "text"]
 TITLE = "000: Dalton's windowed suite"
-_PARTS = (suite, reducers, batches, changes, clustering, heavy_hitters, sources, synchronisation, convergence)
+_PARTS = (
+    suite,
+    throughput,
+    optimisations,
+    reducers,
+    batches,
+    changes,
+    clustering,
+    statistics,
+    heavy_hitters,
+    sources,
+    synchronisation,
+    convergence,
+)
 CLAIMS = tuple(claim for part in _PARTS for claim in part.CLAIMS)
 
 

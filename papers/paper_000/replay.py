@@ -7,7 +7,8 @@ ever behind by more than a slide. Nothing is timed, so a figure is the same on e
 left out, because in the paper two of them are never the bottleneck.
 
 A combiner folds tuples into a partial result for each key of a slide. Whoever holds a key's window adds the
-slide to it and makes the row. What a combiner may hold and finish by itself is the *way*:
+slide to it. What a combiner may hold and finish by itself is the *way*. In evenflow, and in figures 13 to 15,
+whoever holds a window makes its row:
 
     none       nothing: every partial result goes to a reducer
     forwarded  keys of which it has all tuples of the window (000, section 4.2: wrong decisions are repaired
@@ -15,10 +16,17 @@ slide to it and makes the row. What a combiner may hold and finish by itself is 
     announced  keys of which it is the home F_1. It finishes those that nobody announced. The others it hands
                on, as one partial result for each window. Whoever sends a key elsewhere announces (slide, key)
                to the key's home
+
+In 000's own dataflow (section 3.3) combiners hold all windows, and with each slide send a partial result of
+the window for each key that they have. So a reducer gets Gamma of them, as Eq. 2 says, and holds nothing:
+
+    windows            every key goes to a reducer
+    windows-forwarded  but for keys that one combiner has alone, which it finishes
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -28,8 +36,9 @@ import numpy as np
 from evenflow.numeric.arrays import Bools, Float64s, Int32s, Int64s
 from papers.unit_costs import Costs
 
-Way = Literal["none", "forwarded", "announced"]
+Way = Literal["none", "forwarded", "announced", "windows", "windows-forwarded"]
 WAYS: tuple[Way, ...] = ("none", "forwarded", "announced")
+WINDOW_WAYS: tuple[Way, ...] = ("windows", "windows-forwarded")
 _PLAIN = ("tuples", "partials", "announcements", "load", "gamma", "distinct")
 BEHIND = 1
 """Slides by which somebody may be behind."""
@@ -89,7 +98,7 @@ class Counts:
     distinct: Int64s
     """Keys in the window, shape (slides,)."""
     shares: Mapping[Way, Share]
-    """Way -> what it leaves to combiners and reducers."""
+    """Way -> what it leaves to combiners and reducers, for the ways that were counted."""
 
     @property
     def imbalance(self) -> float:
@@ -116,58 +125,63 @@ class Counts:
         combiners += costs.hold * share.held_keys + costs.emit * share.finished + costs.send * share.sent
         if way == "announced":
             combiners += costs.hear * self.announcements
-        return combiners, costs.receive * share.received + (costs.hold + costs.emit) * share.rows
+        row = costs.emit if way in WINDOW_WAYS else costs.hold + costs.emit
+        return combiners, costs.receive * share.received + row * share.rows
 
 
-def counted(routing: Routing, *, span: int, first: int) -> Counts:
+def counted(routing: Routing, *, span: int, first: int, ways: Sequence[Way] = WAYS) -> Counts:
     """Count the slides from `first` on, by the windows that end with them. A window has `span` slides."""
-    slides = [_slide(routing, slide) for slide in _slides(routing, span=span, first=first)]
+    slides = [_slide(routing, slide, ways) for slide in _slides(routing, span=span, first=first)]
     plain = {name: np.array([counts[name] for counts in slides]) for name in _PLAIN}
     shares = {
         way: Share(*(np.array([counts[f"{way} {name}"] for counts in slides]) for name in Share._fields))
-        for way in WAYS
+        for way in ways
     }
     return Counts(**plain, shares=shares)
 
 
 class _Slide(NamedTuple):
-    """A slide and the window that ends with it."""
+    """A slide and the window that ends with it. A pair is key x combiners + combiner."""
 
     rows: slice
     """Tuples of the slide, a part of the routed stream."""
     window_rows: slice
     """Tuples of the window."""
-    presence: Bools
-    """Which combiner has which key in the slide, shape (keys, combiners)."""
-    window_presence: Bools
-    """Which combiner has which key in the window, shape (keys, combiners)."""
+    pairs: Int64s
+    """Pairs of key and combiner in the slide, ascending."""
+    window_pairs: Int64s
+    """Pairs of key and combiner in the window, ascending."""
 
 
 def _slides(routing: Routing, *, span: int, first: int) -> Iterator[_Slide]:
     last = int(routing.panes[-1])
     edges = np.searchsorted(routing.panes, np.arange(last + 2)).tolist()
-    panes: list[Bools] = []
+    pairs = routing.codes.astype(np.int64) * routing.combiners + routing.workers
+    # In how many slides of the window each pair is.
+    inside = np.zeros(len(routing.homes) * routing.combiners, np.uint16)
+    recent: deque[Int64s] = deque()
     for number in range(last + 1):
         rows = slice(edges[number], edges[number + 1])
-        presence = np.zeros((len(routing.homes), routing.combiners), np.bool_)
-        presence[routing.codes[rows], routing.workers[rows]] = True
-        panes = [*panes, presence][-span:]
+        recent.append(np.unique(pairs[rows]))
+        inside[recent[-1]] += 1
+        if len(recent) > span:
+            inside[recent.popleft()] -= 1
         if number >= first:
             window = slice(edges[max(0, number + 1 - span)], rows.stop)
-            yield _Slide(rows, window, presence, np.logical_or.reduce(panes))
+            yield _Slide(rows, window, recent[-1], np.flatnonzero(inside))
 
 
-def _slide(routing: Routing, slide: _Slide) -> dict[str, Int64s]:
+def _slide(routing: Routing, slide: _Slide, ways: Sequence[Way]) -> dict[str, Int64s]:
     """Counts of one slide by name."""
     n, homes = routing.combiners, routing.homes
-    keys, holders = np.divmod(np.flatnonzero(slide.window_presence), n)
-    slide_keys, makers = np.divmod(np.flatnonzero(slide.presence), n)
+    keys, holders = np.divmod(slide.window_pairs, n)
+    slide_keys, makers = np.divmod(slide.pairs, n)
     # By key: how many combiners have it in the window, whether one has, and whether another than its home
     # has.
     holders_of = np.bincount(keys, minlength=len(homes))
     single = holders_of == 1
     strayed = np.bincount(keys[holders != homes[keys]], minlength=len(homes)) > 0
-    nothing = np.zeros(len(homes), np.bool_)
+    nothing, everything = np.zeros(len(homes), np.bool_), np.ones(len(homes), np.bool_)
     counts = {
         "tuples": np.bincount(routing.workers[slide.rows], minlength=n),
         "partials": np.bincount(makers, minlength=n),
@@ -182,13 +196,16 @@ def _slide(routing: Routing, slide: _Slide) -> dict[str, Int64s]:
         "none": (nothing[keys], nothing[keys], nothing[slide_keys]),
         "forwarded": (single[keys], single[keys], single[slide_keys]),
         "announced": (holders == homes[keys], ~strayed[keys], makers == homes[slide_keys]),
+        "windows": (everything[keys], nothing[keys], everything[slide_keys]),
+        "windows-forwarded": (everything[keys], single[keys], everything[slide_keys]),
     }
-    for way, (in_window, finished, stays) in masks.items():
+    for way in ways:
+        in_window, finished, stays = masks[way]
         # Partial results of a window that is not finished here, and those of this slide that do not stay.
         handed = in_window & ~finished
         sent = np.concatenate([keys[handed], slide_keys[~stays]])
         senders = np.concatenate([holders[handed], makers[~stays]])
-        rest = np.unique(keys[~finished])
+        rest = np.flatnonzero(np.bincount(keys[~finished], minlength=len(homes)))
         share = Share(
             held_keys=np.bincount(holders[in_window], minlength=n),
             finished=np.bincount(holders[finished], minlength=n),
@@ -223,3 +240,17 @@ def shortest_slide(work: Sequence[Float64s]) -> float:
             most = float((done[length:] - done[:-length]).max(initial=0.0))
             shortest = max(shortest, most / (length + BEHIND))
     return shortest
+
+
+def sustained(work: Sequence[Float64s], counts: Counts) -> float:
+    """Million tuples a second with which nobody is ever behind by more than `BEHIND` slides.
+
+    work: nanoseconds, as `Counts.work`.
+    """
+    # Tuples per nanosecond are thousands of millions a second.
+    return 1e3 * float(counts.tuples.sum(axis=1).mean()) / shortest_slide(work)
+
+
+def rate_of(counts: Counts, way: Way, costs: Costs) -> float:
+    """Million tuples a second if all slides have this way."""
+    return sustained(counts.work(way, costs), counts)

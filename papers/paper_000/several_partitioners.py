@@ -21,12 +21,12 @@ from dataclasses import astuple, dataclass, fields, replace
 import numpy as np
 
 from evenflow.keys import candidate
-from evenflow.numeric.arrays import Bools, Float64s, Int32s, UInt64s
+from evenflow.numeric.arrays import Bools, Int32s, UInt64s
 from evenflow.partitioners.dalton.cooperative import DaltonCooperative
 from evenflow.simulation import Channel, KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
 from papers.paper_000.reducer_exchange import talk
-from papers.paper_000.replay import Counts, Routing, counted, shortest_slide
+from papers.paper_000.replay import Counts, Routing, counted, rate_of, sustained
 from papers.run_plan import RunPlan, Stream
 from papers.unit_costs import Costs, unit_costs
 
@@ -158,7 +158,7 @@ def rate(work_counts: Counts, forwards: Bools, costs: Costs) -> float:
     """Million tuples a second, with forwarding as in section 4.2 in the slides that say so, shape
     (slides,).
     """
-    return _rate(
+    return sustained(
         [
             np.where(forwards[:, None], with_it, without)
             for with_it, without in zip(
@@ -171,12 +171,7 @@ def rate(work_counts: Counts, forwards: Bools, costs: Costs) -> float:
 
 def announced_rate(work_counts: Counts, costs: Costs) -> float:
     """Million tuples a second with forwarding by announcement."""
-    return _rate(work_counts.work("announced", costs), work_counts)
-
-
-def _rate(work: tuple[Float64s, Float64s] | list[Float64s], work_counts: Counts) -> float:
-    # Tuples per nanosecond are thousands of millions a second.
-    return 1e3 * float(work_counts.tuples.sum(axis=1).mean()) / shortest_slide(work)
+    return rate_of(work_counts, "announced", costs)
 
 
 def forwards(rule: str, routed: Run, *, first: int = WARM) -> Bools:

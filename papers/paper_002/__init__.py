@@ -1,5 +1,5 @@
-"""002, "When Two Choices Are not Enough" (ICDE 2016): figures 3-10, the memory formulas, and 11-12 on other
-data.
+"""002, "When Two Choices Are not Enough" (ICDE 2016): figures 3-10, the memory formulas, 11-12 on other
+data, and 13-14 in virtual time.
 
 As in the paper's Table III there are five independent sources: tuple t goes through source t mod 5. The
 figures are I(m) at the end of the stream and its mean over the stream. The formulas use expected frequencies,
@@ -10,6 +10,7 @@ f_k = m p_k with m = 1e7.
     formulas   head, d and memory as the paper computes them
     claims     what the paper says, and how it is judged
     over_time  figure 12, on drawn cashtags
+    cluster    figures 13 and 14, in virtual time
     page       tables and charts
 """
 

@@ -11,7 +11,7 @@ import numpy as np
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, same
 from papers.markdown import number
-from papers.paper_002 import over_time
+from papers.paper_002 import cluster, over_time
 from papers.paper_002.formulas import formula, formulas, shares
 from papers.paper_002.grid import (
     EPS,
@@ -543,4 +543,5 @@ CLAIMS = (
         absent="The texts are not in the data folder.",
     ),
     *over_time.CLAIMS,
+    *cluster.CLAIMS,
 )

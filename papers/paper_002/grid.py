@@ -35,6 +35,9 @@ WORDS_WORKERS = (5, 10, 20, 50, 100)
 DRIFT_TUPLES, DRIFT_KEYS = 690_000, 2_900
 """Tuples and keys of the cashtags in the paper's table I."""
 DRIFTS = (SUDDEN, DAILY)
+CLUSTER_SOURCES, CLUSTER_MESSAGES = 48, 2_000_000
+CLUSTER_ZIPFS = (1.4, 1.7, 2.0)
+CLUSTER_RULES = ("hashing", "pkg", "shuffle", "d-choices", "w-choices")
 
 
 def _zipf(plan: RunPlan, zipf: float, keys: int = KEYS, tuples: int | None = None) -> Stream:
@@ -84,9 +87,15 @@ def drift_cell(plan: RunPlan, drift: str, n: int, rule: str) -> Cell:
     return _cell("over time", stream, n, rule)
 
 
+def cluster_cell(plan: RunPlan, zipf: float, rule: str) -> Cell:
+    """Figures 13 and 14: queues of a cluster."""
+    return _cell("cluster", _zipf(plan, zipf, tuples=plan.pick(CLUSTER_MESSAGES, 4 * QUICK_TUPLES)), 80, rule)
+
+
 def cells(plan: RunPlan) -> list[Cell]:
     """Every setting."""
     return [
+        *(cluster_cell(plan, *at) for at in product(CLUSTER_ZIPFS, CLUSTER_RULES)),
         *(drift_cell(plan, *at) for at in product(DRIFTS, WORKERS, RULES[:3])),
         *(balance_cell(plan, z, n, rule) for z, n, rule in product(ZIPFS, WORKERS, RULES)),
         *(

@@ -11,6 +11,7 @@ from evenflow.numeric.arrays import Int32s
 from evenflow.partitioners import Partitioner
 from evenflow.partitioners.choices.d_choices import DChoices, DChoicesOptions
 from evenflow.simulation import KeyedStream, Scenario, entrant
+from papers.paper_002.cluster import played
 from papers.paper_002.formulas import shares
 from papers.paper_002.grid import EPS, KEYS, SOURCES
 from papers.routing import placed
@@ -28,9 +29,11 @@ def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     stream = opened.at()
     if cell.experiment == "over time":
         return _measure_over_time(cell, stream, plan)
-    how = {"least d": _measure_least_d, "head and tail": _measure_parts}.get(
-        cell.experiment, _measure_balance
-    )
+    how = {
+        "least d": _measure_least_d,
+        "head and tail": _measure_parts,
+        "cluster": _measure_cluster,
+    }.get(cell.experiment, _measure_balance)
     each = [how(cell, stream, seed) for seed in plan.seeds]
     return {name: [counts[name] for counts in each] for name in each[0]}
 
@@ -51,6 +54,10 @@ def _measure_balance(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, fl
             counts["head"] = max(source.observe().head_keys or 0 for source in sources)
             counts["d"] = max(source.observe().choices for source in sources)
     return counts
+
+
+def _measure_cluster(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, float]:
+    return played(stream, cell, seed)
 
 
 def _measure_over_time(cell: Cell, stream: KeyedStream, plan: RunPlan) -> Values:

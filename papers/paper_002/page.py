@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from evenflow.charts.lines import Line
 from evenflow.charts.page import page
 from papers.markdown import figure, ratio, table
-from papers.paper_002 import over_time
+from papers.paper_002 import cluster, over_time
 from papers.paper_002.claims import copies_ratio
 from papers.paper_002.formulas import Formula, formula, formulas
 from papers.paper_002.grid import (
@@ -60,6 +60,7 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
         *_least_d(figures, plan),
         *_more_streams(figures, plan),
         *over_time.text(figures, plan),
+        *cluster.text(figures, plan),
     ]
 
 

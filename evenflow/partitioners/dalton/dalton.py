@@ -13,10 +13,15 @@ window. It is then hot in this window and the next.
 Parameters: `explore` uniform or capped. With uniform, as in the paper, any worker is drawn with probability
 `eps`, and a key with many tuples ends up on all workers. With capped, as in the authors' code, a key with
 `cap` holders explores among these. The cap starts at 2 and grows by one, up to 6, when 70 % of the hot keys
-have reached it. `heavy_hitters` exact counts, or a Count-Min sketch with an error of at most 1/(4n) of the
-load, or hybrid, which takes one of the two for each statistics window. (SpaceSaving with 4n counters would
-never miss a frequent key either. But in it a rare key evicts another key, and the sketch only makes four
-additions.) `gamma`, `eps`, `p1`, `p2`. Window, slide and statistics window.
+have reached it. `heavy_hitters` exact counts, or a Count-Min sketch with an error of at most a quarter of the
+threshold, or hybrid, which takes one of the two for each statistics window. (SpaceSaving with 4n counters
+would never miss a frequent key either. But in it a rare key evicts another key, and the sketch only makes
+four additions.) `gamma`, `eps`, `p1`, `p2`. Window, slide and statistics window.
+
+`theta` is the threshold: the share of the load from which a key is hot. It is 1/n by default, as in
+definition 3.3. With 0 every key is hot from its first tuple on, while the sliding window has it. That is the
+paper's *non-hybrid* variant, which shows what tracking of hot keys spares (section 5.3). It has a row of
+values for each key of a window, and takes 2 to 63 times as long for a tuple (docs/reproducing.md, figure 11).
 
 With hybrid, a statistics window is counted by the sketch if the last one had at least `sketch_from` distinct
 keys, and exactly otherwise. A map of that many keys no longer fits the cache, and the sketch always does
@@ -28,10 +33,10 @@ first window, and one behind a window without tuples, are counted exactly.
 Where the paper is silent: the test for a hot key counts the current tuple. No key is hot in the first
 statistics window, or after a window without tuples, because there is no load to compare with. No key becomes
 hot by its first tuple of a window, because one tuple cannot be split. A tie goes to F_1(k), then to the
-lowest worker. Rows expire when a window begins. At most 4n keys are hot at once. (While the load grows from
-window to window, more keys could reach the threshold.) Each source explores with a generator (splitmix64) of
-its own. A rescale forgets loads, holders and values, because they belong to workers. Exact counts of keys
-stay.
+lowest worker. Rows expire when a window begins. At most 4n keys (4/theta) are hot at once. (While the load
+grows from window to window, more keys could reach the threshold.) Each source explores with a generator
+(splitmix64) of its own. A rescale forgets loads, holders and values, because they belong to workers. Exact
+counts of keys stay.
 
 With costs, loads, the counts of keys and the load of a statistics window are sums of costs. The test for a
 hot key then asks whether the key has more than the cost of its present tuple, which means a second tuple in
@@ -58,6 +63,7 @@ Before a statistics window has ended, no key is hot and all keys are hashed:
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -94,6 +100,7 @@ from evenflow.sketches.hyperloglog import MIN_PRECISION, Registers, registers, s
 from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from, moves, window_loads
 
 _REACH = 1 << 61
+_UNLIMITED = 1 << 40  # more keys than can be hot
 SKETCH_FROM = 10_000
 """Distinct keys of a statistics window from which hybrid counts the next one
 by the sketch: see docs/measurements.md.
@@ -140,6 +147,12 @@ class DaltonRule(NamedTuple):
     """Rewards are kept back instead of being learned."""
     most: int
     """Keys that may be hot at once."""
+    times: float
+    """A key is hot if its count, so many times, is the load of the last statistics window or more."""
+    every: bool
+    """Every key is hot."""
+    lasting: int
+    """Statistics windows for which a key stays hot after the one that made it hot."""
     policy: BanditPolicy
     """The options of the bandit."""
 
@@ -230,17 +243,17 @@ def _counted(
 def _row_of(
     learned: Learned, rule: DaltonRule, key: np.uint64, cost: np.int64, count: Whole, home: Home
 ) -> np.int64:
-    """The key's row, or -1. A key whose count has reached the threshold is hot in this statistics window
-    and the next.
+    """The key's row, or -1. A key whose count has reached the threshold is hot in this statistics window and
+    the next (`DaltonRule.lasting`).
 
     `count` includes the present tuple, which costs `cost`. If the two are equal, it is the key's first in the
     window.
     """
     stats, table = learned.stats[()], learned.table
     r = find(table, key)
-    # count >= previous / n, without a division.
-    if count * learned.others.shape[0] >= stats["previous"] and count > cost and stats["previous"] > 0:
-        expiry = stats["window"] + 1
+    # count >= previous * theta, without a division.
+    if rule.every or (count * rule.times >= stats["previous"] and count > cost and stats["previous"] > 0):
+        expiry = stats["window"] + rule.lasting
         if r >= 0 and table.row[r]["expiry"] != COLD:
             table.row[r]["expiry"] = max(table.row[r]["expiry"], expiry)
         elif table.meta[()]["hot"] < rule.most:
@@ -344,6 +357,25 @@ class BanditPartitioner(Partitioner):
         return self.options.gamma
 
     @property
+    def _theta(self) -> float | None:
+        """Share of the load from which a key is hot. None = 1/n."""
+        return None
+
+    @property
+    def _times(self) -> float:
+        """1/theta: how often the threshold goes into the load. Infinite if every key is hot."""
+        theta = self._theta
+        if theta is None:
+            return float(self.workers)
+        return 1 / theta if theta else math.inf
+
+    @property
+    def _most(self) -> int:
+        """Keys that may be hot at once."""
+        # Theorem 3.4 allows 1/theta in the present statistics window and as many in the last one.
+        return 4 * math.ceil(self._times) if math.isfinite(self._times) else _UNLIMITED
+
+    @property
     def _statistics_ms(self) -> int:
         """Length of the statistics window at first, ms."""
         return self.options.slide_ms
@@ -378,7 +410,9 @@ class BanditPartitioner(Partitioner):
 
     def _new_sketch(self) -> CountMin:
         # With exact counts the sketch is not used, but a kernel cannot take None: it is as small as can be.
-        width = 2 if self._counting == "exact" else width_for(1 / (4 * self.workers))
+        # Where every key is hot, no count is asked for.
+        exact = self._counting == "exact" or math.isinf(self._times)
+        width = 2 if exact else width_for(1 / (4 * self._times))
         return CountMin(width, seed=self.seed)
 
     def _assign(self, block: Block) -> None:
@@ -391,8 +425,25 @@ class BanditPartitioner(Partitioner):
         return int(route(block, first, self._learned(), rule))
 
     def _rule(self, *, manual: bool, deferring: bool) -> DaltonRule:
-        noting = self._counting == "hybrid"
-        return DaltonRule(self._salt, self._exact, noting, manual, deferring, 4 * self.workers, self._policy)
+        every = math.isinf(self._times)
+        return DaltonRule(
+            salt=self._salt,
+            exact=self._exact,
+            noting=self._counting == "hybrid",
+            manual=manual,
+            deferring=deferring,
+            most=self._most,
+            times=self._times,
+            every=every,
+            # As long as the sliding window has the key: then its holders are known from its first tuple on.
+            lasting=self._windows_inside if every else 1,
+            policy=self._policy,
+        )
+
+    @property
+    def _windows_inside(self) -> int:
+        """Statistics windows as long as a sliding window, rounded up."""
+        return -(-self.options.window_ms // self._statistics_ms)
 
     def _learned(self) -> Learned:
         return Learned(
@@ -425,12 +476,12 @@ class BanditPartitioner(Partitioner):
             window += (at - int(stats["end"])) // int(stats["length"]) + 1
         hot = row is not None and int(table.row["expiry"][row]) >= window
         # One tuple makes no key hot, so none becomes hot by the first tuple of a statistics window.
-        enough = not ends and count >= 1 and (count + 1) * self.workers >= int(stats["previous"]) > 0
-        becomes = enough and not hot and self._split.hot < 4 * self.workers
+        enough = not ends and count >= 1 and (count + 1) * self._times >= int(stats["previous"]) > 0
+        becomes = (enough or math.isinf(self._times)) and not hot and self._split.hot < self._most
         holders = () if row is None else self._row_holders(row, at)
         share = count / window_total if window_total else None
         if not hot and not becomes:
-            rule = f"not hot (below 1/{self.workers} of a statistics window): its hash names the worker"
+            rule = f"not hot (below 1/{self._times:g} of a statistics window): its hash names the worker"
             return Explanation(rule=rule, workers=(home,), home=home, holders=holders, share=share)
         best = int(table.row["best"][row]) if hot else home
         capped = row is not None and len(holders) >= self._split.cap
@@ -518,7 +569,10 @@ class BanditPartitioner(Partitioner):
         A row's key was in the present statistics window, or in the last one or the sliding window, whichever
         is longer.
         """
-        rows = split_keys.most_rows(4 * self.workers, -(-self.options.window_ms // self._statistics_ms))
+        if math.isinf(self._times):
+            # Keys of the present statistics window, and of a sliding and a statistics window before it.
+            return 3 * keys
+        rows = split_keys.most_rows(self._most, self._windows_inside)
         return min(rows, 2 * keys) if self._counting == "exact" else rows
 
 
@@ -544,6 +598,15 @@ class DaltonOptions(BanditOptions):
     stats_ms: int | None = Field(
         None, ge=1, description="Length of the statistics window, ms. None = one slide."
     )
+    theta: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description=(
+            "Share of the last statistics window's load from which a key is hot. None = 1/n. 0 = every key is"
+            " hot, which takes a row of values for each key of a window."
+        ),
+    )
 
 
 class Dalton(BanditPartitioner):
@@ -556,6 +619,10 @@ class Dalton(BanditPartitioner):
     @property
     def _counting(self) -> Counting:
         return self.options.heavy_hitters
+
+    @property
+    def _theta(self) -> float | None:
+        return self.options.theta
 
     @property
     def _statistics_ms(self) -> int:

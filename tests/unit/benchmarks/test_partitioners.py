@@ -35,6 +35,7 @@ def test_the_group_names_its_scenarios() -> None:
         "partitioners-growth-workers",
         "partitioners-growth-keys",
         "partitioners-statistics",
+        "partitioners-hot-keys",
         "partitioners-prompt-plan",
         "partitioners-partly-quality",
         "partitioners-partly-plan",

@@ -17,7 +17,15 @@ from evenflow.elasticity.simulated.queues import lindley
 from evenflow.numeric.arrays import Int32s
 from evenflow.simulation import KeyedStream
 from papers.paper_000.convergence import courses
-from papers.paper_000.replay import WAYS, Counts, Routing, counted, shortest_slide
+from papers.paper_000.replay import (
+    WAYS,
+    WINDOW_WAYS,
+    Counts,
+    Routing,
+    counted,
+    rate_of,
+    shortest_slide,
+)
 from papers.paper_000.several_partitioners import (
     COOPERATIVE,
     Run,
@@ -60,7 +68,7 @@ def routings(draw: st.DrawFn) -> Routing:
 
 
 def count(routing: Routing) -> Counts:
-    return counted(routing, span=SPAN, first=0)
+    return counted(routing, span=SPAN, first=0, ways=(*WAYS, *WINDOW_WAYS))
 
 
 @given(routings())
@@ -70,7 +78,7 @@ def test_every_row_of_results_is_made_once_whatever_is_forwarded(routing: Routin
         len(np.unique(routing.codes[(routing.panes <= last) & (routing.panes > last - SPAN)]))
         for last in range(SLIDES)
     ]
-    for way in WAYS:
+    for way in (*WAYS, *WINDOW_WAYS):
         share = found.shares[way]
         assert (share.finished.sum(axis=1) + share.rows.sum(axis=1) == in_window).all()
         assert (share.sent.sum(axis=1) == share.received.sum(axis=1)).all(), "what is sent is received"
@@ -97,6 +105,21 @@ def test_keys_that_go_home_are_finished_there_and_nobody_announces_them(routing:
         assert (found.shares[way].finished.sum(axis=1) == found.distinct).all()
 
 
+@given(routings())
+def test_in_the_papers_dataflow_a_reducer_gets_a_partial_result_for_each_holder_of_a_key(
+    routing: Routing,
+) -> None:
+    """Equation 2. What is forwarded is taken from that, and combiners hold as much with both ways."""
+    found = count(routing)
+    every, forwarded = (found.shares[way] for way in WINDOW_WAYS)
+    assert (every.received.sum(axis=1) == found.gamma).all()
+    assert (every.rows.sum(axis=1) == found.distinct).all()
+    assert (every.held_keys == forwarded.held_keys).all()
+    assert (
+        every.received.sum(axis=1) - forwarded.received.sum(axis=1) == forwarded.finished.sum(axis=1)
+    ).all()
+
+
 def test_a_window_by_hand() -> None:
     """Two slides, one window. Key 0 is whole at combiner 1, its home; key 1, of home 0, is on 0 and 2."""
     routing = Routing(
@@ -109,7 +132,7 @@ def test_a_window_by_hand() -> None:
         combiners=3,
         reducer_count=2,
     )
-    found = counted(routing, span=2, first=1)
+    found = counted(routing, span=2, first=1, ways=(*WAYS, *WINDOW_WAYS))
     assert found.tuples.tolist() == [[0, 1, 2]]
     assert found.partials.tolist() == [[0, 1, 1]]
     assert found.announcements.tolist() == [[2, 0, 0]], "both sources announce key 1 to combiner 0"
@@ -124,6 +147,15 @@ def test_a_window_by_hand() -> None:
         "home's window of key 1, and the slide of combiner 2"
     )
     assert found.shares["announced"].rows.tolist() == [[0, 1]]
+    assert found.shares["windows"].sent.tolist() == [[1, 1, 1]], "the windows of both keys, of all holders"
+    assert found.shares["windows"].received.tolist() == [[0, 3]]
+    assert found.shares["windows-forwarded"].finished.tolist() == [[0, 1, 0]]
+    assert found.shares["windows-forwarded"].received.tolist() == [[0, 2]]
+    costs = replace(NOTHING, hold=100, emit=10, receive=1)
+    assert found.work("windows", costs)[1].tolist() == [[0, 23]], "its reducers hold nothing"
+    assert found.work("none", costs)[1].tolist() == [[0, 222]]
+    # Two slides pass for the work of one, and a slide has three tuples.
+    assert rate_of(found, "windows", replace(NOTHING, emit=10)) == pytest.approx(1e3 * 3 / (20 / 2))
 
 
 @given(

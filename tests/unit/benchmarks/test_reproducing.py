@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
-from evenflow.keys import candidate
 from evenflow.partitioners import Partitioner, names
 from evenflow.simulation import Channel, Scenario, entrant
 from evenflow.simulation.routing import route
@@ -24,7 +23,6 @@ from papers.compute import missing
 from papers.data import DATASETS, read_dataset
 from papers.drawn_streams import DAILY, DRAWN, SUDDEN, TPCH_Q1, TPCH_Q3
 from papers.markdown import figure, number
-from papers.paper_000.heavy_hitters import limited
 from papers.paper_000.reducer_exchange import talk
 from papers.paper_000.reducers import reduced
 from papers.paper_002.formulas import formula
@@ -353,16 +351,6 @@ def test_eq_2_is_the_fullest_reducer_and_forwarding_leaves_out_whole_keys() -> N
     codes = np.array([0, 0, 1, 2, 2, 2, 2, 2], np.int32)
     assert reduced(workers, codes, 4, np.array([0, 0, 1], np.int32)) == (3.0, 3.0, 3.0)
     assert reduced(workers, codes, 4, np.array([0, 0, 0], np.int32)) == (3.0, 6.0, 5.0)
-
-
-def test_keys_that_may_not_be_split_stay_where_they_were_hashed() -> None:
-    stream = Stream("zipf", 20_000, 1_000, 1.0).opened(Path())
-    changed = limited(stream, 2, 1)
-    hottest = np.argsort(-np.bincount(stream.codes))[:2]
-    kept = np.isin(stream.codes, hottest)
-    assert (changed.keys[kept] == stream.keys[kept]).all()
-    assert (changed.keys[~kept] != stream.keys[~kept]).all()
-    assert (candidate(changed.keys, 1, 64, 1) == candidate(stream.keys, 1, 64, 1)).all()
 
 
 def test_a_missing_figure_is_no_verdict() -> None:

@@ -31,6 +31,8 @@ MORE = [
     ("dalton", {"heavy_hitters": "sketch", "window_ms": 900, "slide_ms": 300, "stats_ms": 250}),
     ("dalton", {"heavy_hitters": "hybrid", "sketch_from": 200, "stats_ms": 250}),
     ("dalton", {"eps": 0.5, "p1": 0.9, "p2": 0.1, "stats_ms": 2500}),
+    ("dalton", {"theta": 0.0, "window_ms": 900, "slide_ms": 300, "stats_ms": 250}),
+    ("dalton", {"theta": 0.002, "eps": 0.5}),
     ("dalton-batch", {"load_scope": "batch", "eps": 0.4}),
     ("dalton-batch", {"explore": "capped", "window_ms": 1000, "slide_ms": 100}),
     ("dalton-cooperative", {"dsync_ms": 250, "window_ms": 1200, "slide_ms": 300, "eps": 0.4}),

@@ -1,6 +1,7 @@
 """Dalton written a second time, slowly and plainly: dictionaries, full scans, no window ever subtracted."""
 
 from collections import Counter, defaultdict
+from math import ceil, inf
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,9 @@ class SlowDalton:
         cap: int | None = None,
         cap_max: int = 6,
         cap_growth: float = 0.7,
+        theta: float | None = None,
     ) -> None:
+        self.times = workers if theta is None else 1 / theta if theta else inf
         self.n, self.seed, self.slide_ms, self.slides = workers, seed, slide_ms, slides
         self.stats_ms = stats_ms or slide_ms
         self.eps, self.gamma, self.p1, self.p2 = eps, gamma, p1, p2
@@ -90,11 +93,14 @@ class SlowDalton:
         self.counts[key] += cost
         self.tuples[key] += 1
         home = self.home(key)
-        if self.previous and self.tuples[key] > 1 and self.counts[key] * self.n >= self.previous:
+        every = self.times == inf
+        frequent = self.tuples[key] > 1 and self.counts[key] * self.times >= self.previous > 0
+        if every or frequent:
+            until = self.window + (-(-self.slides * self.slide_ms // self.stats_ms) if every else 1)
             if key in self.q:
-                self.expiry[key] = self.window + 1
-            elif len(self.q) < 4 * self.n:
-                self.expiry[key] = self.window + 1
+                self.expiry[key] = until
+            elif every or len(self.q) < 4 * ceil(self.times):
+                self.expiry[key] = until
                 self.q[key] = [-2.0] * self.n
         if key not in self.q:
             self.sent.append((self.slide, key, home, cost))

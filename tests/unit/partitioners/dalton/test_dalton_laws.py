@@ -79,6 +79,39 @@ def test_it_routes_as_a_plain_second_writing_of_the_rule(
 
 @few
 @given(
+    small,
+    st.integers(1, 12),
+    st.sampled_from([0.0, 0.004, 0.3, 1.0]),
+    st.sampled_from([None, 70, 250, 3000]),
+    some_costs,
+)
+def test_another_share_of_the_load_makes_other_keys_hot(
+    stream: Stream, workers: int, theta: float, stats_ms: int | None, some: list[int]
+) -> None:
+    options = {"eps": 0.3, "theta": theta, "stats_ms": stats_ms}
+    compare(stream, workers, options, options, drawn(some, len(stream[0])))
+
+
+@few
+@given(small, st.integers(2, 12), st.sampled_from([None, 70, 250, 3000]))
+def test_with_theta_zero_the_learned_policy_has_every_key_of_the_window(
+    stream: Stream, workers: int, stats_ms: int | None
+) -> None:
+    """Also of keys that come once. So `holders`, which knows keys with a row only, is the whole of X."""
+    keys, times = stream
+    p, slow = fast(workers, theta=0, stats_ms=stats_ms), SlowDalton(workers, theta=0, stats_ms=stats_ms)
+    for at in range(0, len(keys), 50):
+        rows = slice(at, at + 50)
+        p.assign(keys[rows], times[rows])
+        for key, time in zip(keys[rows].tolist(), times[rows].tolist(), strict=True):
+            slow.assign(key, time)
+        held = {key: some for key, some in p._split.holders(slow.slide - 9).items() if some}
+        assert held == slow.holders()
+        assert p.observe().head_keys >= len(held)
+
+
+@few
+@given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 120)), max_size=200),
     st.integers(4, 12),
     st.integers(1, 9),
