@@ -24,7 +24,7 @@ def instances_table(rows: Rows) -> str:
     """A row for each partitioner and event of `service-instances`."""
     kinds = dict.fromkeys((row["title"], event) for row in rows for event, at in row["events"].items() if at)
     return table(
-        ("partitioner", "event", "seeds", *_HEAD),
+        ("partitioner", "event", "runs", *_HEAD),
         [
             (f"`{title}`", event, len(same := _of(rows, title)), *_cells(levels(row, event) for row in same))
             for title, event in kinds
@@ -35,7 +35,7 @@ def instances_table(rows: Rows) -> str:
 def shift_table(rows: Rows) -> str:
     """A row for each partitioner and number of instances of `service-shift`."""
     return table(
-        ("partitioner", "seeds", "rounds of the exchange", *_HEAD),
+        ("partitioner", "runs", "rounds of the exchange", *_HEAD),
         [
             (
                 title,
