@@ -6,14 +6,16 @@ from statistics import median
 import numpy as np
 import pytest
 
+from evenflow.partitioners import create
 from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
 from evenflow.partitioners.dalton.reducer import QTableReducer
-from evenflow.partitioners.exchange import Message
+from evenflow.partitioners.exchange import Message, Table
 from papers.comparing import lower, no_higher
 from papers.paper_000.convergence import PRINTED, SLOW, STEADY, WORKS, Setting
+from papers.paper_000.insistent_dalton import InsistentDalton
 from papers.paper_000.printed_mean import PrintedMean
 from papers.paper_000.several_partitioners import AT_ONCE, COOPERATIVE, Server, message_share, run
-from papers.paper_000.synchronisation import ADAPTIVE, INTERVALS, KEPT, slower_cell
+from papers.paper_000.synchronisation import ADAPTIVE, INSISTENT, INTERVALS, KEPT, slower_cell
 from papers.run_plan import Stream, full_plan
 from papers.store import Store
 from papers.unit_costs import Costs
@@ -127,3 +129,30 @@ def test_where_rewards_wait_for_the_table_the_fixed_interval_learns_no_more_than
             for seconds in (ADAPTIVE, INTERVALS[1])
         )
         assert lower(adaptive, fixed) == ahead
+
+
+def test_where_partitioners_tell_anew_a_fixed_interval_leaves_the_reducer_behind_when_it_is_fast_again() -> (
+    None
+):
+    adaptive, *fixed = (
+        KEPT_FIGURES.values(slower_cell(PLAN, seconds, INSISTENT), "rate 3") for seconds in INTERVALS
+    )
+    assert all(lower(rates, [rate / 1.5 for rate in adaptive]) for rates in fixed)
+
+
+def test_a_partitioner_that_insists_tells_a_new_round_at_each_interval_and_takes_tables_of_old_ones() -> None:
+    p = create(InsistentDalton, workers=6, sources=2, window_ms=1000, slide_ms=100, keep_rewards=True)
+    stream = Stream("zipf", 500, 20, 1.5).opened(Path())
+    told = []
+    for end in range(100, 501, 100):
+        p.assign(stream.keys[end - 100 : end], stream.times[end - 100 : end])
+        told.append(p.tell(end))
+    assert [message.round for message in told if message] == [0, 1, 2, 3, 4]
+    lates = [SyncMessage.from_bytes(message.body).late for message in told if message]
+    assert lates == [0, 100, 100, 100, 100]
+    table = GlobalTable(total=200, dsync_ms=100, keys=np.zeros(0, np.uint64), values=np.zeros((0, 6)))
+    assert isinstance(p, InsistentDalton)
+    for number in (0, 1):
+        assert p.hear(Table(number, (0, 1), table.to_bytes()), 510 + number)
+        assert not p.awaiting
+        assert p.round == 5
