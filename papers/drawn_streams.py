@@ -10,6 +10,8 @@ They are drawn from what the papers say of their data, and by the rules of TPC-H
 | `tpch-q3` | lineitem of TPC-H query 3 at scale 10, in order of the orders: about 110,000 groups |
 | `tpch-parts` | lineitem of TPC-H by its parts, as 001's query 1 groups it |
 | `uniform+zipf`, `zipf+zipf` | 000's figures 13 to 15: two sources by turns, with two laws, or one law and other hot keys |
+| `uniform+zipf-1.0`, `uniform+zipf-2.0` | the first of them with other exponents than 000's 1.5 |
+| `uniform+dealt` | the first of them with a change: the hot keys are dealt anew six times |
 | `mixture` | 000's figure 14a: each tuple is uniform or Zipf 1.5, whatever its source |
 | `by-turns` | 000's figure 9a: uniform and Zipf 1.5 by turns, three times each |
 | `random-zipf` | 000's figure 9d: eight periods, each with an exponent from 0.5 to 1.5 and other hot keys |
@@ -22,6 +24,7 @@ and query 3 keeps one row in 200. So only these rows are drawn here, by the rule
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -146,10 +149,19 @@ def _stream(codes: Int64s) -> KeyedStream:
     return from_columns(labels.take(pa.array(numbered)), None)
 
 
-def uniform_and_zipf(tuples: int, keys: int, seed: int) -> KeyedStream:
-    """Even tuples are uniform, odd tuples are Zipf 1.5."""
+def uniform_and_zipf(tuples: int, keys: int, seed: int, exponent: float = SKEW) -> KeyedStream:
+    """Even tuples are uniform, odd tuples are Zipf."""
     random = np.random.default_rng([seed, 5])
-    return _taking_turns(random.integers(0, keys, -(-tuples // 2)), _zipf(keys, tuples // 2, random), tuples)
+    flat = random.integers(0, keys, -(-tuples // 2))
+    return _taking_turns(flat, _zipf(keys, tuples // 2, random, exponent), tuples)
+
+
+def uniform_and_dealt(tuples: int, keys: int, seed: int) -> KeyedStream:
+    """Even tuples are uniform, odd tuples are Zipf 1.5. In each sixth of the stream other keys are hot."""
+    random = np.random.default_rng([seed, 10])
+    edges = np.linspace(0, tuples // 2, TURNS + 1).astype(int).tolist()
+    parts = [random.permutation(keys)[_zipf(keys, high - low, random)] for low, high in pairwise(edges)]
+    return _taking_turns(random.integers(0, keys, -(-tuples // 2)), np.concatenate(parts), tuples)
 
 
 def two_zipfs(tuples: int, keys: int, seed: int) -> KeyedStream:
@@ -201,6 +213,9 @@ DRAWN: dict[str, Callable[[int, int, int], KeyedStream]] = {
     TPCH_Q3: query_3,
     TPCH_PARTS: parts,
     "uniform+zipf": uniform_and_zipf,
+    "uniform+zipf-1.0": partial(uniform_and_zipf, exponent=1.0),
+    "uniform+zipf-2.0": partial(uniform_and_zipf, exponent=2.0),
+    "uniform+dealt": uniform_and_dealt,
     "zipf+zipf": two_zipfs,
     "mixture": mixture,
     "by-turns": by_turns,

@@ -22,7 +22,7 @@ or priced from counts with costs that are kept. So the page is the same on every
 `windowed` cite times that `evenflow bench` measured and that are kept. No run of this page takes a time.
 
 A run measures only what is missing, for example a newly registered partitioner. After a change of a partitioner use
-`--again --partitioner NAME`. A full run takes about forty minutes on two cores. The options are:
+`--again --partitioner NAME`. A full run takes about three quarters of an hour on two cores. The options are:
 
 * `--section NAME` measures one section.
 * `--text-only` measures nothing and writes the text from [results.json](reproducing/results.json).

@@ -1,4 +1,5 @@
-"""The table `told`: sources that hear each other against one source, and against what ideal sources reach.
+"""The tables `told` and `apart`: sources that hear each other against one source, and against what ideal
+sources reach; and how far from level ideal sources are together that hear nobody.
 
 An *ideal* source is a placement to compare with, and no bound: no rare key is split. It hears the others once
 a slide. It knows from the beginning which keys are hot, and a replica costs nothing. Each tuple of a hot key
@@ -6,6 +7,10 @@ goes to the least loaded of all workers: by what all sources had sent when the s
 source levels an equal share, and by what the source itself has sent since. What a worker has too much on
 average is known as well, and is taken off. So what is left is what the *others* have sent since the slide
 began, which a source cannot know.
+
+Sources that are *apart* hear nobody. Each levels its own tuples by its own loads alone, and each has an
+order of its own among equally loaded workers. All split the keys that one source with all tuples would split,
+so the share of whole keys is that of one source.
 """
 
 from __future__ import annotations
@@ -59,6 +64,8 @@ class Ideal(NamedTuple):
     """Tuples of a hot key that a source sends to the key's home before it knows that the key is hot."""
     parts: int = 1
     """Times in a slide that the sources hear each other."""
+    apart: bool = False
+    """The sources hear nobody, and split the keys that one source with all tuples would split."""
 
 
 OURS_WITH = (1, *GOALS)
@@ -98,6 +105,41 @@ def told(size: Size) -> Iterator[str]:
         )
 
 
+APART = (1, *GOALS)
+"""Numbers of sources that are apart."""
+
+
+def apart(size: Size) -> Iterator[str]:
+    """Ideal sources that hear nobody: how far from level they are together. n = 64, 110 slides, medians over
+    the seeds with the range.
+
+    `deviation`: the standard deviation of a worker's tuples above the mean of a window, over workers and
+    windows. `fullest`: those of the fullest worker, mean over the windows. With several sources both are
+    multiples of those of one ideal source on the same seed, the deviation also divided by the root of S.
+    """
+    size = size._replace(slides=size.window + _AFTER)
+    chosen = seeds_of(size)
+    ways = [Ideal(count, apart=True) for count in APART]
+    cells = [(size, stream, seed, way) for stream, seed, way in product(STREAMS, chosen, ways)]
+    pairs = in_processes(_unevenness, cells, at_once=len(ways), size=size)
+    of_streams = pairs.reshape(len(STREAMS), len(chosen), len(ways), 2)
+    heads = [f"{what}, S = {count}" for what in ("deviation / root", "fullest") for count in APART[1:]]
+    yield f"| stream | deviation, one | fullest, one | {' | '.join(heads)} |"
+    yield "|---" * (3 + len(heads)) + "|"
+    for (kind, z, _), found in zip(STREAMS, of_streams, strict=True):
+        times = found[:, 1:] / found[:, :1]
+        columns = [*found[:, 0].T, *(times[:, :, 0] / np.sqrt(APART[1:])).T, *times[:, :, 1].T]
+        yield f"| {kind} {z:g} | {' | '.join(map(_spread, columns))} |"
+
+
+def _unevenness(cell: tuple[Size, Stream, int, Ideal]) -> tuple[float, float]:
+    """(standard deviation, fullest worker) in tuples above the mean of a window."""
+    size, stream, seed, way = cell
+    windows = ideal_windows(size, generated_once(size, *stream, seed), seed, way)
+    over = windows - windows.mean(axis=1, keepdims=True)
+    return float(over.std()), float(over.max(axis=1).mean())
+
+
 def _spread(values: Float64s) -> str:
     return f"{np.median(values):.2f} ({values.min():.2f}-{values.max():.2f})"
 
@@ -115,6 +157,15 @@ def ideal(size: Size, stream: KeyedStream, seed: int, way: Ideal) -> Float64s:
     """Imbalance of each full window if ideal sources route the stream, shape (full windows,). Homes are
     hashed.
     """
+    windows = ideal_windows(size, stream, seed, way)
+    imbalance: Float64s = (windows.max(axis=1) - windows.mean(axis=1)) / windows.sum(axis=1)
+    return imbalance
+
+
+def ideal_windows(size: Size, stream: KeyedStream, seed: int, way: Ideal) -> Float64s:
+    """Tuples of each worker in each full window if ideal sources route the stream, shape (full windows,
+    workers). Homes are hashed.
+    """
     scenario = scenario_of(size, seed, way.sources, exchange=True)
     panes = scenario.panes(stream.times)
     edges = np.searchsorted(panes, np.arange(int(panes[-1]) + 2))
@@ -125,8 +176,7 @@ def ideal(size: Size, stream: KeyedStream, seed: int, way: Ideal) -> Float64s:
         surplus += over.mean(axis=0) if len(over) else 0.0
         windows = _windows(stream, edges, homes, surplus, way, scenario.panes_per_window)
         over = windows - windows.mean(axis=1, keepdims=True)
-    imbalance: Float64s = over.max(axis=1) / windows.sum(axis=1)
-    return imbalance
+    return windows
 
 
 def _windows(
@@ -138,12 +188,24 @@ def _windows(
     n, sources = len(surplus), way.sources
     turn = (np.arange(n) + np.arange(sources)[:, None]) % sources
     sent = np.zeros((len(edges) - 1, n), np.int64)
+    # By source, for sources that are apart: all that such a source knows.
+    own = np.zeros((len(edges) - 1 if way.apart else 0, sources, n))
+    order = np.random.default_rng(sources)
     counts = np.zeros((sources, stream.key_count), np.int32)
-    rarest = 1 / (EvenflowOptions().watch * n * watch_factor(sources))
+    judges = 1 if way.apart else sources
+    rarest = 1 / (EvenflowOptions().watch * n * watch_factor(judges))
     for pane, (low, high) in enumerate(pairwise(edges.tolist())):
         of_pane = np.bincount(stream.codes[low:high], minlength=stream.key_count)
-        hot = of_pane >= max(fewest_of(sources), rarest * (high - low))
-        before = sent[max(0, pane - window + 1) : pane].sum(axis=0)
+        hot = of_pane >= max(fewest_of(judges), rarest * (high - low))
+        recent = slice(max(0, pane - window + 1), pane)
+        if way.apart:
+            # Among equal loads each source has an order of its own, anew in each slide.
+            before = own[recent].sum(axis=0) + surplus / sources + order.random((sources, n))
+            share = before.copy()
+            _route(stream.codes[low:high], low, homes, hot, way.first, counts, share, sent[pane])
+            own[pane] = np.rint(share - before)
+            continue
+        before = sent[recent].sum(axis=0)
         for first, last in pairwise(np.linspace(low, high, way.parts + 1).astype(np.int64).tolist()):
             # Shares are whole, and together they are all that there is: each source rounds at another point.
             share = (before + sent[pane] + surplus + turn + 0.5) // sources

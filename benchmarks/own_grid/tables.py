@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import pictures
-from benchmarks.own_grid.cooperation import told
+from benchmarks.own_grid.cooperation import apart, told
 from benchmarks.own_grid.hard_streams import hard
 from benchmarks.own_grid.measuring import (
     Figures,
@@ -255,6 +255,7 @@ TABLES: dict[str, Callable[[Size], Iterator[str]]] = {
     "shift": shift,
     "sources": sources,
     "told": told,
+    "apart": apart,
     "hard": hard,
     "passing": passing,
     "dealt": dealt,

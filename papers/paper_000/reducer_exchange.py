@@ -59,15 +59,16 @@ def talk(
     slide_ms: int,
     work_ms: Callable[[int], float] = lambda now: 0.0,
     adaptive: bool = False,
+    merger: type[QTableReducer] = QTableReducer,
 ) -> ExchangeRun:
     """Route the stream, and let the partitioners tell and hear. Rounds wait for all of them.
 
     The reducer works on a round for `work_ms(now)`. The partitioners get the round's table when this work is
-    done.
+    done. merger: how the reducer makes a table.
     """
     clock = _Clock()
     dsync_ms = parts[0].dsync_ms
-    reducer = QTableReducer(
+    reducer = merger(
         workers=parts[0].workers,
         dsync_ms=dsync_ms,
         bounds=dsync_bounds(slide_ms) if adaptive else (dsync_ms, dsync_ms),

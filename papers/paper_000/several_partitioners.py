@@ -23,6 +23,7 @@ import numpy as np
 from evenflow.keys import candidate
 from evenflow.numeric.arrays import Bools, Int32s, UInt64s
 from evenflow.partitioners.dalton.cooperative import DaltonCooperative
+from evenflow.partitioners.dalton.reducer import QTableReducer
 from evenflow.simulation import Channel, KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
 from papers.paper_000.reducer_exchange import talk
@@ -38,6 +39,13 @@ PLACES, REDUCERS = 64, 8
 WITHOUT_REDUCERS = ("hashing", "cam")
 OFTEN = 0.5
 """DSYNC in slides: the paper's 10 s."""
+SLIDE_SECONDS = 20
+"""How long a slide lasts in the paper."""
+WORK_SECONDS = 7.5
+"""How long the paper's reducer takes for a round. The paper gives no figure. But its interval settles at 10 s
+(figure 14b), and by its rule it would become shorter if the reducer took less than 5 s, and longer if it took
+more than 10 s.
+"""
 # Far from the hash seeds of the rules, so that a key's reducer does not depend on its worker.
 _REDUCER_SEED = 1 << 20
 
@@ -78,11 +86,32 @@ class Run:
     """Bytes of messages and tables, as in `ExchangeRun`."""
 
 
+@dataclass(frozen=True)
+class Server:
+    """The reducer that makes the common tables."""
+
+    seconds: float = 0.0
+    """How long it takes for a round, if a slide lasts `SLIDE_SECONDS`."""
+    merger: type[QTableReducer] = QTableReducer
+    """How it makes a table."""
+
+
+AT_ONCE = Server()
+"""Tables take no time."""
+
+
 def run(
-    stream: KeyedStream, rule: str, *, seed: int, slide: int, partitioners: int, dsync: float | None = None
+    stream: KeyedStream,
+    rule: str,
+    *,
+    seed: int,
+    slide: int,
+    partitioners: int,
+    dsync: float | None = None,
+    server: Server = AT_ONCE,
 ) -> Run:
     """Route the stream. slide: its tuples. dsync: in slides, of partitioners that cooperate. None: they
-    never do.
+    never do. server: makes their tables.
     """
     scenario = Scenario(
         workers=combiners(rule),
@@ -100,7 +129,8 @@ def run(
         alone = replace(scenario, exchange=None)
         return Run(route(stream, entrant(rule), alone).workers, np.zeros(slides, np.bool_), scenario)
     parts = cooperating(scenario, rule, stream, dsync_ms=int(dsync * slide))
-    talked = talk(parts, stream, slide_ms=slide)
+    work = server.seconds / SLIDE_SECONDS * slide
+    talked = talk(parts, stream, slide_ms=slide, work_ms=lambda now: work, merger=server.merger)
     return Run(
         talked.workers,
         tabled(talked.table_times, slides, slide),
@@ -145,6 +175,15 @@ def counts(stream: KeyedStream, routed: Run, *, first: int = WARM) -> Counts:
         span=SPAN,
         first=first,
     )
+
+
+def message_share(told_bytes: float, slides: int, costs: Costs) -> float:
+    """Share of a slide that messages and tables take, if the slowest place makes and reads all of them.
+
+    No cost per byte is kept. Each value of 8 bytes counts as much as a whole partial result here, which is
+    sent and received. told_bytes: of so many slides, which last `SLIDE_SECONDS` each.
+    """
+    return told_bytes / 8 * (costs.send + costs.receive) * 1e-9 / (slides * SLIDE_SECONDS)
 
 
 def key_hashes(stream: KeyedStream) -> UInt64s:

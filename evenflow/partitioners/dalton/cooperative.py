@@ -22,7 +22,9 @@ single Dalton that learns in steps. When an interval ends, the rewards kept back
 counts are compared with the load of its own last interval again, and the next message will ask for a longer
 interval. One message is open at a time, and it tells of the last interval before AWAIT. It is told again, the
 same, at the end of each interval in AWAIT, because it may have been lost. Intervals that end in AWAIT are
-told of by the values alone.
+told of by the values alone. With `keep_rewards` an instance stays in AWAIT, as Algorithm 2 has it: rewards
+are kept back until a table comes, however late it is, and counts are compared with GL all the while. It
+learns nothing if no table ever comes.
 A row of the common table lasts for this interval and the next. In the course of the next one a new table
 should come.
 
@@ -103,6 +105,10 @@ class DaltonCooperativeOptions(BanditOptions):
     share_steps: bool = Field(
         False,
         description="A step learns as much as one tuple of each partitioner would: 1 - (1 - gamma)^sources.",
+    )
+
+    keep_rewards: bool = Field(
+        False, description="Rewards are kept back until a table comes, however many intervals that takes."
     )
 
     @model_validator(mode="after")
@@ -237,7 +243,8 @@ class DaltonCooperative(BanditPartitioner):
         block, row = block._replace(times=within_reach(block.times)), 0
         while row < len(block.keys):
             window, awaiting = int(self._stats["window"]), self.awaiting
-            row = self._route(block, row, manual=not awaiting, deferring=awaiting)
+            manual = not awaiting or self.options.keep_rewards
+            row = self._route(block, row, manual=manual, deferring=awaiting)
             if awaiting and window != self._stats["window"]:
                 self._sync["late"], self._sync["due"] = self.dsync_ms, 1
             if row < len(block.keys) and block.times[row] >= self._stats["end"]:
@@ -248,15 +255,18 @@ class DaltonCooperative(BanditPartitioner):
     def _boundary(self, time: int) -> None:
         """End the interval before `time`, and begin that of `time`."""
         begun = self._stats["end"] != NEVER
-        late = begun and self.awaiting
+        late, keeps = begun and self.awaiting, self.options.keep_rewards
         if late:
             self._sync["late"], self._sync["due"] = self.dsync_ms, 1
         elif begun:
             # Before `move_to`, which forgets the statistics that the message tells.
             self._body = self._message().to_bytes()
             self._sync["awaiting"], self._sync["due"], self._sync["late"] = 1, 1, 0
-        move_to(self._learned(), self._rule(manual=not late, deferring=late), time)
-        if begun and not late and self._sync["total"] != _ALONE:
+        # A rule that is not deferring learns nothing of what was kept back.
+        move_to(self._learned(), self._rule(manual=not late, deferring=late and not keeps), time)
+        if late and keeps:
+            self._others[:] = 0
+        if begun and (not late or keeps) and self._sync["total"] != _ALONE:
             self._stats["previous"] = self._sync["total"]
 
     def _message(self) -> SyncMessage:

@@ -90,3 +90,19 @@ def test_ideal_sources_level_what_they_may_split_and_leave_the_rest_to_its_hash(
     alone, often = (cooperation.ideal(QUICK, rare, 1, Ideal(16, parts=parts)) for parts in (1, 4))
     assert alone.tolist() == often.tolist(), "no key is hot, so there is nothing to level"
     assert alone.mean() > 1e-3
+
+
+def test_sources_that_are_apart_level_their_own_tuples_and_know_nothing_of_the_others() -> None:
+    size = QUICK._replace(keys=2)
+    few = generated_once(size, "zipf", 0.0, 1, 1)
+    windows = cooperation.ideal_windows(size, few, 1, Ideal(4, apart=True))
+    assert (windows.sum(axis=1) == size.window * size.slide).all()
+    # Each source is within a tuple of level.
+    assert (windows.max(axis=1) - windows.mean(axis=1)).max() <= 4
+    alone = cooperation.ideal_windows(size, few, 1, Ideal(1, apart=True))
+    assert (alone.max(axis=1) - alone.mean(axis=1)).max() < 1
+    # Where no key may be split, it does not matter who hears whom.
+    rare = generated_once(QUICK._replace(keys=100_000), "zipf", 0.0, 1, 1)
+    ways = (Ideal(1), Ideal(16), Ideal(16, apart=True))
+    hashed, *others = (cooperation.ideal_windows(QUICK, rare, 1, way).tolist() for way in ways)
+    assert others == [hashed, hashed]

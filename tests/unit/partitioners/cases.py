@@ -37,6 +37,7 @@ MORE = [
     ("dalton-batch", {"explore": "capped", "window_ms": 1000, "slide_ms": 100}),
     ("dalton-cooperative", {"dsync_ms": 250, "window_ms": 1200, "slide_ms": 300, "eps": 0.4}),
     ("dalton-cooperative", {"share_loads": True, "share_steps": True, "window_ms": 1000, "slide_ms": 100}),
+    ("dalton-cooperative", {"keep_rewards": True, "window_ms": 1000, "slide_ms": 100}),
     ("time-based", {"interval_ms": 300}),
     ("partly", {"fallback": False}),
     ("prompt", {"order": "quasi"}),

@@ -142,6 +142,28 @@ def test_rewards_kept_back_equal_rewards_learned_one_by_one(
     assert (later.gain == 0).all()
 
 
+def test_with_kept_rewards_nothing_is_learned_until_a_table_comes_however_many_intervals_that_takes() -> None:
+    """The same tuples come to both: one learns at the end of each interval in AWAIT, the other keeps back."""
+    keys, times = zipf(890, keys=20, z=1.5)
+    stays, learns = (member(0, 2, 6, eps=0.5, keep_rewards=option) for option in (True, False))
+    values = []
+    for p in (stays, learns):
+        p.assign(keys[:250], times[:250])
+        before = {key: row.tolist() for key, row in p._split.values().items()}
+        p.assign(keys[250:], times[250:])
+        after = p._split.values()
+        assert p.awaiting
+        values.append([after[key].tolist() == before[key] for key in before if key in after])
+    assert values[0]
+    assert all(values[0])
+    assert not any(values[1])
+    assert kept_back(stays) > 0
+    message = stays.tell(889)
+    assert stays.hear(table_of(0, total=200, **rows_of(told(message))), 889)
+    assert kept_back(stays) == 0
+    assert not stays.awaiting
+
+
 def test_without_any_reply_it_learns_in_steps_and_stays_in_await() -> None:
     p = member(0, 4, 12)
     stream = zipf(20_000, keys=300, z=1.4)
