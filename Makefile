@@ -31,7 +31,7 @@ BY_GROUP = --dist loadgroup --no-loadscope-reorder
 SMOKE = topics-roundtrip service-end-to-end-fused growth reduce-prompt scale
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s test-rl test-chaos simulate-faults simulate-on fuzz lint lock sbom audit kernels format bench reproduce docs site queries clean broker doctor
+.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s test-rl test-chaos test-brokers simulate-faults simulate-on fuzz lint lock sbom audit kernels format bench reproduce docs site queries clean broker doctor
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -103,6 +103,9 @@ simulate-on: setup ## the next SEEDS=1000 seeds that nobody has run, added to te
 test-chaos: setup ## real processes under real faults, round after round (FLAGS="--seed N --minutes M"; as root also full disks)
 	$(BIN)/python -m tests.chaos $(FLAGS)
 
+test-brokers: setup ## the pipeline on three brokers, of which one or two are lost
+	$(BIN)/python -m pytest tests/brokers $(FLAGS)
+
 lint: setup ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -132,7 +135,9 @@ audit: setup ## what is known against the locked packages (pip-audit, needs the 
 	@test -x .audit/bin/python || $(PYTHON) -m venv .audit
 	.audit/bin/python -m pip install --quiet --disable-pip-version-check -r docker/audit.txt
 	$(BIN)/python -m spark_consumers.jars.hashes
-	.audit/bin/pip-audit --requirement requirements.hashed.lock --requirement website/requirements.hashed.lock --require-hashes --disable-pip --progress-spinner off $(FLAGS)
+	@# One after the other, as both name some packages. --strict: a package of which nobody has answered is a failure.
+	.audit/bin/pip-audit --requirement requirements.hashed.lock --require-hashes --disable-pip --strict --progress-spinner off $(FLAGS)
+	.audit/bin/pip-audit --requirement website/requirements.hashed.lock --require-hashes --disable-pip --strict --progress-spinner off $(FLAGS)
 
 format: setup ## put the code into the one format
 	$(BIN)/ruff check --fix .

@@ -14,4 +14,6 @@ packages=$(echo "$venv"/lib/python3*/site-packages)
 find "$packages" -type d \( -name tests -o -name __pycache__ \) -prune -exec rm -rf {} +
 rm -rf "$packages"/pip "$packages"/pip-* "$packages"/setuptools "$packages"/setuptools-* \
     "$packages"/pyarrow/include "$packages"/pyspark/examples "$packages"/pyspark/data
+# Its successor comes with the connector (spark_consumers/jars/fetch.py).
+rm -f "$packages"/pyspark/jars/lz4-java-1.8.0.jar
 rm -f "$venv"/bin/pip*

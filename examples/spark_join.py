@@ -1,6 +1,6 @@
 """A Spark job of your own on evenflow's results: each row joined with a table of what is known about its key.
 
-    spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 \\
+    spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.4 \\
         examples/spark_join.py evenflow.toml names.csv joined
 
 names.csv has a header line. Its first column is the key. `joined` becomes a folder of Parquet files.

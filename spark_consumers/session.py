@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.find_spark_home import _find_spark_home
@@ -147,23 +146,12 @@ def launch_conf(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check(conf: Mapping[str, str], *, buckets: int) -> None:
-    """ConfigError if `[spark.conf]` sets something that exactness forbids,
-    or with which this Spark does not work.
-    """
+    """ConfigError if `[spark.conf]` sets something that exactness forbids."""
     for name, value in conf.items():
         refused = refused_conf(name, value)
         if refused is not None:
             word, why = refused
             raise ConfigError(f"spark.conf sets {name}: {word} is refused", hint=f"{why}; take it out")
-        if name == "spark.network.crypto.cipher" and "GCM" in value.upper():
-            raise ConfigError(
-                f"spark.conf sets {name} to {value}, with which this Spark ({pyspark.__version__}) receives"
-                " one message of each connection and no further one (SPARK-56227)",
-                hint=(
-                    "take it out; where others can change what Spark's processes send,"
-                    " use TLS: spark.ssl.rpc.enabled"
-                ),
-            )
     partitions = conf.get("spark.sql.shuffle.partitions", str(buckets))
     if partitions != str(buckets):
         raise ConfigError(
@@ -201,8 +189,13 @@ def _protection(settings: Settings) -> dict[str, str]:
     A driver listens even if it has no executors: without a secret, every user of the machine could speak to
     it.
     """
-    # How keys are exchanged where spark.network.crypto.enabled is on.
-    conf = {"spark.network.crypto.authEngineVersion": "2"}
+    # Where spark.network.crypto.enabled is on: how keys are exchanged, and a cipher that proves that a
+    # message is whole. Spark's own is AES in counter mode, with which others can change what they cannot
+    # read.
+    conf = {
+        "spark.network.crypto.authEngineVersion": "2",
+        "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+    }
     if settings.spark.in_one_process:  # Spark makes the secret
         conf["spark.authenticate"] = "true"
     elif with_children(settings):  # and here it makes none

@@ -43,6 +43,8 @@ _ENVELOPE = 2_048
 """Bytes left free in a rejected record, for evenflow's own headers and what Kafka adds around a record."""
 _NOW = 0
 """The timestamp that makes `produce` stamp a record with the present time."""
+_AGAIN_AFTER = 0.1
+"""Seconds between two tries of a call that Kafka says may be tried again."""
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 
 
@@ -256,6 +258,7 @@ class Sink:
     def _retried(self, operation: str, call: Callable[[float], None]) -> None:
         """Call this with a timeout (s), and again as long as Kafka says that a retry may help."""
         deadline = self._clock() + self._patience()
+        said = ""
         while True:
             try:
                 patience = self._patience()
@@ -265,7 +268,11 @@ class Sink:
             except KafkaException as error:
                 if not error.args[0].retriable() or self._clock() > deadline:
                     raise
-                log.info("trying again: %s", error.args[0].str())
+                if error.args[0].str() != said:
+                    said = error.args[0].str()
+                    log.info("trying again: %s", said)
+                # Some answers come at once, as while an earlier call is still under way.
+                self._producer.poll(_AGAIN_AFTER)
 
     def _produce(
         self,

@@ -37,6 +37,20 @@ AWS_SDK_VERSION = "2.25.53"
 
 S3A's Maven entry names the bundle of the whole SDK (540 MB). The modules that S3A really uses have 10 MB.
 """
+LZ4 = "at.yawk.lz4:lz4-java:1.14.0"
+"""The continued lz4-java, which takes the place of `org.lz4:lz4-java` 1.8.0 in each set of jars.
+
+Spark and Kafka name 1.8.0, the last one of its group. It reads and writes beyond its buffers
+(CVE-2025-12183), and may hand out what a buffer held before (CVE-2025-66566). Both have the same classes.
+"""
+OLD_LZ4 = "org.lz4"
+"""The group of lz4-java 1.8.0, to leave out."""
+TOKEN_PROVIDER = f"org.apache.spark:spark-token-provider-kafka-0-10_{SCALA_VERSION}:4.0.0"
+"""A jar of the connector, in this version whatever the connector asks for.
+
+Of Spark 4.0, the repository has it for 4.0.0 alone. It gets Kafka's delegation tokens, which evenflow does
+not use, and composes settings of the connector's clients.
+"""
 _LIST = "resolved.json"
 _SHIPPED_WITH_SPARK = (
     "io.netty",
@@ -111,10 +125,17 @@ def spark_version() -> str:
 
 
 def spark_kafka_jars() -> list[Path]:
-    """Jars of Spark's Kafka connector for the installed pyspark, without those that pyspark ships."""
+    """Jars of Spark's Kafka connector for the installed pyspark, without those that pyspark ships.
+
+    `LZ4` is one of them: before pyspark's own jars on a class path it hides the lz4-java that pyspark ships.
+    """
     shipped = {_artifact_name(jar) for jar in spark_jars_dir().glob("*.jar")}
-    jars = resolve("org.apache.spark", f"spark-sql-kafka-0-10_{SCALA_VERSION}", spark_version())
-    return [jar for jar in jars if _artifact_name(jar) not in shipped]
+    name = f"spark-sql-kafka-0-10_{SCALA_VERSION}"
+    jars = resolve(
+        "org.apache.spark", name, spark_version(), LZ4, without=(OLD_LZ4,), fixed=(TOKEN_PROVIDER,)
+    )
+    hiding = {Coordinate.parse(LZ4).artifact}
+    return [jar for jar in jars if _artifact_name(jar) not in shipped - hiding]
 
 
 def s3_jars() -> list[Path]:
@@ -135,14 +156,23 @@ def s3_jars() -> list[Path]:
     )
 
 
-def resolve(group: str, artifact: str, version: str, *more: str, without: Sequence[str] = ()) -> list[Path]:
+def resolve(
+    group: str,
+    artifact: str,
+    version: str,
+    *more: str,
+    without: Sequence[str] = (),
+    fixed: Sequence[str] = (),
+) -> list[Path]:
     """All runtime jars of the coordinates together, one version of each module, sorted by name.
 
     more: further coordinates as `group:artifact:version`. without: dependencies to leave out, as `group` or
-    `group:artifact`. Raises ServiceError without Java or network.
+    `group:artifact`. fixed: coordinates of dependencies that come in this version, whatever is asked for.
+    Raises ServiceError without Java or network.
     """
     coordinates = [Coordinate(group, artifact, version), *map(Coordinate.parse, more)]
-    folder = cache_dir() / "jars" / "+".join(coordinate.folder for coordinate in coordinates)
+    versions = list(map(Coordinate.parse, fixed))
+    folder = cache_dir() / "jars" / "+".join(named.folder for named in (*coordinates, *versions))
     cached = _cached(folder)
     if cached is not None:
         return cached
@@ -151,7 +181,7 @@ def resolve(group: str, artifact: str, version: str, *more: str, without: Sequen
         cached = _cached(folder)
         if cached is not None:
             return cached
-        _resolve_into(folder, coordinates, without)
+        _resolve_into(folder, _ivy_module(coordinates, without, versions))
     cached = _cached(folder)
     if cached is None:
         raise ServiceError(
@@ -189,7 +219,7 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _resolve_into(folder: Path, coordinates: Sequence[Coordinate], without: Sequence[str]) -> None:
+def _resolve_into(folder: Path, module: str) -> None:
     """Resolve in a folder beside `folder`, then rename. The caller holds the lock of `folder`."""
     # With the lock held, a partial folder can only come from a process that was killed.
     for leftover in folder.parent.glob(f"{folder.name}.partial-*"):
@@ -197,7 +227,7 @@ def _resolve_into(folder: Path, coordinates: Sequence[Coordinate], without: Sequ
     work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.partial-", dir=folder.parent))
     try:
         jars = work / "jars"
-        _run_ivy(work, jars, coordinates, without)
+        _run_ivy(work, jars, module)
         if not check(jars, folder.name, listed_hashes()):
             print(f"no SHA-256 of {folder.name} is known: it is taken as it came", file=sys.stderr)
         sizes = {jar.name: jar.stat().st_size for jar in jars.iterdir()}
@@ -208,8 +238,8 @@ def _resolve_into(folder: Path, coordinates: Sequence[Coordinate], without: Sequ
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _run_ivy(work: Path, jars: Path, coordinates: Sequence[Coordinate], without: Sequence[str]) -> None:
-    """Run Ivy once over a module that depends on all coordinates, so that each module gets one version.
+def _run_ivy(work: Path, jars: Path, text: str) -> None:
+    """Run Ivy once over a module of this text, so that each module gets one version.
 
     The configuration `default` of a Maven module is its runtime: compile and runtime dependencies of any
     packaging, no sources, no javadoc. (`-types jar` would lose modules packaged as bundles, such as
@@ -217,7 +247,7 @@ def _run_ivy(work: Path, jars: Path, coordinates: Sequence[Coordinate], without:
     Raises ServiceError after the last attempt.
     """
     module = work / "ivy.xml"
-    module.write_text(_ivy_module(coordinates, without), encoding="utf-8")
+    module.write_text(text, encoding="utf-8")
     command = [java_command(), "-jar", str(_ivy_jar()), "-cache", str(work / "ivy"), "-ivy", str(module)]
     command += ["-confs", "default", "-retrieve", f"{jars}/[artifact]-[revision](-[classifier]).[ext]"]
     output = ""
@@ -234,7 +264,7 @@ def _run_ivy(work: Path, jars: Path, coordinates: Sequence[Coordinate], without:
         if done.returncode == 0 and jars.is_dir() and any(jars.glob("*.jar")):
             return
     raise ServiceError(
-        f"cannot resolve {', '.join(map(str, coordinates))}:\n  {_why(output)}",
+        f"cannot resolve {jars.parent.name.partition('.partial-')[0]}:\n  {_why(output)}",
         hint=(
             "the first use needs a network that reaches a Maven repository (proxy: JAVA_TOOL_OPTIONS); or"
             f" copy the folder {cache_dir() / 'jars'} from a machine that has it"
@@ -242,7 +272,10 @@ def _run_ivy(work: Path, jars: Path, coordinates: Sequence[Coordinate], without:
     )
 
 
-def _ivy_module(coordinates: Sequence[Coordinate], without: Sequence[str]) -> str:
+def _ivy_module(
+    coordinates: Sequence[Coordinate], without: Sequence[str], versions: Sequence[Coordinate]
+) -> str:
+    """The text of a module that depends on all coordinates."""
     dependencies = "".join(
         f"<dependency org={quoteattr(c.group)} name={quoteattr(c.artifact)} rev={quoteattr(c.version)}"
         ' conf="default->default"/>'
@@ -252,19 +285,22 @@ def _ivy_module(coordinates: Sequence[Coordinate], without: Sequence[str]) -> st
     name in (
         word.partition(":") for word in without
     ))  # fmt: skip
+    overriding = "".join(
+        f"<override org={quoteattr(c.group)} module={quoteattr(c.artifact)} rev={quoteattr(c.version)}/>"
+        for c in versions
+    )
     return (
         '<ivy-module version="2.0"><info organisation="evenflow" module="jars"/>'
         '<configurations><conf name="default"/></configurations>'
-        f"<dependencies>{dependencies}{excluded}</dependencies></ivy-module>"
+        f"<dependencies>{dependencies}{excluded}{overriding}</dependencies></ivy-module>"
     )
 
 
 def _why(output: str) -> str:
     """The lines of Ivy's report that say what failed, without the pages of addresses that Ivy tried."""
     lines = (line.strip(" :\t") for line in output.splitlines())
-    telling = [
-        line for line in lines if re.match(r"unresolved dependency|\[FAILED|Error|Exception|no end", line)
-    ]
+    words = r"unresolved dependency|\S+#\S+: not found|\[FAILED|Error|Exception|no end"
+    telling = [line for line in lines if re.match(words, line)]
     return "\n  ".join(list(dict.fromkeys(telling))[:5]) or "Ivy reported no reason"
 
 

@@ -95,3 +95,9 @@ def test_tools_of_an_audit_are_pinned() -> None:
         line for line in (ROOT / "docker/audit.txt").read_text().splitlines() if not line.startswith("#")
     ]
     assert all(re.fullmatch(r"[a-z-]+==[\d.]+", line) for line in lines)
+
+
+def test_no_image_has_a_jar_of_the_old_lz4() -> None:
+    assert "pyspark/jars/lz4-java-1.8.0.jar" in (ROOT / "docker/install.sh").read_text()
+    old = [file for files in listed_hashes().values() for file in files if file.startswith("lz4-java-1.8")]
+    assert old == []

@@ -54,6 +54,12 @@ def broker_archive_path(jars: list[Path]) -> Path:
     return path_of(["broker"], jars)
 
 
+def new_cluster() -> str:
+    """A new id of a cluster."""
+    # Without dashes, because the tool that formats would take a leading dash for an option.
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode().replace("-", "A")
+
+
 class EmbeddedBroker:
     """A broker as a context manager. `start()` and `stop()` do the same by hand.
 
@@ -61,9 +67,10 @@ class EmbeddedBroker:
     its topics stay. `port=0` takes a free port, and keeps it over `restart()` unless another process took it.
     `sasl` maps users to passwords: clients must then log in (SASL, PLAIN), and only `super_user` may do
     anything without an ACL. With `tls` clients must use TLS and show a certificate of that authority.
-    `properties` win over ours. heap: of the JVM, as in `-Xmx`. start_timeout: seconds until the broker must
-    answer. grace: seconds between SIGTERM and SIGKILL. classes_to: file for the archive of classes that this
-    broker writes as it ends. Raises ConfigError if the super user is none of the users.
+    `properties` win over ours. cluster: id of the cluster that the folder is formatted for, a new one if
+    None. heap: of the JVM, as in `-Xmx`. start_timeout: seconds until the broker must answer. grace: seconds
+    between SIGTERM and SIGKILL. classes_to: file for the archive of classes that this broker writes as it
+    ends. Raises ConfigError if the super user is none of the users.
     """
 
     def __init__(
@@ -75,6 +82,7 @@ class EmbeddedBroker:
         super_user: str = "admin",
         tls: Certificates | None = None,
         properties: Mapping[str, str] | None = None,
+        cluster: str | None = None,
         heap: str = "512m",
         start_timeout: float = 60.0,
         grace: float = 15.0,
@@ -90,6 +98,7 @@ class EmbeddedBroker:
         self._super_user = super_user
         self._tls = tls
         self._properties = dict(properties or {})
+        self._cluster = cluster or new_cluster()
         self._heap = heap
         self._start_timeout = start_timeout
         self._grace = grace
@@ -238,14 +247,12 @@ class EmbeddedBroker:
         half = self.data_dir / "kafka.formatting"
         shutil.rmtree(half, ignore_errors=True)
         properties = self._write_properties(half, [1, 2])  # formatting opens no ports
-        # Without dashes, because the tool would take a leading dash for an option.
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode().replace("-", "A")
         tool = [
             *self._java(java, jars),
             "kafka.tools.StorageTool",
             "format",
             "-t",
-            cluster,
+            self._cluster,
             "-c",
             str(properties),
         ]

@@ -126,9 +126,7 @@ class Schemas:
                 self._without[number] = now, None
         if refused:
             self._prove_that_others_come(self._known.keys() - before, next(iter(refused.values())))
-            for number, error in refused.items():
-                self._without[number] = now, Withheld(error.why)
-                self._log(number, error)
+            failure = self._take_over_refusals(list(refused), now) or failure
         if failure is not None:
             raise failure
         if len(answers) < len(numbers):
@@ -166,6 +164,25 @@ class Schemas:
                 for future in [pool.submit(work) for _ in range(workers)]:
                     future.result()
         return answers, failures[0] if failures else None
+
+    def _take_over_refusals(self, numbers: list[int], now: float) -> RegistryAway | None:
+        """Ask once more for ids that were refused, as others come by now, and remember what is said then.
+
+        The registry may have refused everything when it was asked for them, and have let the user in since.
+        Returns why it stopped answering, if it did. Ids that were not asked for again are not remembered.
+        """
+        answers, failure = self._answers(numbers)
+        for number, answer in answers.items():
+            if isinstance(answer, RegisteredSchema):
+                self._known[number] = answer
+            elif answer is None:
+                self._without[number] = now, None
+            else:
+                self._without[number] = now, Withheld(answer.why)
+                self._log(number, answer)
+        if failure is None and len(answers) < len(numbers):
+            failure = SchemasToCome(f"{len(numbers) - len(answers):,} schema ids are asked for once more")
+        return failure
 
     def _prove_that_others_come(self, fresh: set[int], refusal: SchemaRefused) -> None:
         """Return if the registry hands out other schemas now, so that a refusal is about one id.

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, Message
+import logging
+import time
+from contextlib import nullcontext
 
-from partitioner_service.kafka.sink import _NOW, _timestamp
+import pytest
+from confluent_kafka import (
+    TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_NOT_AVAILABLE,
+    KafkaError,
+    KafkaException,
+    Message,
+)
+
+from partitioner_service.kafka.sink import _AGAIN_AFTER, _NOW, Sink, _timestamp
 
 
 @pytest.mark.parametrize(
@@ -22,3 +32,36 @@ def test_a_rejected_record_keeps_its_timestamp_and_is_never_dated_now_for_it(
     kind: int, stamp: int, passed_on: int
 ) -> None:
     assert _timestamp(Message(topic="t", timestamp=(kind, stamp))) == passed_on
+
+
+class Busy:
+    """A producer whose abort may be tried again three times, each time at once, as librdkafka's may while a
+    commit is under way.
+    """
+
+    def __init__(self) -> None:
+        self.tries = 0
+        self.waited = list[float]()
+
+    def poll(self, timeout: float) -> int:
+        self.waited.append(timeout)
+        return 0
+
+    def abort_transaction(self, timeout: float) -> None:
+        self.tries += 1
+        if self.tries <= 3:
+            raise KafkaException(KafkaError(KafkaError._CONFLICT, "in progress", retriable=True))
+
+
+def test_a_call_that_may_be_tried_again_waits_between_its_tries_and_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    sink = Sink.__new__(Sink)
+    sink._producer = busy = Busy()  # type: ignore[assignment]
+    sink._clock, sink._timeout, sink._deadline = time.monotonic, 5.0, None
+    sink._bounded = lambda *_: nullcontext()  # type: ignore[assignment]
+    sink._retried("abort_transaction", busy.abort_transaction)
+    assert busy.tries == 4
+    assert busy.waited == [_AGAIN_AFTER] * 3
+    assert caplog.text.count("trying again: in progress") == 1

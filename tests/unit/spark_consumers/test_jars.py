@@ -116,6 +116,17 @@ def test_the_connector_is_that_of_the_installed_pyspark_and_brings_nothing_that_
     assert not any(name.startswith(("scala-library", "snappy-java", "slf4j")) for name in names)
 
 
+def test_each_set_has_the_continued_lz4_in_place_of_the_old_one() -> None:
+    _, name, version = jars.LZ4.split(":")
+    for found in (jars.spark_kafka_jars(), kafka_broker_jars()):
+        assert [jar.name for jar in found if "lz4" in jar.name] == [f"{name}-{version}.jar"]
+
+
+def test_a_dependency_of_a_fixed_version_is_asked_for_in_this_version() -> None:
+    text = jars._ivy_module([Coordinate("a", "b", "1")], ["org.old"], [Coordinate("c", "d", "2")])
+    assert '<exclude org="org.old" module="*"/><override org="c" module="d" rev="2"/></dependencies>' in text
+
+
 def test_the_broker_has_every_codec_and_a_logger() -> None:
     names = [jar.name for jar in kafka_broker_jars()]
     for wanted in ("kafka_2.13-", "snappy-java-", "lz4-java-", "zstd-jni-", "slf4j-simple-"):

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from spark_consumers.jars import archive
 from spark_consumers.jars.archive import archive_path, driver_class_path
@@ -125,16 +124,16 @@ def test_executors_of_the_drivers_own_get_another_secret_each_time_and_none_by_t
     assert "spark.authenticate.secret" not in launch_conf(confs[0])
 
 
-def test_encrypted_connections_exchange_keys_the_second_way_unless_the_user_says_otherwise() -> None:
-    conf = session_conf(Settings(spark={"conf": {"spark.network.crypto.enabled": "true"}}))
-    assert conf["spark.network.crypto.authEngineVersion"] == "2"
-    other = session_conf(Settings(spark={"conf": {"spark.network.crypto.authEngineVersion": "1"}}))
-    assert other["spark.network.crypto.authEngineVersion"] == "1"
-
-
-def test_a_cipher_with_which_this_spark_loses_messages_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"receives one message of each connection .*SPARK-56227"):
-        session_conf(Settings(spark={"conf": {"spark.network.crypto.cipher": "AES/GCM/NoPadding"}}))
+@pytest.mark.parametrize(
+    ("name", "ours", "users"),
+    [("authEngineVersion", "2", "1"), ("cipher", "AES/GCM/NoPadding", "AES/CTR/NoPadding")],
+)
+def test_connections_have_the_newer_exchange_of_keys_and_a_cipher_that_notices_changes_unless_told_otherwise(
+    name: str, ours: str, users: str
+) -> None:
+    name = f"spark.network.crypto.{name}"
+    assert session_conf(Settings())[name] == ours
+    assert session_conf(Settings(spark={"conf": {name: users}}))[name] == users
 
 
 @pytest.mark.parametrize(

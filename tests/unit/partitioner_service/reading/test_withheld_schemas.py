@@ -152,9 +152,24 @@ def test_a_withheld_id_is_asked_for_again_after_a_minute() -> None:
     schemas = Schemas(kept, clock=lambda: now[0])
     for _ in range(3):
         assert schemas.of([1, 2])[2] == Withheld("HTTP 403")
-    assert kept.asked.count(2) == 1
+    assert kept.asked.count(2) == 2, "asked once, and once more when the other id had come"
     kept.forbidden.clear()
     now[0] = 61.0
+    assert isinstance(schemas.of([2])[2], RegisteredSchema)
+
+
+def test_an_id_that_is_permitted_while_others_are_asked_for_is_read() -> None:
+    class Recovering(Refusing):
+        def schema(self, number: int) -> RegisteredSchema | None:
+            try:
+                return super().schema(number)
+            finally:
+                self.forbidden = set()
+
+    kept = Recovering("avro", json.dumps(TWO), json.dumps(OTHER), forbidden=set())
+    schemas = Schemas(kept)
+    schemas.of([1])
+    kept.forbidden = {1, 2}
     assert isinstance(schemas.of([2])[2], RegisteredSchema)
 
 
