@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,7 +131,7 @@ def keep(rows: Rows, draw: Callable[[Rows], Any], path: Path) -> None:
     save(draw(rows), path)
 
 
-def keep_rows(rows: Rows, path: Path) -> None:
+def keep_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Write the rows as JSON, a row a line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(row) for row in rows)

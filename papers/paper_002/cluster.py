@@ -352,7 +352,7 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     return lines
 
 
-def _latencies(figures: SectionFigures, setting: Cell, pending: int) -> str:
+def _latencies(figures: SectionFigures, setting: Cell, pending: str) -> str:
     if setting not in figures:
         return "-"
     return " / ".join(number(figures.median(setting, f"{name} {pending}")) for name in FIGURES[1:])

@@ -56,10 +56,11 @@ def batches(bootstrap: str, topic: str) -> Iterator[list[tuple[int, bytes]]]:
                 if message.error() is not None:
                     raise RuntimeError(str(message.error()))
                 value = message.value()
+                partition = message.partition() or 0
                 if value is None:
-                    left.discard(message.partition())
+                    left.discard(partition)
                 else:
-                    some.append((message.partition(), value))
+                    some.append((partition, value))
             if some:
                 yield some
     finally:
@@ -89,8 +90,9 @@ def run(bootstrap: str, topic: str) -> int:
         if passed > closed:
             closed = passed
             database.execute("DELETE FROM seconds WHERE second <= ?", [closed - _WINDOW])
-    last = database.execute("SELECT max(second) FROM seconds").fetchone()
-    for second in range(closed, (last[0] if last and last[0] is not None else closed - 1) + _WINDOW):
+    newest_row = database.execute("SELECT max(second) FROM seconds").fetchone()
+    newest_second = closed - _WINDOW if newest_row is None or newest_row[0] is None else newest_row[0]
+    for second in range(closed, newest_second + _WINDOW):
         rows += _window(database, second)
     return rows
 
