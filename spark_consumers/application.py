@@ -39,8 +39,8 @@ from spark_consumers.reports.upstream import unread
 from spark_consumers.session import end_session, java_status, make_session, session_conf
 from spark_consumers.sinks import sink_of
 from spark_consumers.stage import RunningStage
+from spark_consumers.warm_up import warm_up
 from spark_consumers.workers.tallies import Tallies
-from spark_consumers.workers.warm_up import warm_up
 from topics.admin import ensure_topics, pipeline_topics, refuse_unwritable
 from topics.query.input_topic import admitted
 from topics.query.plan_topic import PlanFollower
