@@ -13,7 +13,8 @@ from typing import Annotated
 
 import typer
 
-from tests.chaos.course import KINDS, ON_SMALL_DISKS, draw
+from tests.chaos.clocks import can_be_set
+from tests.chaos.course import KINDS, ON_SET_CLOCKS, ON_SMALL_DISKS, WITH_A_REGISTRY, draw
 from tests.chaos.rounds import Outcome, play
 
 _INSIDE = "EVENFLOW_CHAOS_INSIDE"
@@ -27,6 +28,9 @@ def main(
     minutes: Annotated[float, typer.Option(help="No round begins after so many minutes.")] = 25.0,
     faults: Annotated[int, typer.Option(min=1, help="Faults in a round.")] = 25,
     kind: Annotated[list[str] | None, typer.Option(help="Only strikes of this kind. Repeatable.")] = None,
+    also: Annotated[
+        list[str] | None, typer.Option(help="Also strikes of this kind, which is else left out. Repeatable.")
+    ] = None,
     show: Annotated[bool, typer.Option("--show", help="Print the course of the seed and end.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print what happened in every round.")] = False,
 ) -> None:
@@ -41,9 +45,12 @@ def main(
     kinds: tuple[str, ...] = (*KINDS, *ON_SMALL_DISKS) if small_disks else KINDS
     if not small_disks:
         print(f"without root and unshare: no {' and no '.join(ON_SMALL_DISKS)}")
-    if unknown := set(kind or ()) - set(kinds):
-        raise typer.BadParameter(f"no such kind: {', '.join(unknown)}; there are {', '.join(kinds)}")
-    kinds = tuple(kind) if kind else kinds
+    asked = (*WITH_A_REGISTRY, *(ON_SET_CLOCKS if can_be_set() else ()))
+    if unknown := {*(kind or ()), *(also or ())} - {*kinds, *asked}:
+        raise typer.BadParameter(
+            f"no such kind: {', '.join(unknown)}; there are {', '.join((*kinds, *asked))}"
+        )
+    kinds = (*(kind or kinds), *(one for one in also or () if one not in (kind or kinds)))
     if show:
         print(draw(seed, faults=faults, kinds=kinds))
         return

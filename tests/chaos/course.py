@@ -17,6 +17,10 @@ KINDS = (
 """Kinds of strikes that any machine can play."""
 ON_SMALL_DISKS = ("full checkpoint", "full broker")
 """Kinds that need file systems of their own, which root alone can mount."""
+ON_SET_CLOCKS = ("set clock",)
+"""Kinds that need a C compiler (clocks.py). They are drawn only if they are asked for."""
+WITH_A_REGISTRY = ("registry fails",)
+"""Kinds for courses whose records are registered. Both are drawn only if they are asked for."""
 RARE = {"power cut": 0.4, "kill broker": 0.7, "restart broker": 0.5, "full broker": 0.5}
 """Weight of the kinds that cost a round much time. All others have the weight 1."""
 LASTING = {
@@ -29,6 +33,7 @@ LASTING = {
     "refuse connections": (0.5, 6.0),
     "full checkpoint": (2.0, 8.0),
     "full broker": (1.0, 4.0),
+    "registry fails": (1.0, 10.0),
 }
 """For how many seconds a strike lasts. All others are over at once. The session of a member of a group ends
 after 3 s, a transaction after 10 s, so a pause may outlast both."""
@@ -78,12 +83,19 @@ class Course:
     instances: int
     views: bool
     late: str
+    registered: bool
     strikes: tuple[Strike, ...]
+
+    @property
+    def sets_clocks(self) -> bool:
+        """Whether a strike sets a clock."""
+        return any(strike.kind in ON_SET_CLOCKS for strike in self.strikes)
 
     def __str__(self) -> str:
         shape = (
             f"seed {self.seed}: {self.wiring}, {self.sink}, {self.partitioner}, {self.instances} instances"
             f"{', views' if self.views else ''}{', late tuples update' if self.late == 'update' else ''}"
+            f"{', registered' if self.registered else ''}"
         )
         return "\n".join([shape, *map(str, self.strikes)])
 
@@ -91,7 +103,6 @@ class Course:
 def draw(seed: int, *, faults: int, kinds: Sequence[str] = KINDS) -> Course:
     """The course of this seed. faults: number of strikes. kinds: those that this machine can play."""
     dice = random.Random(seed)
-    weights = [RARE.get(kind, 1.0) for kind in kinds]
     partitioner = dice.choice(PARTITIONERS)
     shape = {
         "wiring": dice.choice(("fused", "split")),
@@ -100,6 +111,10 @@ def draw(seed: int, *, faults: int, kinds: Sequence[str] = KINDS) -> Course:
         "views": dice.random() < 0.3,
         "late": "update" if dice.random() < 0.25 else "reject",
     }
+    registered = bool(set(kinds) & set(WITH_A_REGISTRY)) and dice.random() < 0.7
+    if not registered and set(kinds) > set(WITH_A_REGISTRY):
+        kinds = [kind for kind in kinds if kind not in WITH_A_REGISTRY]
+    weights = [RARE.get(kind, 1.0) for kind in kinds]
     strikes = []
     for number in range(faults):
         kind = dice.choices(kinds, weights)[0]
@@ -113,4 +128,4 @@ def draw(seed: int, *, faults: int, kinds: Sequence[str] = KINDS) -> Course:
                 lasts=dice.uniform(shortest, longest),
             )
         )
-    return Course(seed=seed, partitioner=partitioner, strikes=tuple(strikes), **shape)  # type: ignore[arg-type]
+    return Course(seed=seed, partitioner=partitioner, registered=registered, strikes=tuple(strikes), **shape)  # type: ignore[arg-type]

@@ -64,7 +64,7 @@ def play(course: Course, folder: Path, *, small_disks: bool = False) -> Outcome:
             world.stop_all()
             world.finish(_COMES_TO_ITS_END_WITHIN)
             if not world.violations:
-                _judge(world.stream, folder, outcome)
+                judge(world.stream, folder, outcome)
         except Exception as error:  # the history has to be seen whatever it was
             world.violations.append(f"{type(error).__name__}: {error}")
         outcome.violations += world.violations
@@ -80,7 +80,7 @@ def growth(sizes: list[int]) -> float | None:
     return median(sizes[-third:]) / max(1, median(sizes[:third])) if third >= 2 else None
 
 
-def _judge(stream: Stream, folder: Path, outcome: Outcome) -> None:
+def judge(stream: Stream, folder: Path, outcome: Outcome) -> None:
     """Compare results and rejected records with brute force, and ask `verify`."""
     settings = stream.settings
     reports = verify_all(settings)

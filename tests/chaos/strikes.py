@@ -12,6 +12,7 @@ from pathlib import Path
 from confluent_kafka import TopicPartition
 
 from partitioner_service.plans_by_hand import publish
+from tests.chaos.clocks import MOST
 from tests.chaos.course import ON_SMALL_DISKS, Strike
 from tests.chaos.processes import java_of, python_workers
 from tests.chaos.world import STAGES, World
@@ -21,6 +22,10 @@ from workbench.local.processes import ChildProcess
 
 _DELAY = 0.1
 """Seconds that each piece of a slow connection waits."""
+_STATUSES = (500, 503, 429, 401, 403)
+"""What a failing registry answers to everything. Not 404, which would say of each id that there is no such
+schema.
+"""
 _PARTITION = ("partition",)
 _DRIVER = ("aggregate", "combine", "reduce")
 
@@ -91,7 +96,8 @@ def _kill_broker(world: World, fault: Strike) -> None:
 
 
 def _restart_broker(world: World, fault: Strike) -> None:
-    world.broker.restart()
+    with world.clock("broker"):
+        world.broker.restart()
 
 
 def _pause_broker(world: World, fault: Strike) -> None:
@@ -144,6 +150,29 @@ def _trim(world: World) -> None:
         done.result()
 
 
+def _fail_registry(world: World, fault: Strike) -> None:
+    """Every answer is an error. A partitioner asks for the next schema soon. One that is killed now asks for
+    all of them.
+    """
+    status = _STATUSES[fault.target % len(_STATUSES)]
+    world.note(f"  HTTP {status}")
+    world.registry.status = status
+    if fault.target // len(_STATUSES) % 2:
+        world.kill(_target(world, fault, _PARTITION))
+    world.undo(fault.lasts, partial(setattr, world.registry, "status", 200))
+
+
+def _set_clock(world: World, fault: Strike) -> None:
+    """Set the clock of the services, of the broker, or of both, by 1 s to 17 minutes, for good."""
+    step = 2 ** (fault.target % 11) * (1 if fault.target // 11 % 2 else -1)
+    for name in (("services",), ("broker",), ("services", "broker"))[fault.target // 22 % 3]:
+        wrong = world.clocks.wrong(name) + step
+        # What would be wrong by too much is set in the other direction.
+        wrong = wrong if abs(wrong) <= MOST else wrong - 2 * step
+        world.note(f"  the clock of the {name} is {wrong:+d} s")
+        world.clocks.set(name, wrong)
+
+
 def _power_cut(world: World, fault: Strike) -> None:
     world.broker.kill()
     for name in list(world.parts):
@@ -184,5 +213,7 @@ HOW: dict[str, Callable[[World, Strike], None]] = {
     "plan": _plan,
     "trim routed": _trim_routed,
     "power cut": _power_cut,
+    "registry fails": _fail_registry,
+    "set clock": _set_clock,
     **{kind: partial(_fill, kind.removeprefix("full ")) for kind in ON_SMALL_DISKS},
 }

@@ -7,13 +7,15 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.chaos.course import KINDS, LASTING, ON_SMALL_DISKS, draw
+from tests.chaos.clocks import Clocks
+from tests.chaos.course import KINDS, LASTING, ON_SET_CLOCKS, ON_SMALL_DISKS, WITH_A_REGISTRY, draw
 from tests.chaos.processes import MARK, marked, resident
 from tests.chaos.proxy import HOST, Proxy
 from tests.chaos.rounds import growth, play
@@ -88,14 +90,52 @@ def test_a_seed_draws_the_same_course_again_and_another_seed_another() -> None:
     assert first.strikes[0].calm, "the first strike would hit a pipeline that has not come up"
 
 
+def test_without_registries_and_clocks_no_course_has_them() -> None:
+    courses = [draw(seed, faults=10) for seed in range(50)]
+    assert not any(course.registered or course.sets_clocks for course in courses)
+
+
 def test_two_hundred_seeds_draw_every_kind_wiring_sink_and_number_of_instances() -> None:
-    kinds = (*KINDS, *ON_SMALL_DISKS)
+    kinds = (*KINDS, *WITH_A_REGISTRY, *ON_SET_CLOCKS, *ON_SMALL_DISKS)
     courses = [draw(seed, faults=10, kinds=kinds) for seed in range(200)]
     assert {fault.kind for course in courses for fault in course.strikes} == set(kinds) == HOW.keys()
     assert {course.wiring for course in courses} == {"fused", "split"}
     assert {course.sink for course in courses} == {"kafka", "frames", "parquet", "delta"}
     assert {course.instances for course in courses} == {1, 2, 3}
+    assert {course.registered for course in courses} == {True, False}
+    assert not any(
+        strike.kind in WITH_A_REGISTRY
+        for course in courses
+        if not course.registered
+        for strike in course.strikes
+    )
     assert LASTING.keys() <= set(kinds)
+
+
+def test_a_clock_that_is_set_moves_the_time_of_day_of_a_running_process_and_no_other_clock(
+    tmp_path: Path,
+) -> None:
+    clocks = Clocks(tmp_path, ("one",))
+    code = "import sys, time; [print(time.time(), time.monotonic(), flush=True) for _ in sys.stdin]"
+    with clocks.shown("one"):
+        child = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+    assert "LD_PRELOAD" not in os.environ
+    with child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        seen = []
+        for wrong in (0, 900, -900):
+            clocks.set("one", wrong)
+            assert clocks.wrong("one") == wrong
+            child.stdin.write("\n")
+            child.stdin.flush()
+            shown, monotonic = map(float, child.stdout.readline().split())
+            seen.append((shown - time.time(), monotonic - time.monotonic()))
+        child.stdin.close()
+    assert [round(shown / 10) for shown, _ in seen] == [0, 90, -90]
+    assert all(abs(monotonic) < 10 for _, monotonic in seen)
 
 
 def test_memory_that_doubles_is_a_growth_of_two_and_few_sizes_say_nothing() -> None:

@@ -21,11 +21,15 @@ from confluent_kafka import KafkaException
 
 from evenflow.errors import EvenflowError, FencedError, ServiceError
 from evenflow.settings import Settings
+from tests.chaos.clocks import Clocks
 from tests.chaos.course import BATCH_PARTITIONERS, Course
 from tests.chaos.processes import MARK, resident
 from tests.chaos.proxy import HOST, Proxy
+from tests.chaos.registered import RegisteredStream
 from tests.patience import PATIENCE
 from tests.pipeline.end_to_end import INVERTIBLE, Stream, as_toml, evenflow, make_settings
+from tests.pipeline.routed import create_topics
+from tests.schema_registry import schema_registry
 from workbench.local.broker import EmbeddedBroker
 from workbench.local.processes import ChildProcess
 
@@ -93,21 +97,25 @@ class World:
 
     def _set_up(self) -> None:
         self._stack.enter_context(_marked(self.token))
+        if self.course.sets_clocks:
+            self.clocks = Clocks(self.folder, ("services", "broker"))
+        self.registry = self._stack.enter_context(schema_registry())
         for name, size in DISKS.items():
             (self.folder / name).mkdir()
             if self.small_disks:
                 self._mount(self.folder / name, size)
         self.proxy = self._stack.enter_context(Proxy())
-        self.broker = self._stack.enter_context(
-            EmbeddedBroker(
-                data_dir=self.folder / "broker" / "data",
-                properties={"advertised.listeners": f"CLIENT://{HOST}:{self.proxy.port}"},
-                start_timeout=90.0,
+        with self.clock("broker"):
+            self.broker = self._stack.enter_context(
+                EmbeddedBroker(
+                    data_dir=self.folder / "broker" / "data",
+                    properties={"advertised.listeners": f"CLIENT://{HOST}:{self.proxy.port}"},
+                    start_timeout=90.0,
+                )
             )
-        )
         self.proxy.target = self.broker.port
         self.settings = self._settings()
-        self.stream = Stream(self.settings, seed=self.course.seed)
+        self.stream = self._stream()
         self._stack.callback(self._end_all)
         for name, words in self._services().items():
             self.run(name, *words)
@@ -116,6 +124,15 @@ class World:
         self._feeder = threading.Thread(target=self._feed, name="chaos-stream", daemon=True)
         self._feeder.start()
         self._stack.callback(self.stop_feeding)
+
+    def _stream(self) -> Stream:
+        if self.course.registered:
+            return RegisteredStream(self.settings, self.registry, seed=self.course.seed)
+        return Stream(self.settings, seed=self.course.seed)
+
+    def clock(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Whatever is started within goes by the clock of the services or of the broker, if one is set."""
+        return self.clocks.shown(name) if self.course.sets_clocks else contextlib.nullcontext()
 
     def _mount(self, place: Path, size: int) -> None:
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}m", "evenflow-chaos", place], check=True)
@@ -147,11 +164,13 @@ class World:
             query |= {"views": VIEWS, "aggregates": INVERTIBLE}
         if course.partitioner in BATCH_PARTITIONERS:
             query["slide"] = "5s"
+        registered = {"format": "avro", "registry": {"url": self.registry.url}} if course.registered else {}
         settings = make_settings(
             kafka,
             f"chaos-{course.seed}",
             self.folder / "checkpoint",
             query=query,
+            input=registered,
             partitioner={
                 "name": course.partitioner,
                 "instances": course.instances,
@@ -192,7 +211,8 @@ class World:
         self.parts[name] = self._started(name, words)
 
     def _started(self, name: str, words: tuple[str, ...]) -> ChildProcess:
-        return evenflow(self.folder / "evenflow.toml", self.folder / f"{name}.log", *words)
+        with self.clock("services"):
+            return evenflow(self.folder / "evenflow.toml", self.folder / f"{name}.log", *words)
 
     def names(self, *commands: str) -> list[str]:
         """The services that run one of these commands."""
@@ -232,6 +252,15 @@ class World:
             self._leaving.append((name, child))
             if child.alive:
                 os.kill(child.pid, signal.SIGTERM)
+
+    def rename(self, name: str) -> None:
+        """Give the query another name, under which it has not begun. Its input stays."""
+        query = self.settings.query.model_copy(update={"name": name})
+        given = self.settings.input.model_copy(update={"topic": self.settings.topic("input")})
+        self.settings = self.settings.model_copy(update={"query": query, "input": given})
+        self.stream.settings = self.settings
+        create_topics(self.settings)
+        (self.folder / "evenflow.toml").write_text(as_toml(self.settings), encoding="utf-8")
 
     def attempt(self, action: Callable[[], None]) -> None:
         """Do this. What cannot be done at this moment, because its target is down, is noted."""
@@ -311,7 +340,7 @@ class World:
                 self.parts[name] = self._started(name, self._words[name])
 
     def _start_broker(self) -> None:
-        with contextlib.suppress(EvenflowError):  # its disk may be full: the next tick tries again
+        with contextlib.suppress(EvenflowError), self.clock("broker"):  # its disk may be full: tried again
             self.broker.start()
 
     def _count(self, name: str, child: ChildProcess) -> None:
@@ -337,7 +366,8 @@ class World:
             action()
         self.proxy.delay, self.proxy.refusing = 0.0, False
         if not self.broker.alive:
-            self.broker.start()
+            with self.clock("broker"):
+                self.broker.start()
         for thread in self._beside:
             thread.join()
 

@@ -98,6 +98,11 @@ class Stream:
         self._topic = settings.topic("input")
         self._client = clients.producer(settings.kafka)
 
+    @property
+    def now(self) -> int:
+        """Event time up to which the stream is written, ms."""
+        return self._clock
+
     def write(self, tuples: int, *, poison: bool = True, large: bool = False) -> None:
         """So many tuples, 100 a second of event time, a little out of order, some late, some unreadable."""
         draw = self._random
@@ -118,7 +123,7 @@ class Stream:
                 )
                 if draw.random() < 0.95
             }
-            value: bytes | None = json.dumps(row | {"unused": [1, {"x": "y"}]}).encode()
+            value: bytes | None = self.encoded(row)
             if poison and draw.random() < 0.02:
                 value, row = draw.choice(POISON), None
             elif poison and draw.random() < 0.005:
@@ -127,6 +132,10 @@ class Stream:
                 value, row = None, None
             self._send(partition, key, value, row)
         clients.flush(self._client, self.settings.kafka)
+
+    def encoded(self, row: dict[str, Any]) -> bytes:
+        """The value of the record for this row."""
+        return json.dumps(row | {"unused": [1, {"x": "y"}]}).encode()
 
     def end(self) -> None:
         """The end-of-stream marker of the only producer in every partition."""
