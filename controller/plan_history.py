@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from controller.collect import Collected, StageWords
 from evenflow.elasticity import demand
-from evenflow.elasticity.observation import PARTS
+from evenflow.elasticity.observation import PARTS, Part
 from evenflow.plans import KEPT, LAST_EPOCH, Plan, Schedule
 from evenflow.reporting import on_every_line
 from evenflow.settings import Settings
@@ -140,14 +140,21 @@ def _stages(
         word = stages[stage].word.record if stage in stages else None
         if word is None or word.executors is None:
             continue  # without a cluster manager a plan changes p only
-        own = demand.executors(settings, parts_of(stage), p=plan.p, r=plan.r)
-        both = demand.executors(settings, PARTS, p=plan.p, r=plan.r)
         followed = history.of_epoch(word.epoch)
-        if word.executors not in (own, both):  # the split stages may share one application
+        # The split stages may share one application.
+        if not any(_enough(settings, parts, plan, word.executors) for parts in (parts_of(stage), PARTS)):
+            own = demand.needed_executors(settings, parts_of(stage), p=plan.p, r=plan.r)
             laggards.append(f"the {stage} stage has {word.executors} executors of the {own} it needs")
         elif followed is None or _differ(stage, followed, plan):
             laggards.append(f"the {stage} stage follows plan {word.epoch}")
     return laggards
+
+
+def _enough(settings: Settings, parts: Iterable[Part], plan: Pair, executors: int) -> bool:
+    """Whether an application that runs these parts has what the plan needs, with or without its reserve."""
+    parts = tuple(parts)
+    least = demand.needed_executors(settings, parts, p=plan.p, r=plan.r)
+    return least <= executors <= demand.executors(settings, parts, p=plan.p, r=plan.r)
 
 
 def _differ(stage: Stage, followed: Pair, plan: Pair) -> bool:

@@ -13,7 +13,8 @@ def warm_up(context: Any, slots: int) -> None:
     A parent takes a second for its imports. Spark starts the parent of an executor with the executor's first
     task in Python, which would otherwise be one of a micro-batch. context: of the session.
     """
-    threading.Thread(target=_run, args=(context, slots), name="evenflow-warm", daemon=True).start()
+    with suppress(RuntimeError):  # no thread is to be had
+        threading.Thread(target=_run, args=(context, slots), name="evenflow-warm", daemon=True).start()
 
 
 def _run(context: Any, slots: int) -> None:

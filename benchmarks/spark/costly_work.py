@@ -3,11 +3,13 @@
 A routed topic holds batches of a second of event time (50,000 tuples, windows of 1 s), and the fused
 application takes one batch a micro-batch, with a task for each of 8 workers. Two cores cannot work for 8. So
 a tuple costs a wait (`spark.combine_wait`), one sleep for all tuples of a task: single sleeps of a few
-microseconds are below what a timer can do. What the application computes besides is the same for all ways.
+microseconds are below what a timer can do. All ways run through the same application. What differs besides is
+the number of partial rows, which is in the figures.
 
 `shuffle` is the mark: its workers have equally many tuples. What other systems and people do is a
-placement, too (`habits`): Spark's `groupBy` hashes the key, Flink's `keyBy` hashes it to a key group, and
-salting by hand hashes key and salt.
+placement, too (`habits`), where the work is a function that does not merge, so that all tuples of a key must
+come together: then Spark hashes the key, Flink's `keyBy` hashes it to a key group, and salting by hand hashes
+key and salt. (Sums and counts merge, and both systems add them up before they shuffle.)
 """
 
 from __future__ import annotations
@@ -36,9 +38,9 @@ COST_US = 400
 SKEWS = (1.0, 1.4, 2.0)
 PLACEMENTS = {
     "shuffle": "shuffle",
-    "hashing (Spark's groupBy)": "hashing",
-    "key groups (Flink's keyBy)": "benchmarks.spark.habits:KeyGroups",
-    "salting by hand, 8 salts": "benchmarks.spark.habits:Salted",
+    "hash of the key": "hashing",
+    "128 key groups": "benchmarks.spark.habits:KeyGroups",
+    "hash of key and one of 8 salts": "benchmarks.spark.habits:Salted",
     "pkg": "pkg",
     "d-choices": "d-choices",
     "w-choices": "w-choices",

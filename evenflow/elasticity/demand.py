@@ -9,10 +9,16 @@ from evenflow.settings import Settings
 
 
 def executors(settings: Settings, parts: Iterable[Part], *, p: int, r: int) -> int:
-    """Executors of an application that runs these parts of the chain, the reserve included.
+    """Executors to ask for, for an application that runs these parts of the chain: what it needs, and the
+    reserve. At most `spark.max_executors`.
+    """
+    return _at_most(settings, needed_executors(settings, parts, p=p, r=r) + settings.spark.reserve_executors)
 
-    The parts take turns on the application's cores, so the part that needs more cores decides. There are at
-    most `spark.max_executors`.
+
+def needed_executors(settings: Settings, parts: Iterable[Part], *, p: int, r: int) -> int:
+    """Executors that an application needs to run these parts of the chain, at most `spark.max_executors`.
+
+    The parts take turns on the application's cores, so the part that needs more cores decides.
     """
     spark = settings.spark
     # -(-a // b) is the division of whole numbers, rounded up.
@@ -20,6 +26,9 @@ def executors(settings: Settings, parts: Iterable[Part], *, p: int, r: int) -> i
         "combine": -(-min(p, settings.routed_partitions) // spark.partitions_per_slot),
         "reduce": min(r, spark.buckets),
     }
-    needed_executors = -(-max(cores[part] for part in parts) // spark.executor_cores)
-    wanted = needed_executors + spark.reserve_executors
-    return wanted if spark.max_executors is None else min(wanted, spark.max_executors)
+    return _at_most(settings, -(-max(cores[part] for part in parts) // spark.executor_cores))
+
+
+def _at_most(settings: Settings, executors: int) -> int:
+    most = settings.spark.max_executors
+    return executors if most is None else min(executors, most)

@@ -28,7 +28,7 @@ from evenflow.reporting import Concern, Concerns, on_every_line, with_fields
 from evenflow.settings import Settings
 from evenflow.telemetry import Stage
 from evenflow.windows import END_MARK, NO_MARK
-from spark_consumers.cluster.demand import executors_wanted
+from spark_consumers.cluster.demand import executors_in_reserve, executors_wanted
 from spark_consumers.cluster.manager import Cluster, Refused
 
 _LOG = logging.getLogger("evenflow.spark")
@@ -237,7 +237,7 @@ class Executors:
             self._demand = most
             plan = plans_by_demand[most]
             by = "the settings want" if plan is None else f"plan {plan.epoch} (p {plan.p}, r {plan.r}) wants"
-            reserve = self._settings.spark.reserve_executors
+            reserve = executors_in_reserve(self._settings, self._stages, plan)
             _LOG.info(
                 "%s %d executors of %d cores%s", by, most, self._settings.spark.executor_cores,
                 f", {reserve} of them in reserve" if reserve else "",

@@ -48,8 +48,8 @@ OLD_LZ4 = "org.lz4"
 TOKEN_PROVIDER = f"org.apache.spark:spark-token-provider-kafka-0-10_{SCALA_VERSION}:4.0.0"
 """A jar of the connector, in this version whatever the connector asks for.
 
-Of Spark 4.0, the repository has it for 4.0.0 alone. It gets Kafka's delegation tokens, which evenflow does
-not use, and composes settings of the connector's clients.
+The repository in reach when the list was made had it for 4.0.0 alone, of all of Spark 4.0. It gets Kafka's
+delegation tokens, which evenflow does not use, and composes settings of the connector's clients.
 """
 _LIST = "resolved.json"
 _SHIPPED_WITH_SPARK = (

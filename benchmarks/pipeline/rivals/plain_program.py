@@ -18,7 +18,6 @@ from collections.abc import Iterator
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
@@ -29,8 +28,8 @@ _PARSE = pyarrow.json.ParseOptions(explicit_schema=_FORM, unexpected_field_behav
 _READ = pyarrow.json.ReadOptions(block_size=64 * 1024 * 1024)
 
 
-def batches(bootstrap: str, topic: str) -> Iterator[list[tuple[int, bytes]]]:
-    """(partition, value) of all records that the topic holds now. A record without a value is an end mark."""
+def opened(bootstrap: str, topic: str) -> tuple[Consumer, set[int]]:
+    """A consumer at the beginning of the topic, and the partitions that hold anything."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -39,16 +38,18 @@ def batches(bootstrap: str, topic: str) -> Iterator[list[tuple[int, bytes]]]:
             "isolation.level": "read_committed",
         }
     )
-    partitions = [
-        TopicPartition(topic, at, OFFSET_BEGINNING)
-        for at in consumer.list_topics(topic).topics[topic].partitions
-    ]
-    left = set()
-    for each in partitions:
-        low, high = consumer.get_watermark_offsets(each)
-        if high > low:
-            left.add(each.partition)
+    numbers = consumer.list_topics(topic).topics[topic].partitions
+    partitions = [TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers]
+    ends = {each.partition: consumer.get_watermark_offsets(each) for each in partitions}
     consumer.assign(partitions)
+    return consumer, {number for number, (low, high) in ends.items() if high > low}
+
+
+def batches(consumer: Consumer, partitions: set[int]) -> Iterator[list[tuple[int, bytes]]]:
+    """(partition, value) of the records of these partitions, up to their ends. A record without a value is an
+    end mark.
+    """
+    left = set(partitions)
     try:
         while left:
             some = []
@@ -68,33 +69,44 @@ def batches(bootstrap: str, topic: str) -> Iterator[list[tuple[int, bytes]]]:
 
 
 def run(bootstrap: str, topic: str) -> int:
-    """Aggregate the whole topic. The number of rows of all windows that have closed."""
+    """Aggregate the whole topic. The number of rows of all windows."""
+    consumer, partitions = opened(bootstrap, topic)
+    return sum(rows for _, rows in windows(batches(consumer, partitions), len(partitions)))
+
+
+def windows(records: Iterator[list[tuple[int, bytes]]], partitions: int) -> Iterator[tuple[int, int]]:
+    """(last second, rows) of each window once it is complete. partitions: how many the records come from."""
     database = duckdb.connect()
     database.execute("CREATE TABLE seconds (second BIGINT, key VARCHAR, n BIGINT, total BIGINT)")
     newest: dict[int, int] = {}
-    closed, rows = -1, 0
-    for batch in batches(bootstrap, topic):
-        records = _parsed(batch)
-        database.register("records", records)
+    closed: int | None = None
+    for batch in records:
+        table = _parsed(batch)
+        database.register("records", table)
         database.execute(
             f"INSERT INTO seconds SELECT time // {_SLIDE_MS}, key, count(*), sum(amount) FROM records"
             " GROUP BY ALL"
         )
-        for partition, last in _last_times(batch, records).items():
+        for partition, last in _last_times(batch, table).items():
             newest[partition] = max(last, newest.get(partition, 0))
+        if len(newest) < partitions:
+            continue  # of the others nothing has come yet, and it may be of any second
+        closed = _number(database, "min(second)") if closed is None else closed
         passed = min(newest.values()) // _SLIDE_MS
-        if closed < 0:
-            closed = int(pc.min(records["time"]).as_py()) // _SLIDE_MS
         for second in range(closed, passed):
-            rows += _window(database, second)
-        if passed > closed:
-            closed = passed
-            database.execute("DELETE FROM seconds WHERE second <= ?", [closed - _WINDOW])
-    newest_row = database.execute("SELECT max(second) FROM seconds").fetchone()
-    newest_second = closed - _WINDOW if newest_row is None or newest_row[0] is None else newest_row[0]
-    for second in range(closed, newest_second + _WINDOW):
-        rows += _window(database, second)
-    return rows
+            yield second, _window(database, second)
+        closed = max(closed, passed)
+        database.execute("DELETE FROM seconds WHERE second <= ?", [closed - _WINDOW])
+    if closed is not None:
+        for second in range(closed, _number(database, "max(second)") + _WINDOW):
+            yield second, _window(database, second)
+
+
+def _number(database: duckdb.DuckDBPyConnection, what: str) -> int:
+    """A number of the table of seconds."""
+    row = database.execute(f"SELECT {what} FROM seconds").fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def _parsed(batch: list[tuple[int, bytes]]) -> pa.Table:

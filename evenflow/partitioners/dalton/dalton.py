@@ -67,7 +67,7 @@ import math
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from evenflow.generation.draws import generator
 from evenflow.keys import candidate_kernel, candidates, salts, workers_of
@@ -101,6 +101,7 @@ from evenflow.sketches.window_loads import WindowLoads, add, advance, loads_from
 
 _REACH = 1 << 61
 _UNLIMITED = 1 << 40  # more keys than can be hot
+_LEAST_THETA = 1e-6
 SKETCH_FROM = 10_000
 """Distinct keys of a statistics window from which hybrid counts the next one
 by the sketch: see docs/measurements.md.
@@ -603,10 +604,17 @@ class DaltonOptions(BanditOptions):
         ge=0,
         le=1,
         description=(
-            "Share of the last statistics window's load from which a key is hot. None = 1/n. 0 = every key is"
-            " hot, which takes a row of values for each key of a window."
+            "Share of the last statistics window's load from which a key is hot, at least 0.000001. None ="
+            " 1/n. 0 = every key is hot, which takes a row of values for each key of a window."
         ),
     )
+
+    @field_validator("theta")
+    @classmethod
+    def _no_share_below_what_can_be_counted(cls, theta: float | None) -> float | None:
+        if theta is not None and 0 < theta < _LEAST_THETA:
+            raise ValueError(f"theta is at least {_LEAST_THETA:f}, or 0 for every key")
+        return theta
 
 
 class Dalton(BanditPartitioner):

@@ -89,7 +89,8 @@ class SparkSettings(Section):
         ge=0,
         description=(
             "Executors beyond those that a plan needs, within max_executors. They share the work, so a load"
-            " that grows finds cores that are warm. Each costs its cores and its memory all the time."
+            " that grows finds warm cores. Each costs its cores and its memory all the time. Without effect"
+            " where the driver runs all tasks; two applications of the split wiring have one reserve each."
         ),
     )
     combine_tasks: int | None = Field(

@@ -125,8 +125,10 @@ class Schemas:
             elif answer is None:
                 self._without[number] = now, None
         if refused:
-            self._prove_that_others_come(self._known.keys() - before, next(iter(refused.values())))
-            failure = self._take_over_refusals(list(refused), now) or failure
+            refusal = next(iter(refused.values()))
+            self._prove_that_others_come(self._known.keys() - before, refusal)
+            if failure is None:
+                failure = self._take_over_refusals(list(refused), now)
         if failure is not None:
             raise failure
         if len(answers) < len(numbers):
@@ -170,8 +172,12 @@ class Schemas:
 
         The registry may have refused everything when it was asked for them, and have let the user in since.
         Returns why it stopped answering, if it did. Ids that were not asked for again are not remembered.
+        Raises what `_prove_that_others_come` raises, if it refuses everything now.
         """
         answers, failure = self._answers(numbers)
+        refusals = [answer for answer in answers.values() if isinstance(answer, SchemaRefused)]
+        if refusals:
+            self._prove_that_others_come(set(), refusals[0])
         for number, answer in answers.items():
             if isinstance(answer, RegisteredSchema):
                 self._known[number] = answer

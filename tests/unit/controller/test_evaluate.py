@@ -23,6 +23,20 @@ def test_each_finished_micro_batch_makes_one_observation_and_steps_grow_by_one()
     assert [seen.observation.step for seen in pipeline.seen] == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("executors", "settling"), [(7, True), (8, False), (9, False), (10, False), (11, True)]
+)
+def test_a_plan_is_realised_with_any_part_of_the_reserve(executors: int, settling: bool) -> None:
+    pipeline, settings = fused(spark={"partitions_per_slot": 1, "reserve_executors": 2})
+    pipeline.hear(partitioner(settings), batch(settings, executors=6))
+    pipeline.publish(Plan(epoch=1, p=8, r=4, effective_from=61_000))
+    pipeline.now += 5
+    pipeline.hear(
+        partitioner(settings, workers=8, event_time=61_005), batch(settings, executors=executors, epoch=1)
+    )
+    assert pipeline.seen[-1].observation.settling == settling
+
+
 def test_loads_of_a_fused_stage_are_the_parts_shares_of_busy_time() -> None:
     pipeline, settings = fused()
     pipeline.hear(partitioner(settings), batch(settings))

@@ -190,6 +190,8 @@ def test_without_a_cluster_manager_no_executor_is_warmed() -> None:
 def test_the_log_says_how_many_executors_are_a_reserve(caplog: pytest.LogCaptureFixture) -> None:
     Application(Manager(room=8), settings=_with(reserve_executors=2)).wait()
     assert "the settings want 3 executors of 1 cores, 2 of them in reserve" in caplog.text
+    Application(Manager(room=8), plan(1, 3), settings=_with(reserve_executors=2, max_executors=4)).wait()
+    assert "plan 1 (p 3, r 1) wants 4 executors of 1 cores, 1 of them in reserve" in caplog.text
 
 
 def test_an_application_that_starts_follows_the_newest_plan_at_once() -> None:

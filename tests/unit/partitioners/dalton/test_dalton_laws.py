@@ -92,6 +92,11 @@ def test_another_share_of_the_load_makes_other_keys_hot(
     compare(stream, workers, options, options, drawn(some, len(stream[0])))
 
 
+def test_a_theta_that_no_sketch_can_count_by_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"theta is at least 0\.000001, or 0 for every key"):
+        create("dalton", workers=8, theta=1e-9)
+
+
 @few
 @given(small, st.integers(2, 12), st.sampled_from([None, 70, 250, 3000]))
 def test_with_theta_zero_the_learned_policy_has_every_key_of_the_window(
