@@ -30,6 +30,7 @@ from spark_consumers.checkpoints.notes import (
 from spark_consumers.cluster.executors import Executors, Following
 from spark_consumers.cluster.machines import refuse_unshared
 from spark_consumers.cluster.manager import SparkCluster
+from spark_consumers.cluster.warm_up import warm_up
 from spark_consumers.reports.health import Health
 from spark_consumers.reports.java_log import JavaLog
 from spark_consumers.reports.listener import Onlooker, Telemetry
@@ -39,7 +40,6 @@ from spark_consumers.reports.upstream import unread
 from spark_consumers.session import end_session, java_status, make_session, session_conf
 from spark_consumers.sinks import sink_of
 from spark_consumers.stage import RunningStage
-from spark_consumers.warm_up import warm_up
 from spark_consumers.workers.tallies import Tallies
 from topics.admin import ensure_topics, pipeline_topics, refuse_unwritable
 from topics.query.input_topic import admitted

@@ -31,10 +31,10 @@ from spark_consumers.cluster.machines import (
     one_machine,
     with_children,
 )
+from spark_consumers.cluster.warm_up import warm_up
 from spark_consumers.jars.archive import using_archive
 from spark_consumers.jars.object_store import application_jars, store_conf
 from spark_consumers.reports.java_log import JavaLog
-from spark_consumers.warm_up import warm_up
 
 _LOG = logging.getLogger("evenflow.spark")
 _CLASS_PATHS = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")

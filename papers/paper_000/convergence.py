@@ -25,7 +25,6 @@ from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher, same
 from papers.markdown import figure, number, table
 from papers.paper_000.grid import NAME
-from papers.paper_000.printed_mean import PrintedMean
 from papers.paper_000.several_partitioners import (
     AT_ONCE,
     COOPERATIVE,
@@ -37,6 +36,7 @@ from papers.paper_000.several_partitioners import (
     combiners,
     run,
 )
+from papers.paper_000.variants.printed_mean import PrintedMean
 from papers.pictures.charts import Emphasis, curves
 from papers.run_plan import Cell, Opened, RunPlan, Stream
 from papers.store import SectionFigures, Values

@@ -18,7 +18,6 @@ from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
 from papers.markdown import figure, number, table
 from papers.paper_000.grid import NAME
-from papers.paper_000.printed_mean import PrintedMean
 from papers.paper_000.reducer_exchange import talk
 from papers.paper_000.several_partitioners import (
     AT_ONCE,
@@ -44,6 +43,7 @@ from papers.paper_000.several_partitioners import (
     stream_of,
     tabled,
 )
+from papers.paper_000.variants.printed_mean import PrintedMean
 from papers.run_plan import Cell, Opened, RunPlan, Stream
 from papers.store import SectionFigures, Values
 from papers.unit_costs import unit_costs
@@ -63,7 +63,7 @@ _FIRST_DSYNC, _SETTLING = 20, 5
 change."""
 KEPT = f"{COOPERATIVE}:keep_rewards=true"
 """Rewards are kept back until the late table comes, as in Algorithm 2."""
-INSISTENT = "papers.paper_000.insistent_dalton:InsistentDalton:keep_rewards=true"
+INSISTENT = "papers.paper_000.variants.insistent_dalton:InsistentDalton:keep_rewards=true"
 """The same, and a partitioner that waits tells anew at the end of each interval."""
 LATE = (KEPT, INSISTENT, COOPERATIVE)
 """What partitioners do while a table is late: the two readings of Algorithm 2, and ours."""

@@ -258,7 +258,7 @@ class Sink:
     def _retried(self, operation: str, call: Callable[[float], None]) -> None:
         """Call this with a timeout (s), and again as long as Kafka says that a retry may help."""
         deadline = self._clock() + self._patience()
-        said = ""
+        last_reason = ""
         while True:
             try:
                 patience = self._patience()
@@ -268,9 +268,9 @@ class Sink:
             except KafkaException as error:
                 if not error.args[0].retriable() or self._clock() > deadline:
                     raise
-                if error.args[0].str() != said:
-                    said = error.args[0].str()
-                    log.info("trying again: %s", said)
+                if error.args[0].str() != last_reason:
+                    last_reason = error.args[0].str()
+                    log.info("trying again: %s", last_reason)
                 # Some answers come at once, as while an earlier call is still under way.
                 self._producer.poll(_AGAIN_AFTER)
 

@@ -104,11 +104,16 @@ def test_ratios_to_the_peers_say_whether_the_goal_is_met() -> None:
     def figures(rate: int, cpu: float) -> dict[str, object]:
         return {"tuples_per_second": rate, "cpu_seconds_per_million_tuples": {"all": cpu}}
 
-    peers = {"flink": figures(100, 20.0), "spark_windows": figures(10, 200.0)}
+    peers = {
+        "flink": figures(100, 20.0),
+        "spark_windows": figures(10, 200.0),
+        "plain_program": figures(620, 5.0),
+    }
     found = ratios(
         {"evenflow_kafka": figures(310, 10.0), "evenflow_f": figures(390, 5.0), **peers}, ["kafka", "f"]
     )
     assert found["evenflow_kafka_to_flink"] == {"speed": 3.1, "cpu": 2.0, "goal_speed": 3.0, "goal_met": True}
+    assert found["evenflow_kafka_to_plain_program"] == {"speed": 0.5, "cpu": 0.5}
     assert found["evenflow_f_to_flink"] == {"speed": 3.9, "cpu": 4.0, "goal_speed": 4.0, "goal_met": False}
     assert found["evenflow_kafka_to_spark_windows"] == {"speed": 31.0, "cpu": 20.0}
 
