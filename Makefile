@@ -7,8 +7,10 @@ SITE := .site/.setup-done
 FLAGS ?=
 SEEDS ?= 1000
 FROM ?= 0
-# Tests run in this many processes, each with a broker of its own: one more than cores, because many wait for services.
-JOBS ?= 3
+# Tests run in this many processes, each with a broker of its own: twice as many as cores, because many wait for services.
+JOBS ?= 4
+# The longer suites keep their cores busier.
+test-more test-long: JOBS = 3
 # The share of a law's examples that `make test` and `make test-more` draw. `make test-long` draws ten times all of them.
 EXAMPLES ?= 0.1
 # The share of the cases of each family (tests/families.py) that `make test` and `make test-more` run, and which part.
@@ -54,7 +56,7 @@ monitoring: setup ## the demo under load with Prometheus (installed as root) and
 	$(BIN)/python -m tests.ground.debian prometheus
 	$(BIN)/evenflow demo --watch --prometheus $(FLAGS)
 
-test: setup ## lint, types, layers, and the tests, in three processes on two cores (JOBS=...)
+test: setup ## lint, types, layers, and the tests, in four processes on two cores (JOBS=...)
 	@$(MAKE) --no-print-directory -j 2 lint kernels
 	$(SHARES) $(TWICE) $(BY_FILE) tests/pipeline tests/chaos tests/faults tests/unit -m "not more and not long" --durations=40 $(FLAGS)
 
