@@ -33,7 +33,7 @@ from spark_consumers.jars.hashes import check, listed_hashes
 
 SCALA_VERSION = "2.13"
 AWS_SDK_VERSION = "2.25.53"
-"""The version that Spark 4.0.0 itself is built with.
+"""The version that Spark 4.0 itself is built with.
 
 S3A's Maven entry names the bundle of the whole SDK (540 MB). The modules that S3A really uses have 10 MB.
 """
