@@ -108,7 +108,11 @@ class DaltonCooperativeOptions(BanditOptions):
     )
 
     keep_rewards: bool = Field(
-        False, description="Rewards are kept back until a table comes, however many intervals that takes."
+        False,
+        description=(
+            "Rewards are kept back until a table comes, however many intervals that takes. Without a table,"
+            " as with one instance, nothing is learned."
+        ),
     )
 
     @model_validator(mode="after")
