@@ -299,7 +299,7 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     lines += [
         (
             "Figure 12: the fewest places that sustain an input rate, in million tuples a second, on"
-            f" {' / '.join(TEXTS)}. A dash: not even 64 do."
+            f" {' / '.join(TEXTS)}. None: not even 64 do."
         ),
         "",
     ]
@@ -327,4 +327,4 @@ def _fewest(figures: SectionFigures, plan: RunPlan, stream: str, rule: str, rate
         at = word_cell(plan, stream, places, rule)
         if at in figures and figures.median(at, way_of(rule)) >= rate:
             return f"{places}"
-    return "-"
+    return "none"
