@@ -16,7 +16,7 @@ convergence           figure 15: one to eight partitioners, over time
 several_partitioners  what these three share: streams, windows, and the rate that a routed stream could have
 replay                the queues of combiners and reducers, from counted work
 reducer_exchange      cooperating partitioners and their reducer, in event time
-variants              partitioners that tell anew while they wait, and the mean of tables that the paper prints
+variants              partitioners that tell anew while they wait, and the mean of tables as it is printed
 """
 
 from __future__ import annotations
