@@ -15,5 +15,5 @@ find "$packages" -type d \( -name tests -o -name __pycache__ \) -prune -exec rm 
 rm -rf "$packages"/pip "$packages"/pip-* "$packages"/setuptools "$packages"/setuptools-* \
     "$packages"/pyarrow/include "$packages"/pyspark/examples "$packages"/pyspark/data
 # Its successor comes with the connector (spark_consumers/jars/fetch.py).
-rm -f "$packages"/pyspark/jars/lz4-java-1.8*.jar
+rm -f "$packages"/pyspark/jars/lz4-java-1.8.0.jar
 rm -f "$venv"/bin/pip*
