@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from controller.collect import Collected, StageWords
@@ -150,9 +150,8 @@ def _stages(
     return laggards
 
 
-def _enough(settings: Settings, parts: Iterable[Part], plan: Pair, executors: int) -> bool:
+def _enough(settings: Settings, parts: Sequence[Part], plan: Pair, executors: int) -> bool:
     """Whether an application that runs these parts has what the plan needs, with or without its reserve."""
-    parts = tuple(parts)
     least = demand.needed_executors(settings, parts, p=plan.p, r=plan.r)
     return least <= executors <= demand.executors(settings, parts, p=plan.p, r=plan.r)
 

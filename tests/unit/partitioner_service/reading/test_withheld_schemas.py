@@ -158,6 +158,21 @@ def test_a_withheld_id_is_asked_for_again_after_a_minute() -> None:
     assert isinstance(schemas.of([2])[2], RegisteredSchema)
 
 
+def test_an_id_is_not_withheld_by_a_registry_that_shuts_everybody_out_behind_the_first_answer() -> None:
+    class Closing(Refusing):
+        def schema(self, number: int) -> RegisteredSchema | None:
+            try:
+                return super().schema(number)
+            finally:
+                self.forbidden = {1, 2}
+
+    kept = Closing("avro", json.dumps(TWO), json.dumps(OTHER), forbidden=set())
+    schemas = Schemas(kept, at_once=1)
+    with pytest.raises(RegistryAway, match="refuses schemas that it handed out before"):
+        schemas.of([1, 2])
+    assert kept.asked.count(2) == 2, "once more, because the first answer had come"
+
+
 def test_an_id_that_is_permitted_while_others_are_asked_for_is_read() -> None:
     class Recovering(Refusing):
         def schema(self, number: int) -> RegisteredSchema | None:
