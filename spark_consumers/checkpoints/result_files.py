@@ -28,6 +28,7 @@ from uuid import uuid4
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError, ServiceError
 from evenflow.settings import Settings
 from evenflow.text.strict_json import read_object
+from spark_consumers.checkpoints.results_note import IF_LOST
 from spark_consumers.checkpoints.runs import epoch_of, run_name
 from spark_consumers.stage_output import Publish
 
@@ -96,7 +97,13 @@ class Owner:
         whose = "this query with another checkpoint" if same else f"query {self.query} ({self.fingerprint})"
         raise IncompatibleStateError(
             f"{where} already holds the results of {whose}",
-            hint=f"restore the checkpoint that wrote them; to begin anew {anew}",
+            hint="; ".join(
+                [
+                    "restore the checkpoint that wrote them",
+                    *([IF_LOST] if same else []),
+                    f"to begin anew {anew}",
+                ]
+            ),
         )
 
     def refuse_other_settings(self, where: str, settings: Settings) -> None:

@@ -16,6 +16,8 @@ from evenflow.settings.views import TopicRole
 from topics import clients
 from topics.reader import read_last
 
+IF_LOST = "if it is lost, `evenflow rename` computes every result again (docs/operations/data-loss.md)"
+"""What to do about a checkpoint that is gone while Kafka has everything, in words."""
 _ROLE: TopicRole = "snapshots"
 
 

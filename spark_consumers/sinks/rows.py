@@ -11,6 +11,7 @@ import pyarrow as pa
 from evenflow.errors import ConfigError, IncompatibleStateError
 from evenflow.settings import Settings
 from spark_consumers.checkpoints.result_files import with_times
+from spark_consumers.checkpoints.results_note import IF_LOST
 from spark_consumers.sinks.base import Position, Start, StartFacts
 from spark_consumers.sinks.typed_rows import TypedSink
 from spark_consumers.stage_output import Write
@@ -64,8 +65,8 @@ class RowsSink(TypedSink):
             f" checkpoint is not there (it was {contents.begun}): a start from the beginning would write what"
             " is left of the input once more",
             hint=(
-                "restore the checkpoint or set spark.checkpoint to where it is; to begin anew give the query"
-                " a new name (docs/operations/refusals.md)"
+                f"restore the checkpoint or set spark.checkpoint to where it is; {IF_LOST}; to begin anew"
+                " give the query a new name (docs/operations/refusals.md)"
             ),
         )
 

@@ -8,6 +8,7 @@ from evenflow.errors import ConfigError, IncompatibleStateError, ServiceError
 from evenflow.limits import MAX_RECORD_BYTES
 from evenflow.settings import Settings
 from evenflow.settings.kafka import spark_options
+from spark_consumers.checkpoints.results_note import IF_LOST
 from spark_consumers.sinks.base import Position, ResultSink, Start, StartFacts
 from spark_consumers.stage_output import Write, into_kafka
 from topics import reader
@@ -60,8 +61,9 @@ class TopicSink(ResultSink):
             + (f" (it was {contents.begun})" if contents.begun else "")
             + ": a start from the beginning would emit what is left of the input once more",
             hint=(
-                "restore the checkpoint or set spark.checkpoint to where it is; to begin anew give the query"
-                " a new name, or set results.topic to a topic of its own (docs/operations/refusals.md)"
+                f"restore the checkpoint or set spark.checkpoint to where it is; {IF_LOST}; to begin anew"
+                " give the query a new name, or set results.topic to a topic of its own"
+                " (docs/operations/refusals.md)"
             ),
         )
 

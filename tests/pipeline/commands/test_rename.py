@@ -4,6 +4,7 @@ anew.
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from cli.main import app
 from evenflow.errors import ConfigError, DataLossError, IncompatibleStateError
 from evenflow.settings import Settings
 from partitioner_service.kafka.committed_state import all_states
+from tests.patience import PATIENCE, wait_for
 from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, batches_done, make_settings
 from tests.pipeline.planes import began, run, start_thread, wait_until
 from tests.pipeline.routed import records
@@ -79,6 +81,43 @@ def test_a_query_goes_on_under_another_name_and_every_result_is_exact(
         pipeline.run_to_the_end()
     report = assert_exact(stream)
     assert report.rejected > 20
+
+
+@pytest.mark.more
+def test_when_all_but_kafka_is_lost_a_start_is_refused_and_rename_brings_every_result_again(
+    kafka_settings: Any, query_name: str, tmp_path: Path
+) -> None:
+    settings = make_settings(kafka_settings, query_name, tmp_path)
+    stream = Stream(settings)
+    stream.write(1_000)
+    with Pipeline(settings, tmp_path) as pipeline:
+        pipeline.start("partition")
+        pipeline.start("aggregate")
+        pipeline.wait_until(lambda: sum(s.read for s in all_states(settings).values()) == 1_000)
+        pipeline.wait_until(lambda: batches_done(settings, "fused") > 2)
+        pipeline.kill("partition")
+        pipeline.kill("aggregate")
+    shutil.rmtree(tmp_path / "checkpoint")
+    with Pipeline(settings, tmp_path) as pipeline:
+        refused = pipeline.start("aggregate")
+        assert refused.wait(60.0 * PATIENCE) == 2
+        assert "evenflow rename" in refused.output()
+        pipeline.running.clear()
+    after = renamed(settings, f"{query_name}-new")
+    file = str(tmp_path / "evenflow.toml")
+    wait_for(
+        lambda: (
+            CliRunner().invoke(app, ["--config", file, "rename", after.query.name, "--yes"]).exit_code == 0
+        )
+    )
+    stream.settings = after
+    stream.write(1_000)
+    stream.end()
+    folder = tmp_path / "new"
+    folder.mkdir()
+    with Pipeline(after, folder) as pipeline:
+        pipeline.run_to_the_end()
+    assert_exact(stream)
 
 
 @pytest.mark.long
