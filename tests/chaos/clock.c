@@ -1,16 +1,24 @@
 /* Shifts the clock of a process by the seconds that a file holds, which may change while it runs.
  *
  * Preloaded into what chaos starts (clocks.py). Only the time of day is shifted, as when somebody sets a clock:
- * monotonic clocks go on. Nothing is locked, so a process may be killed at any moment. Waits whose end is a time of
- * day do not move, because the kernel's clock has not. */
+ * monotonic clocks go on. Nothing is locked, so a process may be killed at any moment.
+ *
+ * A wait may end at a time of day, which its caller took from the shifted clock, while the kernel goes by its own. So
+ * the ends of waits are shifted back: else a clock that is behind would end each wait at once (librdkafka would take
+ * all cores), and one that is ahead would let it last longer by the whole step. What waits already when the clock is
+ * set still ends at its old time. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,4 +61,36 @@ time_t time(time_t *at) {
     if (at)
         *at = now.tv_sec;
     return now.tv_sec;
+}
+
+/* No machine has run for so many seconds: an end of a wait that is later is a time of day, not one of a monotonic
+ * clock. */
+#define LONGEST_UPTIME 1000000000
+
+/* The end of a wait by the kernel's clock, and that clock. */
+static struct timespec end_of(const struct timespec *at, clockid_t *clock) {
+    struct timespec end = *at;
+    *clock = end.tv_sec > LONGEST_UPTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC;
+    if (*clock == CLOCK_REALTIME && seconds)
+        end.tv_sec -= *seconds;
+    return end;
+}
+
+int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex,
+                           const struct timespec *restrict at) {
+    clockid_t clock;
+    struct timespec end = end_of(at, &clock);
+    return pthread_cond_clockwait(cond, mutex, clock, &end);
+}
+
+/* In glibc the conditions and mutexes of C11 are those of POSIX. */
+int cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict mutex, const struct timespec *restrict at) {
+    int status = pthread_cond_timedwait((pthread_cond_t *)cond, (pthread_mutex_t *)mutex, at);
+    return status == 0 ? thrd_success : status == ETIMEDOUT ? thrd_timedout : thrd_error;
+}
+
+int sem_timedwait(sem_t *restrict sem, const struct timespec *restrict at) {
+    clockid_t clock;
+    struct timespec end = end_of(at, &clock);
+    return sem_clockwait(sem, clock, &end);
 }

@@ -138,6 +138,30 @@ def test_a_clock_that_is_set_moves_the_time_of_day_of_a_running_process_and_no_o
     assert all(abs(monotonic) < 10 for _, monotonic in seen)
 
 
+def test_under_a_clock_that_is_set_the_client_of_kafka_waits_as_long_as_before(tmp_path: Path) -> None:
+    clocks = Clocks(tmp_path, ("one",))
+    code = (
+        "import sys, time; from confluent_kafka import Producer; client = Producer({})\n"
+        "for _ in sys.stdin: at = time.monotonic(); client.poll(0.3); print(time.monotonic() - at, flush=1)"
+    )
+    with clocks.shown("one"):
+        child = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+    with child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        waited = []
+        for wrong in (0, 900, -900):
+            clocks.set("one", wrong)
+            child.stdin.write("\n")
+            child.stdin.flush()
+            waited.append(float(child.stdout.readline()))
+        child.stdin.close()
+    assert min(waited) > 0.29
+    assert max(waited) < 100
+
+
 def test_memory_that_doubles_is_a_growth_of_two_and_few_sizes_say_nothing() -> None:
     assert growth([100, 100, 150, 150, 200, 200]) == 2.0
     assert growth([100, 200, 300]) is None
