@@ -15,7 +15,8 @@ from tests.pipeline.end_to_end import Stream, assert_equal, exported, rejected_p
 from workbench.result_rows import export
 from workbench.verify.views import verify_all
 
-_COMES_TO_ITS_END_WITHIN = 240.0
+_STANDS_STILL_AFTER = 240.0
+"""Seconds without a micro-batch after which a pipeline without faults counts as one that stands still."""
 
 
 @dataclass
@@ -62,7 +63,7 @@ def play(course: Course, folder: Path, *, small_disks: bool = False) -> Outcome:
             world.heal()
             world.stop_feeding()
             world.stop_all()
-            world.finish(_COMES_TO_ITS_END_WITHIN)
+            world.finish(_STANDS_STILL_AFTER)
             if not world.violations:
                 judge(world.stream, folder, outcome)
         except Exception as error:  # the history has to be seen whatever it was

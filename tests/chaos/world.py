@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -60,12 +60,17 @@ _QUICK = {
 class World:
     """One pipeline for one course. All that it starts ends with the block.
 
-    parts: the running services by name. history: what happened, with seconds since the beginning. ends: exit
-    statuses that services had, by status. memory: MB of each partitioner, at each strike.
+    quick: sessions and reconnecting take less time than by default, and micro-batches are smaller, so that a
+    course meets more. parts: the running services by name. history: what happened, with seconds since the
+    beginning. ends: exit statuses that services had, by status. memory: MB of each partitioner, at each
+    strike.
     """
 
-    def __init__(self, course: Course, folder: Path, *, small_disks: bool = False) -> None:
+    def __init__(
+        self, course: Course, folder: Path, *, small_disks: bool = False, quick: bool = True
+    ) -> None:
         self.course = course
+        self._quick = quick
         self.token = str(uuid4())
         self.folder = folder
         self.small_disks = small_disks
@@ -155,7 +160,8 @@ class World:
         course = self.course
         place = {"path": str(self.folder / "results")} if course.sink in ("parquet", "delta") else {}
         kafka = self.broker.settings(
-            bootstrap_servers=f"{HOST}:{self.proxy.port}", extras={"librdkafka": _QUICK}
+            bootstrap_servers=f"{HOST}:{self.proxy.port}",
+            extras={"librdkafka": _QUICK if self._quick else {}},
         )
         query: dict[str, Any] = (
             {"late": course.late, "allowed_lateness": "3s"} if course.late == "update" else {}
@@ -164,6 +170,9 @@ class World:
             query |= {"views": VIEWS, "aggregates": INVERTIBLE}
         if course.partitioner in BATCH_PARTITIONERS:
             query["slide"] = "5s"
+        spark: dict[str, Any] = {"wiring": course.wiring, "buckets": 3}
+        if not self._quick:
+            spark["max_frames_per_batch"] = None
         registered = {"format": "avro", "registry": {"url": self.registry.url}} if course.registered else {}
         settings = make_settings(
             kafka,
@@ -177,7 +186,7 @@ class World:
                 "commit_interval": 400,
                 "routed_partitions": 5,
             },
-            spark={"wiring": course.wiring, "buckets": 3},
+            spark=spark,
             results={"sink": course.sink, **place},
         )
         (self.folder / "evenflow.toml").write_text(as_toml(settings), encoding="utf-8")
@@ -253,14 +262,26 @@ class World:
             if child.alive:
                 os.kill(child.pid, signal.SIGTERM)
 
-    def rename(self, name: str) -> None:
-        """Give the query another name, under which it has not begun. Its input stays."""
+    def rename(self, name: str, *, within: float) -> None:
+        """`evenflow rename`, as often as it is refused, because members and transactions of killed services
+        are still there. Then the services go by the settings that it asks for.
+
+        Raises AssertionError if it is refused for so many seconds.
+        """
+        file, deadline = self.folder / "evenflow.toml", time.monotonic() + within
+        number = 0
+        while True:
+            number += 1
+            command = evenflow(file, self.folder / f"rename-{number}.log", "rename", name, "--yes")
+            if command.wait(within) == 0:
+                break
+            assert time.monotonic() < deadline, f"the query cannot be renamed: {command.tail()}"
         query = self.settings.query.model_copy(update={"name": name})
         given = self.settings.input.model_copy(update={"topic": self.settings.topic("input")})
         self.settings = self.settings.model_copy(update={"query": query, "input": given})
         self.stream.settings = self.settings
         create_topics(self.settings)
-        (self.folder / "evenflow.toml").write_text(as_toml(self.settings), encoding="utf-8")
+        file.write_text(as_toml(self.settings), encoding="utf-8")
 
     def attempt(self, action: Callable[[], None]) -> None:
         """Do this. What cannot be done at this moment, because its target is down, is noted."""
@@ -391,23 +412,40 @@ class World:
                 self._count(name, child)
         self._leaving.clear()
 
-    def finish(self, timeout: float) -> None:
-        """End the stream, and run everything until it has come to the end."""
+    def finish(self, patience: float) -> None:
+        """End the stream, and run everything until it has come to the end.
+
+        patience: seconds in which a micro-batch has to be committed or a service has to end, however many of
+        them are left. So a busy machine takes its time, and what stands still is found.
+        """
         self.stream.end()
         running = {
             name: self._started(f"last-{name}", (*words, "--until-ended"))
             for name, words in self._services().items()
         }
         self._leaving += running.items()
-        deadline = time.monotonic() + timeout
+        seen, deadline = self._progress(running), time.monotonic() + patience
+        while any(child.alive for child in running.values()) and time.monotonic() < deadline:
+            threading.Event().wait(TICK)
+            if (now := self._progress(running)) != seen:
+                seen, deadline = now, time.monotonic() + patience
         for name, child in running.items():
-            try:
-                status = child.wait(max(1.0, deadline - time.monotonic()))
-            except EvenflowError:
+            if child.alive:
                 self.violations.append(f"{name} does not come to the end: {child.tail(30)}")
-                continue
-            if status != 0:
-                self.violations.append(f"{name} ended with {status} though no fault was left: {child.tail()}")
+            elif child.returncode != 0:
+                self.violations.append(
+                    f"{name} ended with {child.returncode} though no fault was left: {child.tail()}"
+                )
+
+    def _progress(self, running: Mapping[str, ChildProcess]) -> tuple[int, int]:
+        """How many of these services run, and the sum of the numbers of the newest micro-batches of every
+        run, those of views included.
+        """
+        newest: dict[Path, int] = {}
+        for file in (self.folder / "checkpoint" / "checkpoint").glob("*/*/*/commits/*"):
+            if file.name.isdigit():
+                newest[file.parent] = max(newest.get(file.parent, -1), int(file.name))
+        return sum(child.alive for child in running.values()), sum(newest.values())
 
     def measure(self) -> None:
         """Note the memory of the partitioners."""
