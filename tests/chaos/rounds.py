@@ -11,11 +11,12 @@ from tests.chaos.course import Course
 from tests.chaos.processes import marked
 from tests.chaos.strikes import strike
 from tests.chaos.world import World
+from tests.patience import PATIENCE
 from tests.pipeline.end_to_end import Stream, assert_equal, exported, rejected_places
 from workbench.result_rows import export
 from workbench.verify.views import verify_all
 
-_COMES_TO_ITS_END_WITHIN = 240.0
+_COMES_TO_ITS_END_WITHIN = 240.0 * PATIENCE
 
 
 @dataclass
