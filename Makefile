@@ -33,7 +33,7 @@ BY_GROUP = --dist loadgroup --no-loadscope-reorder
 SMOKE = topics-roundtrip service-end-to-end-fused growth reduce-prompt scale
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s test-rl test-chaos test-brokers simulate-faults simulate-on fuzz lint lock sbom audit kernels format bench reproduce docs site queries clean broker doctor
+.PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s test-rl test-chaos test-recovery test-brokers simulate-faults simulate-on fuzz lint lock sbom audit kernels format bench reproduce docs site queries clean broker doctor
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -104,6 +104,9 @@ simulate-on: setup ## the next SEEDS=1000 seeds that nobody has run, added to te
 
 test-chaos: setup ## real processes under real faults, round after round (FLAGS="--seed N --minutes M"; as root also full disks)
 	$(BIN)/python -m tests.chaos $(FLAGS)
+
+test-recovery: setup ## how long until windows come again after each part is lost (FLAGS="--times 3 --write")
+	$(BIN)/python -m tests.chaos.recovery $(FLAGS)
 
 test-brokers: setup ## the pipeline on three brokers, of which one or two are lost
 	$(BIN)/python -m pytest tests/brokers $(FLAGS)

@@ -8,6 +8,9 @@ from evenflow.settings import Settings
 from evenflow.settings.kafka import spark_options
 
 _FETCH_BYTES = str(32 * 1024 * 1024)
+_ANSWER_MS = 15_000
+_TRIES = 40
+"""A driver asks so often, a second apart, where topics end, before its query fails: for ten minutes."""
 
 
 def records(spark: SparkSession, settings: Settings, topic: str, *, starting: str = "earliest") -> DataFrame:
@@ -15,12 +18,18 @@ def records(spark: SparkSession, settings: Settings, topic: str, *, starting: st
 
     starting: Spark's `startingOffsets`, which Spark uses only if there is no checkpoint.
     """
+    reader = spark.readStream.format("kafka").options(**source_options(settings, topic, starting))
+    return reader.load().select("partition", "offset", "value")
+
+
+def source_options(settings: Settings, topic: str, starting: str) -> dict[str, str]:
+    """Options of Spark's Kafka source. `kafka.extras.java` wins over ours."""
     ours = {
         "subscribe": topic,
         "startingOffsets": starting,
         "failOnDataLoss": "true",
         "maxOffsetsPerTrigger": str(settings.frames_per_batch),
-        "fetchOffset.numRetries": "10",
+        "fetchOffset.numRetries": str(_TRIES),
         "kafka.isolation.level": "read_committed",
         "kafka.max.partition.fetch.bytes": _FETCH_BYTES,
         "kafka.fetch.max.bytes": _FETCH_BYTES,
@@ -28,6 +37,19 @@ def records(spark: SparkSession, settings: Settings, topic: str, *, starting: st
         "kafka.max.poll.records": "500",
         "kafka.fetch.max.wait.ms": "5",  # a transaction marker at the end of a range costs one such wait
         "kafka.check.crcs": "true",
+        **_answers(settings),
     }
-    reader = spark.readStream.format("kafka").options(**ours).options(**spark_options(settings.kafka))
-    return reader.load().select("partition", "offset", "value")
+    return ours | spark_options(settings.kafka)
+
+
+def _answers(settings: Settings) -> dict[str, str]:
+    """How long a request may take, and a call of the client with all its requests.
+
+    Kafka's admin client asks a broker that has died until the call ends, after 60 s by default, although
+    others lead its partitions by then. Spark's next try finds those. A call may not be shorter than a
+    request, so who sets one of both in `kafka.extras.java` sets the other one, too.
+    """
+    names = ("request.timeout.ms", "default.api.timeout.ms")
+    if any(name in settings.kafka.extras.java for name in names):
+        return {}
+    return {f"kafka.{name}": str(_ANSWER_MS) for name in names}

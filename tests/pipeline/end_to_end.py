@@ -152,6 +152,9 @@ class Stream:
             except BufferError:
                 self._client.poll(0.1)
         self._client.poll(0)
+        self._remember(partition, key, row)
+
+    def _remember(self, partition: int, key: bytes | None, row: Any) -> None:
         self.records.append(Record(partition, self._written[partition], key, row))
         self._written[partition] += 1
 

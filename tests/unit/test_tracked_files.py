@@ -41,7 +41,7 @@ NO_SECRETS = {
     ),
 }
 """File -> why what looks like a secret there is none."""
-BINARY = {".png", ".zip", ".gz", ".parquet", ".ico", ".woff2", ".avro"}
+BINARY = {".png", ".zip", ".gz", ".xz", ".parquet", ".ico", ".woff2", ".avro"}
 
 
 @cache
