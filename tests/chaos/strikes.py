@@ -11,6 +11,7 @@ from pathlib import Path
 
 from confluent_kafka import TopicPartition
 
+from evenflow.settings.views import queries
 from partitioner_service.plans_by_hand import publish
 from tests.chaos.clocks import MOST
 from tests.chaos.course import ON_SMALL_DISKS, Strike
@@ -138,13 +139,15 @@ def _plan(world: World, fault: Strike) -> None:
 
 
 def _trim_routed(world: World, fault: Strike) -> None:
-    """Delete routed frames that lie before the last commit of the combiner, as a short retention would."""
+    """Delete routed frames that lie before the last commit of each combiner, as a short retention would."""
     world.beside(partial(_trim, world))
 
 
 def _trim(world: World) -> None:
     topic = world.settings.topic("routed")
-    offsets = committed(world.settings, STAGES[world.course.wiring][0])
+    # Each view has a combiner of its own, which may be behind that of the query.
+    reached = [committed(one, STAGES[world.course.wiring][0]) for one in queries(world.settings)]
+    offsets = {number: min(each.get(number, 0) for each in reached) for number in reached[0]}
     wanted = [TopicPartition(topic, int(number), offset) for number, offset in offsets.items() if offset]
     for done in clients.admin(world.settings.kafka).delete_records(wanted).values() if wanted else ():
         done.result()
