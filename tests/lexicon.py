@@ -147,72 +147,68 @@ def _measure(room: Room, path: str) -> None:
     room.comments += len(re.findall(r"^\s*#|\s{2}# ", text, re.MULTILINE))
     tree = ast.parse(text)
     room.classes += [(node.name, path) for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    room.bindings += _scope_bindings(tree, path)
+    room.bindings += _scope_bindings(tree, path)[0]
 
 
-def _scope_bindings(scope: ast.AST, path: str) -> Iterator[Binding]:
-    """The names bound in a scope, each with the lines that it lives for, then those of the scopes inside
-    it.
+def _scope_bindings(scope: ast.AST, path: str) -> tuple[list[Binding], dict[str, int]]:
+    """The names bound in a scope and in the scopes inside it, each with the lines that it lives for, and the
+    last line that uses each name.
     """
-    inner = []
+    inner: list[Binding] = []
     first: list[tuple[str, int]] = []
+    last: dict[str, int] = {}
     nodes = list(ast.iter_child_nodes(scope))
     if isinstance(scope, (*_FUNCTIONS, ast.Lambda)):
         first += [(argument.arg, argument.lineno) for argument in _arguments(scope.args)]
     while nodes:
         node = nodes.pop()
         if isinstance(node, _SCOPES):
-            inner.append(node)
+            bindings, uses = _scope_bindings(node, path)
+            inner += bindings
+            for name, line in uses.items():
+                last[name] = max(last.get(name, 0), line)
             if not isinstance(node, ast.Lambda):
                 first.append((node.name, node.lineno))
             continue
-        first += [(name, _line(node)) for name in _names(node)]
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            name = node.id if isinstance(node, ast.Name) else node.attr
+            last[name] = max(last.get(name, 0), node.lineno)
+        first += _names(node)
         nodes += ast.iter_child_nodes(node)
-    last = _last_uses(scope)
-    for name, line in first:
-        yield Binding(name=name, path=path, line=line, lines=max(last.get(name, line) - line + 1, 1))
-    for below in inner:
-        yield from _scope_bindings(below, path)
+    outer = [
+        Binding(name=name, path=path, line=line, lines=max(last.get(name, line) - line + 1, 1))
+        for name, line in first
+    ]
+    return [*outer, *inner], last
 
 
 def _arguments(arguments: ast.arguments) -> list[ast.arg]:
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
 
 
-def _line(node: ast.AST) -> int:
-    return min((below.lineno for below in ast.walk(node) if hasattr(below, "lineno")), default=0)
-
-
-def _names(node: ast.AST) -> Iterator[str]:
-    """The names that one statement or clause binds."""
-    targets: list[ast.AST] = []
+def _names(node: ast.AST) -> Iterator[tuple[str, int]]:
+    """The names that one statement or clause binds, with its line."""
+    targets: list[ast.expr] = []
     if isinstance(node, ast.Assign):
         targets = list(node.targets)
     elif isinstance(node, (ast.AnnAssign, ast.For, ast.AsyncFor, ast.comprehension, ast.NamedExpr)):
         targets = [node.target]
     elif isinstance(node, ast.withitem) and node.optional_vars is not None:
         targets = [node.optional_vars]
+    # A clause has no line of its own.
+    line = min(
+        (part.lineno for part in (node, *ast.iter_child_nodes(node)) if hasattr(part, "lineno")), default=0
+    )
     while targets:
         target = targets.pop()
         if isinstance(target, ast.Name):
-            yield target.id
+            yield target.id, line
         elif isinstance(target, ast.Attribute):
-            yield target.attr
+            yield target.attr, line
         elif isinstance(target, (ast.Tuple, ast.List)):
             targets += target.elts
         elif isinstance(target, ast.Starred):
             targets.append(target.value)
-
-
-def _last_uses(scope: ast.AST) -> dict[str, int]:
-    last: dict[str, int] = {}
-    for node in ast.walk(scope):
-        name = (
-            node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
-        )
-        if name is not None:
-            last[name] = max(last.get(name, 0), node.lineno)
-    return last
 
 
 def main() -> None:

@@ -7,6 +7,11 @@ holds nothing, as far as these mutants go, that the cheaper tests do not hold. A
 a survivor: either it changes nothing that matters, or no test holds that line.
 
     python -m tests.mutants workbench/verify/windows/reach.py --tests tests/unit/workbench/verify --most 60
+    python -m tests.mutants --rooms                  # every room of the product against its own unit tests
+    python -m tests.mutants --rooms topics producers --most 40
+
+What a room's mutants gave is kept in build/mutants and is not tried again while it is there. The last lines
+of `--rooms` are the table of docs/correctness.md, "Which tests hold what".
 
 Each mutant runs in a forked process, which changes the code of the function in place. Code outside of
 functions is not changed, and neither are kernels, because each mutant of one would have to be compiled.
@@ -35,6 +40,13 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
 import pytest
+
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / "build" / "mutants"
+SUITE = ["-m", "not more and not long"]
+"""What `make test` runs of a room's tests."""
+FEW = 5
+"""A test that kills nothing is idle if at least so many mutants of functions that it calls were tried."""
 
 COMPILED = frozenset(["kernel", "inlined", "njit", "intrinsic"])
 """Decorators of functions that are compiled."""
@@ -75,6 +87,10 @@ class Mutant(NamedTuple):
         return f"{self.file}:{self.line}: {self.change} (in {self.function})"
 
 
+_NOWHERE = "(nowhere)"
+"""In place of a killer: no function has the mutant's place. Such a mutant is not counted."""
+
+
 class Verdict(NamedTuple):
     """What became of a mutant."""
 
@@ -84,6 +100,67 @@ class Verdict(NamedTuple):
     """The cheapest test that failed. None: no test did."""
     tests: int
     """Tests that call the function and had the time to run."""
+
+
+class Judgement(NamedTuple):
+    """What became of the mutants of some files."""
+
+    verdicts: list[Verdict]
+    """One for each mutant that was tried."""
+    seconds: dict[str, float]
+    """Test -> what it takes, s, while it is listened to."""
+    tried: dict[str, int]
+    """Test -> mutants of functions that it calls."""
+
+    @property
+    def kills(self) -> Counter[str]:
+        """Test -> mutants that it was the first to notice."""
+        return Counter(verdict.killer for verdict in self.verdicts if verdict.killer is not None)
+
+    @property
+    def survivors(self) -> list[Verdict]:
+        """Mutants that no test noticed, of functions that some test calls."""
+        return [verdict for verdict in self.verdicts if verdict.killer is None and verdict.tests]
+
+    @property
+    def idle(self) -> list[str]:
+        """Tests that killed none of `FEW` mutants or more, the longest first."""
+        kills = self.kills
+        names = [name for name, count in self.tried.items() if count >= FEW and not kills[name]]
+        return sorted(names, key=lambda name: -self.seconds.get(name, 0.0))
+
+
+class Room(NamedTuple):
+    """Files of the product, and the unit tests that lie where they lie."""
+
+    name: str
+    """The folder below tests/unit."""
+    files: list[Path]
+    """Every module of the folder. Folders below it that have tests of their own are rooms of their own."""
+    tests: list[str]
+    """Files of tests."""
+
+
+def rooms() -> dict[str, Room]:
+    """Every folder of the product that has a folder of unit tests of the same name."""
+    unit = ROOT / "tests" / "unit"
+    folders: dict[str, Path] = {}
+    for folder in sorted({test.parent for test in unit.rglob("test_*.py")} - {unit}):
+        name = str(folder.relative_to(unit))
+        place = next((top / name for top in (ROOT / "evenflow", ROOT) if (top / name).is_dir()), None)
+        if place is not None:
+            folders[name] = place
+    found: dict[str, Room] = {}
+    for name, place in folders.items():
+        below = [other for other in folders.values() if place in other.parents]
+        files = [
+            file.relative_to(ROOT)
+            for file in sorted(place.rglob("*.py"))
+            if not any(other in file.parents for other in below)
+        ]
+        tests = [str(test.relative_to(ROOT)) for test in sorted((unit / name).glob("test_*.py"))]
+        found[name] = Room(name, files, tests)
+    return found
 
 
 def mutants(file: Path) -> list[Mutant]:
@@ -298,6 +375,7 @@ def _verdict(
     mutant: Mutant, order: Sequence[str], seconds: Mapping[str, float], limit: float, to: Connection
 ) -> None:
     plugin = _FirstFailure(order, seconds, limit)
+    gc.unfreeze()  # tests/conftest.py freezes all that was collected, and what is frozen is not listed
     functions = [
         function
         for function in gc.get_objects()
@@ -308,6 +386,10 @@ def _verdict(
     ]
     for function in functions:
         function.__code__ = mutant.code
+    gc.freeze()
+    if not functions:
+        to.send(Verdict(str(mutant), _NOWHERE, 0))
+        return
     _quiet(["-x", *order], plugin)
     to.send(Verdict(str(mutant), plugin.killer, plugin.tests))
 
@@ -335,8 +417,8 @@ def judge(
     seed: int,
     limit: float,
     say: Callable[[str], None],
-) -> tuple[list[Verdict], dict[str, float]]:
-    """The verdicts of at most so many mutants, and what each test takes in seconds."""
+) -> Judgement:
+    """What becomes of at most so many mutants."""
     # The tests are imported here, once, and run in forks: threads of libraries would not live through a fork.
     pytest.main(["-q", "-n0", "--collect-only", "-p", "no:cacheprovider", *tests, "--no-header", "-qq"])
     heard = _forked(_callers, files, tests)
@@ -347,6 +429,7 @@ def judge(
     if len(chosen) > most:
         chosen = sorted(random.Random(seed).sample(chosen, most), key=lambda m: (m.file, m.line))
     verdicts = []
+    tried: Counter[str] = Counter()
     for mutant in chosen:
         order = callers.get(f"{mutant.code.co_filename}:{mutant.function}", [])
         order = sorted(order, key=lambda name: seconds.get(name, 0.0))
@@ -357,16 +440,18 @@ def judge(
             verdict = _forked(_verdict, mutant, order, seconds, limit, patience=3 * limit + 30) or Verdict(
                 str(mutant), "(time)", len(order)
             )
-        verdicts.append(verdict)
+        if verdict.killer != _NOWHERE:
+            verdicts.append(verdict)
+            tried.update(order)
         say(json.dumps(verdict))
-    return verdicts, seconds
+    return Judgement(verdicts, seconds, dict(tried))
 
 
-def summary(verdicts: Sequence[Verdict], seconds: Mapping[str, float]) -> Iterator[str]:
+def summary(judgement: Judgement) -> Iterator[str]:
     """Lines: how many mutants were killed, which tests killed them, which killed none, which mutants
     survived.
     """
-    kills = Counter(verdict.killer for verdict in verdicts if verdict.killer is not None)
+    verdicts, seconds, kills = judgement.verdicts, judgement.seconds, judgement.kills
     yield f"{len(verdicts)} mutants, {sum(kills.values())} killed"
     files: dict[str, list[str]] = defaultdict(list)
     for test in seconds:
@@ -384,16 +469,86 @@ def summary(verdicts: Sequence[Verdict], seconds: Mapping[str, float]) -> Iterat
             yield f"survived ({verdict.tests} tests): {verdict.mutant}"
 
 
+def _room(room: Room, options: argparse.Namespace, to: Connection) -> None:
+    judgement = judge(
+        room.files,
+        [*room.tests, *SUITE],
+        most=options.most,
+        seed=options.seed,
+        limit=options.seconds,
+        say=lambda line: print(line, flush=True),
+    )
+    to.send(judgement)
+
+
+def judged(room: Room, options: argparse.Namespace) -> Judgement | None:
+    """What became of the room's mutants, now or before. None: its tests could not be run."""
+    kept = KEPT / f"{room.name.replace('/', '.')}.json"
+    if kept.exists():
+        rows = json.loads(kept.read_text())
+        return Judgement([Verdict(*row) for row in rows["verdicts"]], rows["seconds"], rows["tried"])
+    judgement: Judgement | None = _forked(_room, room, options)
+    if judgement is not None:
+        KEPT.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(judgement._asdict()))
+    return judgement
+
+
+def table(judgements: Mapping[str, Judgement]) -> Iterator[str]:
+    """Rows of Markdown: one for each room, and one for all."""
+    yield (
+        "| room | mutants | killed | survived | in functions that no test here calls | tests | s |"
+        " idle tests | s |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
+    total = [0.0] * 8
+    for name, judgement in sorted(judgements.items()):
+        killed, survived = sum(judgement.kills.values()), len(judgement.survivors)
+        idle = sum(judgement.seconds.get(test, 0.0) for test in judgement.idle)
+        count = len(judgement.verdicts)
+        row = [count, killed, survived, count - killed - survived, len(judgement.seconds)]
+        row += [sum(judgement.seconds.values()), len(judgement.idle), idle]
+        total = [before + more for before, more in zip(total, row, strict=True)]
+        yield f"| {name} | " + " | ".join(f"{figure:,.0f}" for figure in row) + " |"
+    yield "| all | " + " | ".join(f"{figure:,.0f}" for figure in total) + " |"
+
+
+def _all_rooms(names: Sequence[str], options: argparse.Namespace) -> int:
+    known = rooms()
+    for name in names:
+        if name not in known:
+            raise SystemExit(f"no room {name}: {', '.join(known)}")
+    judgements = {}
+    for name in names or known:
+        print(f"room {name}", flush=True)
+        judgement = judged(known[name], options)
+        if judgement is None:
+            print(f"room {name}: its tests could not be run", flush=True)
+            continue
+        judgements[name] = judgement
+        for verdict in judgement.survivors:
+            print(f"survived ({verdict.tests} tests): {verdict.mutant}")
+        for test in judgement.idle[:10]:
+            print(f"idle ({judgement.tried[test]} mutants, {judgement.seconds.get(test, 0.0):.1f} s): {test}")
+    print("\n".join(table(judgements)))
+    return 0
+
+
 def main(words: list[str] | None = None) -> int:
-    """Judge the mutants of the files that the words name."""
+    """Judge the mutants of the files or rooms that the words name."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description="tests by mutation")
-    parser.add_argument("files", nargs="+", type=Path, help="files of the product")
-    parser.add_argument("--tests", nargs="+", required=True, help="what pytest is to run")
+    parser.add_argument("files", nargs="*", type=Path, help="files of the product")
+    parser.add_argument("--tests", nargs="+", default=[], help="what pytest is to run")
+    parser.add_argument("--rooms", nargs="*", help="rooms of the product, none: all")
     parser.add_argument("--most", type=int, default=100, help="mutants at most, drawn by the seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=60.0, help="of tests at most for one mutant")
     options = parser.parse_args(words)
-    verdicts, seconds = judge(
+    if options.rooms is not None:
+        return _all_rooms(options.rooms, options)
+    if not options.files or not options.tests:
+        parser.error("name files and --tests, or --rooms")
+    judgement = judge(
         options.files,
         options.tests,
         most=options.most,
@@ -401,7 +556,7 @@ def main(words: list[str] | None = None) -> int:
         limit=options.seconds,
         say=lambda line: print(line, flush=True),
     )
-    print("\n".join(summary(verdicts, seconds)))
+    print("\n".join(summary(judgement)))
     return 0
 
 

@@ -116,8 +116,7 @@ class AggregatePlan:
         `emit` that orders by something without an order.
         """
         kinds = query.value_columns
-        room = _room(query)
-        outputs = outputs_of(query, room)
+        outputs = _outputs(query, kinds, _room(query, kinds))
         partials = {ROWS: ROWS_COLUMN}
         for output in outputs:
             for partial in output.aggregate.partials(output.call):
@@ -356,9 +355,13 @@ def _output(
     return Output(label, function, call if room is None else replace(call, room=room))
 
 
-def outputs_of(query: QueryShape, room: Room | None = None) -> list[Output]:
+def outputs_of(query: QueryShape) -> list[Output]:
     """The result columns in the order of the settings: aggregates, and expressions over these."""
-    kinds, specs = query.value_columns, query.aggregates
+    return _outputs(query, query.value_columns, None)
+
+
+def _outputs(query: QueryShape, kinds: Mapping[str, ColumnType], room: Room | None) -> list[Output]:
+    specs = query.aggregates
     outputs = {
         label: _output(label, spec, kinds, room) for label, spec in specs.items() if spec.expression is None
     }
@@ -368,9 +371,9 @@ def outputs_of(query: QueryShape, room: Room | None = None) -> list[Output]:
     ]
 
 
-def _room(query: QueryShape) -> Room:
+def _room(query: QueryShape, kinds: Mapping[str, ColumnType]) -> Room:
     """What one column may take: the columns of a kind share what the settings allow evenly."""
-    outputs = outputs_of(query)
+    outputs = _outputs(query, kinds, None)
     partials = {
         partial.name: partial for output in outputs for partial in output.aggregate.partials(output.call)
     }

@@ -13,16 +13,16 @@ from typing import Any
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings.identity import begun_limits, begun_lookup
 from evenflow.settings.model import Settings
-from evenflow.text.strict_json import INT64, StrictObject, read_object
+from evenflow.text.strict_json import INT64, read_object
 
 IDENTITY_KEY = b"query/identity"
 """Key of the record in `<query>.snapshots`."""
 _SHOWN = 500
 """Characters of an error about a record."""
-_VERSION = 3
-"""Version of the record of a query that counts no values of any kind (`Query.any_columns`)."""
-_ANY_VALUE = 4
-"""Version of the record of a query that counts values of any kind. It names their columns."""
+_VERSION = 5
+"""Version of the record. Records of versions 1 to 4 were written before release 0.1.0. Some of them began by
+other rules, so none is read.
+"""
 _MOST_PARTITIONS = 10_000
 _MOST_COLUMNS = 100_000
 _LARGEST = 1_000_000
@@ -62,10 +62,9 @@ class Beginning:
 def encode_beginning(beginning: Beginning) -> bytes:
     """The record's value."""
     begin = [beginning.begin[partition] for partition in range(len(beginning.begin))]
-    counted = beginning.any_columns
     fields = {
-        "v": _ANY_VALUE if counted else _VERSION,
-        **({"any_columns": list(counted)} if counted else {}),
+        "v": _VERSION,
+        "any_columns": list(beginning.any_columns),
         "identity": beginning.identity,
         "input_id": beginning.input_id,
         "begin": begin,
@@ -83,8 +82,7 @@ def parse_beginning(value: bytes | None, *, where: str) -> Beginning:
         return _decoded(value)
     except _OtherVersion as error:
         raise IncompatibleStateError(
-            f"the record of how the query began has version {error.version}, this"
-            f" evenflow reads {_VERSION} and {_ANY_VALUE}",
+            f"the record of how the query began has version {error.version}, this evenflow reads {_VERSION}",
             hint="finish the query with the evenflow that began it, or give it a new name",
         ) from None
     except (KeyError, ValueError) as error:
@@ -100,7 +98,7 @@ def _decoded(value: bytes | None) -> Beginning:
     version, identity = fields.whole("v", 0, 1_000_000), fields.fields["identity"]
     if not isinstance(identity, dict):
         raise ValueError("its identity is no object")
-    if version not in (_VERSION, _ANY_VALUE):
+    if version != _VERSION:
         raise _OtherVersion(version)
     begin = fields.wholes("begin", 0, INT64[1], most=_MOST_PARTITIONS)
     return Beginning(
@@ -108,12 +106,8 @@ def _decoded(value: bytes | None) -> Beginning:
         input_id=fields.text("input_id", most=64),
         begin=dict(enumerate(begin)),
         began_at=fields.whole("began_at", *INT64),
-        any_columns=_any_columns(fields) if version == _ANY_VALUE else (),
+        any_columns=tuple(fields.texts("any_columns", longest=_LARGEST, most=_MOST_COLUMNS)),
     )
-
-
-def _any_columns(fields: StrictObject) -> tuple[str, ...]:
-    return tuple(fields.texts("any_columns", longest=_LARGEST, most=_MOST_COLUMNS))
 
 
 def as_begun(settings: Settings, beginning: Beginning | None) -> Settings:

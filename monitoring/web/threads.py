@@ -26,6 +26,9 @@ class BoundedServer(ThreadingWSGIServer):
     """
 
     daemon_threads = True  # an open connection must not keep the process from ending
+    request_queue_size = 128
+    """Connections that wait to be accepted. More are dropped by the kernel, and a client tries again after a
+    second, so a burst of connections would keep a probe out for that long."""
     most = 64
     context: ssl.SSLContext | None = None
 

@@ -71,6 +71,10 @@ def test_every_change_is_in_code_that_runs_and_names_its_line(tmp_path: Path) ->
 def test_the_cheapest_test_that_fails_is_the_killer_and_what_nobody_kills_is_named(tmp_path: Path) -> None:
     (tmp_path / "fares.py").write_text(FARES)
     (tmp_path / "test_fares.py").write_text(TESTS)
+    # As tests/conftest.py does. What is frozen is in no list of the garbage collector.
+    (tmp_path / "conftest.py").write_text(
+        "import gc\ndef pytest_collection_finish(session):\n    gc.freeze()\n"
+    )
     words = [sys.executable, "-m", "tests.mutants", "fares.py", "--tests", "test_fares.py"]
     environment = {"PYTHONPATH": f"{ROOT}:{tmp_path}", "PATH": "/usr/bin:/bin"}
     run = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)

@@ -20,6 +20,7 @@ import trustme
 
 from evenflow.errors import ConfigError
 from evenflow.settings import load_settings
+from monitoring.web.threads import BoundedServer, QuietHandler
 from tests.unit.monitoring.web.servers import SERVERS, app_of, serving
 
 PAGES = {
@@ -140,6 +141,13 @@ def test_hundreds_of_idle_connections_hold_few_threads_and_keep_no_probe_out(
         assert answer(port, "/metrics/").status == 200
         assert mine[0].recv(1) == b"", "the oldest was closed"
         assert threading.active_count() - before <= most + 2
+
+
+def test_a_burst_of_connections_waits_to_be_accepted_and_is_not_dropped() -> None:
+    """What the kernel drops is tried again after a second, and a probe among it comes that much too late."""
+    with BoundedServer(("127.0.0.1", 0), QuietHandler) as server, ExitStack() as clients:
+        for _ in range(100):  # nobody accepts yet
+            clients.enter_context(socket.create_connection(server.server_address[:2], timeout=0.9))
 
 
 def test_the_routes_of_an_instance_are_these_and_none_changes_anything(tmp_path: Path) -> None:
