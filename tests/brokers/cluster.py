@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -80,6 +81,13 @@ class Cluster:
     def kill(self, *nodes: int) -> None:
         """SIGKILL these brokers at the same moment."""
         self._at_once(EmbeddedBroker.kill, nodes)
+
+    def fill_disk(self, node: int) -> None:
+        """This broker can make no file longer until it starts again, as if its disk were full."""
+        pid = self.brokers[node].pid
+        assert pid is not None
+        _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, most))
 
     def _at_once(self, action: Callable[[EmbeddedBroker], object], nodes: Iterable[int]) -> None:
         with ThreadPoolExecutor(len(NODES)) as pool:

@@ -93,6 +93,31 @@ def test_two_brokers_are_lost_at_once_and_nothing_that_was_stored_is_missing(
     assert_exact(stream)
 
 
+def test_a_broker_whose_disk_takes_nothing_any_more_ends_and_the_others_go_on(
+    cluster: Cluster, query_name: str, tmp_path: Path
+) -> None:
+    settings = make_settings(cluster.settings(), query_name, tmp_path)
+    stream = Stream(settings)
+    with Pipeline(settings, tmp_path) as pipeline:
+        pipeline.start("partition", "--until-ended")
+        pipeline.start("aggregate", "--until-ended")
+        stream.write(300)
+        pipeline.wait_until(lambda: batches_done(settings, "fused") > 0)
+        node = cluster.leaders(settings.topic("routed"))[0]
+        cluster.fill_disk(node)
+        before = batches_done(settings, "fused")
+        stream.write(300)
+        pipeline.wait_until(lambda: not cluster.brokers[node].alive)
+        pipeline.wait_until(lambda: committed(settings) == len(stream.records))
+        pipeline.wait_until(lambda: batches_done(settings, "fused") > before)
+        cluster.start([node])
+        pipeline.wait_until(cluster.in_sync)
+        stream.write(300)
+        stream.end()
+        pipeline.finish()
+    assert_exact(stream)
+
+
 def test_a_broker_that_lacks_records_does_not_become_the_leader(cluster: Cluster, query_name: str) -> None:
     kafka = cluster.settings()
     client = clients.admin(kafka)
