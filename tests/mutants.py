@@ -32,7 +32,6 @@ import sys
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -99,7 +98,14 @@ class Verdict(NamedTuple):
     killer: str | None
     """The cheapest test that failed. None: no test did."""
     tests: int
-    """Tests that call the function and had the time to run."""
+    """Tests that ran."""
+    callers: int = 0
+    """Tests that call the function. Some of them had no time to run, if they are more."""
+
+    @property
+    def survived(self) -> bool:
+        """Whether every test that calls the function ran, and none failed."""
+        return self.killer is None and self.tests >= self.callers > 0
 
 
 class Judgement(NamedTuple):
@@ -111,6 +117,10 @@ class Judgement(NamedTuple):
     """Test -> what it takes, s, while it is listened to."""
     tried: dict[str, int]
     """Test -> mutants of functions that it calls."""
+    called: int
+    """Mutants that can be made of functions that a test calls."""
+    uncalled: int
+    """Mutants that can be made of functions that no test calls."""
 
     @property
     def kills(self) -> Counter[str]:
@@ -120,7 +130,7 @@ class Judgement(NamedTuple):
     @property
     def survivors(self) -> list[Verdict]:
         """Mutants that no test noticed, of functions that some test calls."""
-        return [verdict for verdict in self.verdicts if verdict.killer is None and verdict.tests]
+        return [verdict for verdict in self.verdicts if verdict.survived]
 
     @property
     def idle(self) -> list[str]:
@@ -163,19 +173,54 @@ def rooms() -> dict[str, Room]:
     return found
 
 
-def mutants(file: Path) -> list[Mutant]:
-    """Every mutant of a file's functions, in the order of its lines."""
+class Place(NamedTuple):
+    """Where a mutant can be made."""
+
+    file: Path
+    """The file."""
+    function: int
+    """Which of the file's outermost functions."""
+    change: int
+    """Which of the function's changes."""
+    line: int
+    """The changed line."""
+    words: str
+    """What is done there."""
+    name: str
+    """Qualified name of the function."""
+
+    @property
+    def caller_of(self) -> str:
+        """The function's name among those that tests call."""
+        return f"{self.file.resolve()}:{self.name}"
+
+    def mutant(self) -> Mutant:
+        """The mutant, compiled."""
+        tree = ast.parse(self.file.read_text())
+        function = _outermost(tree)[self.function]
+        _changes(function)[self.change][2]()
+        code = _code_of(function, _compiled_module(tree, self.file))
+        return Mutant(str(self.file), self.line, self.words, self.name, code)
+
+
+def places(file: Path) -> list[Place]:
+    """Every place of a file's functions, in the order of its lines."""
     tree = ast.parse(file.read_text())
-    found = []
-    for place, function in enumerate(_outermost(tree)):
-        for number, (line, change, _) in enumerate(_changes(function)):
-            changed = deepcopy(tree)
-            copy = _outermost(changed)[place]
-            _changes(copy)[number][2]()
-            module = compile(ast.fix_missing_locations(changed), str(file.resolve()), "exec")
-            code = next(code for code in codes(module) if code.co_firstlineno == _first_line(copy))
-            found.append(Mutant(str(file), line, change, code.co_qualname, code))
-    return sorted(found, key=lambda mutant: mutant.line)
+    module = _compiled_module(tree, file)
+    found = [
+        Place(file, number, change, line, words, _code_of(function, module).co_qualname)
+        for number, function in enumerate(_outermost(tree))
+        for change, (line, words, _) in enumerate(_changes(function))
+    ]
+    return sorted(found, key=lambda place: place.line)
+
+
+def _compiled_module(tree: ast.Module, file: Path) -> CodeType:
+    return compile(ast.fix_missing_locations(tree), str(file.resolve()), "exec")
+
+
+def _code_of(function: ast.FunctionDef, module: CodeType) -> CodeType:
+    return next(code for code in codes(module) if code.co_firstlineno == _first_line(function))
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:
@@ -310,7 +355,9 @@ class _Calls:
     def note(self, frame: FrameType, event: str, argument: Any) -> None:
         """A profile function."""
         if event == "call" and frame.f_code.co_filename in self._files:
-            self.callers[f"{frame.f_code.co_filename}:{frame.f_code.co_qualname}"].add(self._test)
+            # A function within another is part of it.
+            outermost = frame.f_code.co_qualname.partition(".<locals>")[0]
+            self.callers[f"{frame.f_code.co_filename}:{outermost}"].add(self._test)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
@@ -376,16 +423,17 @@ def _verdict(
 ) -> None:
     plugin = _FirstFailure(order, seconds, limit)
     gc.unfreeze()  # tests/conftest.py freezes all that was collected, and what is frozen is not listed
+    # Functions within the function may live already: a command, once its module has registered it.
+    changed = {(code.co_qualname, code.co_firstlineno): code for code in (mutant.code, *codes(mutant.code))}
     functions = [
         function
         for function in gc.get_objects()
         if isinstance(function, FunctionType)
         and function.__code__.co_filename == mutant.code.co_filename
-        and function.__code__.co_qualname == mutant.function
-        and function.__code__.co_firstlineno == mutant.code.co_firstlineno
+        and (function.__code__.co_qualname, function.__code__.co_firstlineno) in changed
     ]
     for function in functions:
-        function.__code__ = mutant.code
+        function.__code__ = changed[function.__code__.co_qualname, function.__code__.co_firstlineno]
     gc.freeze()
     if not functions:
         to.send(Verdict(str(mutant), _NOWHERE, 0))
@@ -417,22 +465,25 @@ def judge(
     seed: int,
     limit: float,
     say: Callable[[str], None],
+    called: bool = False,
 ) -> Judgement:
-    """What becomes of at most so many mutants."""
+    """What becomes of at most so many mutants. called: of functions that a test calls, and of no others."""
     # The tests are imported here, once, and run in forks: threads of libraries would not live through a fork.
     pytest.main(["-q", "-n0", "--collect-only", "-p", "no:cacheprovider", *tests, "--no-header", "-qq"])
     heard = _forked(_callers, files, tests)
     if heard is None:
         raise SystemExit("the tests could not be run: does pytest run them?")
     callers, seconds = heard
-    chosen = [mutant for file in files for mutant in mutants(file)]
+    possible = [place for file in files for place in places(file)]
+    within = [place for place in possible if place.caller_of in callers]
+    chosen = within if called else possible
     if len(chosen) > most:
-        chosen = sorted(random.Random(seed).sample(chosen, most), key=lambda m: (m.file, m.line))
+        chosen = sorted(random.Random(seed).sample(chosen, most), key=lambda place: (place.file, place.line))
     verdicts = []
     tried: Counter[str] = Counter()
-    for mutant in chosen:
-        order = callers.get(f"{mutant.code.co_filename}:{mutant.function}", [])
-        order = sorted(order, key=lambda name: seconds.get(name, 0.0))
+    for place in chosen:
+        mutant = place.mutant()
+        order = sorted(callers.get(place.caller_of, []), key=lambda name: seconds.get(name, 0.0))
         if not order:
             verdict = Verdict(str(mutant), None, 0)
         else:
@@ -440,11 +491,12 @@ def judge(
             verdict = _forked(_verdict, mutant, order, seconds, limit, patience=3 * limit + 30) or Verdict(
                 str(mutant), "(time)", len(order)
             )
+            verdict = verdict._replace(callers=len(order))
         if verdict.killer != _NOWHERE:
             verdicts.append(verdict)
             tried.update(order)
         say(json.dumps(verdict))
-    return Judgement(verdicts, seconds, dict(tried))
+    return Judgement(verdicts, seconds, dict(tried), len(within), len(possible) - len(within))
 
 
 def summary(judgement: Judgement) -> Iterator[str]:
@@ -477,6 +529,7 @@ def _room(room: Room, options: argparse.Namespace, to: Connection) -> None:
         seed=options.seed,
         limit=options.seconds,
         say=lambda line: print(line, flush=True),
+        called=True,
     )
     to.send(judgement)
 
@@ -486,7 +539,7 @@ def judged(room: Room, options: argparse.Namespace) -> Judgement | None:
     kept = KEPT / f"{room.name.replace('/', '.')}.json"
     if kept.exists():
         rows = json.loads(kept.read_text())
-        return Judgement([Verdict(*row) for row in rows["verdicts"]], rows["seconds"], rows["tried"])
+        return Judgement(**rows | {"verdicts": [Verdict(*row) for row in rows["verdicts"]]})
     judgement: Judgement | None = _forked(_room, room, options)
     if judgement is not None:
         KEPT.mkdir(parents=True, exist_ok=True)
@@ -496,18 +549,20 @@ def judged(room: Room, options: argparse.Namespace) -> Judgement | None:
 
 def table(judgements: Mapping[str, Judgement]) -> Iterator[str]:
     """Rows of Markdown: one for each room, and one for all."""
-    yield (
-        "| room | mutants | killed | survived | in functions that no test here calls | tests | s |"
-        " idle tests | s |"
-    )
+    yield "| room | mutants tried | killed | survived | of | beyond its tests | tests | idle | idle, s |"
     yield "|---|---|---|---|---|---|---|---|---|"
     total = [0.0] * 8
     for name, judgement in sorted(judgements.items()):
-        killed, survived = sum(judgement.kills.values()), len(judgement.survivors)
-        idle = sum(judgement.seconds.get(test, 0.0) for test in judgement.idle)
-        count = len(judgement.verdicts)
-        row = [count, killed, survived, count - killed - survived, len(judgement.seconds)]
-        row += [sum(judgement.seconds.values()), len(judgement.idle), idle]
+        row = [
+            len(judgement.verdicts),
+            sum(judgement.kills.values()),
+            len(judgement.survivors),
+            judgement.called,
+            judgement.uncalled,
+            len(judgement.seconds),
+            len(judgement.idle),
+            sum(judgement.seconds.get(test, 0.0) for test in judgement.idle),
+        ]
         total = [before + more for before, more in zip(total, row, strict=True)]
         yield f"| {name} | " + " | ".join(f"{figure:,.0f}" for figure in row) + " |"
     yield "| all | " + " | ".join(f"{figure:,.0f}" for figure in total) + " |"

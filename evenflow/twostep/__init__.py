@@ -1,8 +1,8 @@
 """Two-step aggregation: the pure cores of combiner and reducer, and the text of results.
 
 Admission rule: Arrow in, Arrow out. No Spark, no Kafka, no clock. The shells in `spark_consumers` read and
-write, and the functions here decide. They keep two rules of docs/correctness.md: "blobs count once" and "merge
-order is fixed".
+write, and the functions here decide. They keep two rules of docs/correctness.md: "blobs count once" and
+"merge order is fixed".
 """
 
 from evenflow.twostep.combiner import BlobPart, combine_task

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.mutants import mutants
+from tests.mutants import places
 
 ROOT = Path(__file__).parents[2]
 FARES = '''
@@ -23,11 +23,20 @@ def unheld(hours):
 
 def query(edge):
     return f"SELECT 1 WHERE {edge} <= 3"
+
+
+def registered():
+    def command():
+        return 7
+    return command
+
+
+COMMAND = registered()
 '''
 TESTS = """
 import time
 
-from fares import fare, query, unheld
+from fares import COMMAND, fare, query, unheld
 
 
 def test_far_and_slow():
@@ -49,13 +58,17 @@ def test_called_and_not_looked_at():
 
 def test_text():
     assert query(2) == "SELECT 1 WHERE 2 <= 3"
+
+
+def test_a_function_within_another_that_lives_already():
+    assert COMMAND() == 7
 """
 
 
 def test_every_change_is_in_code_that_runs_and_names_its_line(tmp_path: Path) -> None:
     file = tmp_path / "fares.py"
     file.write_text(FARES)
-    assert [(mutant.line, mutant.function, mutant.change) for mutant in mutants(file)] == [
+    assert [(place.line, place.name, place.words) for place in places(file)] == [
         (4, "fare", "a condition turned round"),
         (4, "fare", "Or -> And"),
         (4, "fare", "Gt -> GtE"),
@@ -65,6 +78,7 @@ def test_every_change_is_in_code_that_runs_and_names_its_line(tmp_path: Path) ->
         (10, "unheld", "Add -> Sub"),
         (10, "unheld", "1 -> 2"),
         (14, "query", "' <= ' -> ' < '"),
+        (19, "registered", "7 -> 8"),
     ]
 
 
@@ -79,9 +93,10 @@ def test_the_cheapest_test_that_fails_is_the_killer_and_what_nobody_kills_is_nam
     environment = {"PYTHONPATH": f"{ROOT}:{tmp_path}", "PATH": "/usr/bin:/bin"}
     run = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
     assert run.returncode == 0, run.stderr
-    assert "9 mutants, 7 killed" in run.stdout
+    assert "10 mutants, 8 killed" in run.stdout
     killers = {line.split("::")[1].split('"')[0] for line in run.stdout.splitlines() if "::" in line}
-    assert killers == {"test_far", "test_near", "test_text"}
+    within = "test_a_function_within_another_that_lives_already"
+    assert killers == {"test_far", "test_near", "test_text", within}
     survivors = [line for line in run.stdout.splitlines() if line.startswith("survived")]
     assert len(survivors) == 2
     assert all("unheld" in line for line in survivors)

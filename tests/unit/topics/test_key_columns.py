@@ -9,15 +9,22 @@ import pytest
 from evenflow.errors import ConfigError
 from evenflow.queries import known
 from evenflow.settings import Settings
-from topics.query.record import refuse_taken_key_columns
+from topics.query import input_topic, record
+from topics.state import TopicState
 
 QUERY = {"name": "q", "key": ["shop", "product"], "aggregates": {"n": "count"}}
 
 
 def admitted(settings: Settings) -> Settings:
-    """The settings, once they are not refused."""
-    refuse_taken_key_columns(settings)
-    return settings
+    """The settings with which the query begins, once they are not refused."""
+    topic, partitions = settings.topic("input"), settings.input_partitions
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            input_topic, "describe", lambda *_: {topic: TopicState(topic, "t", partitions, {}, {}, {})}
+        )
+        for module in (input_topic, record):
+            patch.setattr(module, "read_beginning", lambda settings: None)
+        return input_topic.admitted(settings)
 
 
 def settings_of(**query: object) -> Settings:

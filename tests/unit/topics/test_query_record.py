@@ -36,7 +36,7 @@ def test_a_record_of_another_version_is_refused(version: int) -> None:
 def test_a_query_with_a_key_of_parts_that_began_by_earlier_rules_is_refused_by_its_version(
     fields: dict[str, bool],
 ) -> None:
-    """Without `key_columns` such a record meant one column `key` in the results. It is never read as another."""
+    """Without `key_columns` such a record meant one column `key` in the results."""
     identity = with_query(key=("a", "b")).identity()
     written = json.loads(encode_beginning(replace(BEGINNING, identity=identity)))
     del written["any_columns"]
