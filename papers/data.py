@@ -120,6 +120,34 @@ def read_dataset(name: str, data: Path, *, most: int | None = None) -> KeyedStre
     return from_columns(keys[:most], None if times is None else times[:most])
 
 
+@dataclass(frozen=True, eq=False)
+class Rides:
+    """The rides of DEBS 2015, query 2, in order of the drop-off."""
+
+    taxis: KeyedStream
+    """The rides by medallion."""
+    pickups: KeyedStream
+    """The same by the cell where each began."""
+    dropoffs: KeyedStream
+    """The same by the cell where each ended. Key numbers are those of `pickups`."""
+
+
+def read_rides(data: Path) -> Rides:
+    """The rides of `debs-taxis`. ConfigError if the file is not in the folder `data`."""
+    taxis = read_dataset("debs-taxis", data)
+    ends = [_debs(cell)(data / _TAXIS) for cell in (("f3", "f4"), ("f5", "f6"))]
+    keys = pa.concat_arrays([cells.cast(pa.large_binary()) for cells, _ in ends])
+    count, times = len(taxis), ends[0][1]
+    assert times is not None
+    order = np.argsort(times, kind="stable")
+    both = from_columns(keys.take(pa.array(np.concatenate([order, count + order]))), None)
+    first, second = (
+        KeyedStream(both.keys[rows], both.codes[rows], taxis.times, both.key_count, taxis.next_time)
+        for rows in (slice(count), slice(count, None))
+    )
+    return Rides(taxis, first, second)
+
+
 # Cells are grouped by stream, so one data set at a time is enough.
 @lru_cache(maxsize=1)
 def _columns(name: str, data: Path) -> _Columns:

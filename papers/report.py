@@ -32,7 +32,7 @@ A run measures only what is missing, for example a newly registered partitioner.
 What needs Stable-Baselines3 (section `bandits`) is measured only where the extra `rl` is installed.
 
 Figures are medians over {seeds} hash seeds. Where the seeds differ, the least and the most stand behind the median:
-(least – most). Streams are drawn with one seed, unless said otherwise.
+(least – most). Streams are drawn with one seed, unless said otherwise. Some parts have more seeds, and say so.
 
 Every verdict is computed from the criterion beside it. A criterion has one part for each setting, stream or rule that
 it names:
@@ -126,22 +126,9 @@ FINDINGS = {
 
 NOT_MEASURED = (
     (
-        "000, fig. 9a, 9d",
-        "throughput 1.1x to 6x while the keys change",
-        (
-            "throughput needs a cluster. The costs that the paper names are measured above: imbalance and"
-            " Gamma"
-        ),
-    ),
-    (
         "002, fig. 12",
         "imbalance over time on Wikipedia and Twitter",
         "the data is not at hand. Drawn streams stand for the cashtags above",
-    ),
-    (
-        "004, fig. 5, 6, 8, 9",
-        "throughput and window latency",
-        "needs a cluster. The two causes, imbalance and aggregation cost, are above",
     ),
     (
         "004, fig. 10, 12",
@@ -163,7 +150,6 @@ NOT_MEASURED = (
             " above, and the queue is played in virtual time"
         ),
     ),
-    ("003, fig. 10", "-0.3 after 15 minutes and within 2 s from the first step", "needs its testbed"),
 )
 
 

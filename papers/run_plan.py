@@ -115,6 +115,11 @@ class RunPlan:
         """Whether this is a small run. It shows that everything works, not what the papers say."""
         return self.size == "quick"
 
+    @property
+    def more_seeds(self) -> tuple[int, ...]:
+        """Twice as many seeds, for figures whose seeds differ much."""
+        return tuple(range(1, 2 * len(self.seeds) + 1))
+
     def pick(self, full: int, quick: int) -> int:
         """The value for this size of run."""
         return quick if self.quick else full

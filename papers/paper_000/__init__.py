@@ -6,7 +6,8 @@ suite                 figures 7 and 9 as one suite of four streams, for every pa
 throughput            figures 7 and 12: throughput by places and by input rate
 word_count            what it shares with figure 11: streams, settings and rates
 reducers              figures 7 and 11: Eq. 2, the fullest reducer, with 8 to 64 places
-changes               figures 9a and 9d: the keys change again and again
+changes               figures 9a and 9d: imbalance and copies while the keys change again and again
+change_rates          the same figures: throughput
 batches               figures 8 and 9b: micro-batches; `rates` measures them, `claims` has their claims
 clustering            figure 9c: correlation clustering
 overhead              figures 10 and 11: counting keys, number of hot keys, tracking and forwarding
@@ -24,6 +25,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from papers.paper_000 import (
+    change_rates,
     changes,
     clustering,
     convergence,
@@ -51,6 +53,7 @@ _PARTS = (
     reducers,
     batches,
     changes,
+    change_rates,
     clustering,
     statistics,
     heavy_hitters,

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -64,6 +64,17 @@ class Routing:
     """How many there are."""
     reducer_count: int
     """How many reducers there are."""
+
+    def part(self, first: int, last: int) -> Routing:
+        """The slides `first` to `last - 1` of it, as a stream that begins with slide 0."""
+        rows = slice(*np.searchsorted(self.panes, (first, last)).tolist())
+        return replace(
+            self,
+            workers=self.workers[rows],
+            codes=self.codes[rows],
+            panes=self.panes[rows] - first,
+            sources=self.sources[rows],
+        )
 
 
 class Share(NamedTuple):

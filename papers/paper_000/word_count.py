@@ -103,10 +103,16 @@ def with_partitioner(rates_by_seed: Sequence[float], ns: float) -> list[float]:
 
 
 def _counts(stream: KeyedStream, setting: Cell, *, seed: int, slide: int, reducers: int) -> Counts:
+    routing = routed(stream, setting, seed=seed, slide=slide, reducers=reducers)
+    return counted(routing, span=SLIDES, first=SLIDES, ways=WAYS)
+
+
+def routed(stream: KeyedStream, setting: Cell, *, seed: int, slide: int, reducers: int) -> Routing:
+    """The stream, routed by the setting's rule through one partitioner."""
     scenario = Scenario(workers=setting.workers, seed=seed, window_ms=SLIDES * slide, slide_ms=slide)
     workers = route(stream, entrant(setting.partitioner), scenario).workers
     keys = key_hashes(stream)
-    routing = Routing(
+    return Routing(
         workers=workers,
         codes=stream.codes,
         panes=stream.times // slide,
@@ -116,4 +122,3 @@ def _counts(stream: KeyedStream, setting: Cell, *, seed: int, slide: int, reduce
         combiners=setting.workers,
         reducer_count=reducers,
     )
-    return counted(routing, span=SLIDES, first=SLIDES, ways=WAYS)

@@ -1,19 +1,41 @@
-"""003, "Model-based Reinforcement Learning for Elastic Stream Processing in Edge Computing": figures 5-9.
+"""003, "Model-based Reinforcement Learning for Elastic Stream Processing in Edge Computing": figures 5-10.
 
 One operator runs in `evenflow.elasticity.simulated.environments.ElasticStage` with the paper's defaults. The
 paper's taxi trace is replaced by the flights from New York in 2013, hour by hour. Rewards are those of the
-steps that were played while the policy learned.
+steps that were played while the policy learned. Figure 10 is played on a graph of operators.
 
-    grid       the settings: which cells there are
-    measuring  a cell, with every seed
-    baselines  PPO, A2C and DQN, where the extra `rl` is installed
-    claims     what the paper says, and how it is judged
-    page       tables and charts
+    grid        the settings: which cells there are
+    measuring   a cell, with every seed
+    baselines   PPO, A2C and DQN, where the extra `rl` is installed
+    claims      what the paper says, and how it is judged
+    page        tables and charts
+    taxi_graph  figure 10: the seven operators of figure 4 with an agent each
 """
 
-from papers.paper_003.claims import CLAIMS
-from papers.paper_003.grid import NAME, cells
-from papers.paper_003.measuring import measurable, measure
-from papers.paper_003.page import TITLE, pictures, text
+from __future__ import annotations
+
+from papers.paper_003 import claims, grid, measuring, page, taxi_graph
+from papers.paper_003.grid import NAME
+from papers.paper_003.measuring import measurable
+from papers.paper_003.page import TITLE, pictures
+from papers.run_plan import Cell, Opened, RunPlan
+from papers.store import SectionFigures, Values
 
 __all__ = ["CLAIMS", "NAME", "TITLE", "cells", "measurable", "measure", "pictures", "text"]
+CLAIMS = (*claims.CLAIMS, *taxi_graph.CLAIMS)
+
+
+def cells(plan: RunPlan) -> list[Cell]:
+    """The cells of all parts."""
+    return [*grid.cells(plan), *taxi_graph.cells(plan)]
+
+
+def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
+    """Measure the cell by the part that asks for it."""
+    part = taxi_graph if cell in taxi_graph.cells(plan) else measuring
+    return part.measure(cell, opened, plan)
+
+
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
+    """Set-up and tables."""
+    return [*page.text(figures, plan), "", *taxi_graph.text(figures, plan)]

@@ -34,6 +34,14 @@ LOAD_NAMES = {
 OPERATORS = {"mu=5": {"mu": 5.0}, "mu=20": {"mu": 20.0}, "rho=0.5": {"rho": 0.5}, "rho=0.7": {"rho": 0.7}}
 """Operators of figures 8 and 9. Each differs in one value from the default operator (mu = 10, rho = 0.9)."""
 OPERATOR_STEPS = 3_000
+UNKNOWN = {
+    f"rho={rho:g}, {bound}": {"rho": rho, "omega_max": tuples}
+    for rho in (0.3, 0.5, 0.7, 0.9)
+    for bound, tuples in (("queue of 1 s", None), ("queue of 10 s", 1_000.0))
+}
+"""What the paper does not say: rho and the bound of the queue, here what comes in 1 s (the latency budget) or
+in 10 s (a step)."""
+UNKNOWN_LOAD, UNKNOWN_STEPS = "poisson", 2_000
 
 
 def load_cell(plan: RunPlan, load: str, policy: str) -> Cell:
@@ -47,6 +55,11 @@ def operator_cell(plan: RunPlan, operator: str, policy: str) -> Cell:
     return Cell(NAME, operator, Stream("poisson", plan.pick(OPERATOR_STEPS, 150)), KMAX, policy)
 
 
+def unknown_cell(plan: RunPlan, unknown: str, policy: str) -> Cell:
+    """Figure 5 with other values of what the paper does not say."""
+    return Cell(NAME, unknown, Stream(UNKNOWN_LOAD, plan.pick(UNKNOWN_STEPS, 150)), KMAX, policy)
+
+
 def doubling_cell(plan: RunPlan, policy: str) -> Cell:
     """Ours: the load doubles half-way."""
     return Cell(NAME, "doubling", Stream("poisson", plan.pick(1_000, 150)), KMAX, policy)
@@ -56,4 +69,5 @@ def cells(plan: RunPlan) -> list[Cell]:
     """Every load with every policy, other operators, and the load that doubles."""
     cells_of_page = [load_cell(plan, *at) for at in product(LOADS, (*NAMES, BEST_FIXED))]
     cells_of_page += [operator_cell(plan, *at) for at in product(OPERATORS, (PAPER, LINUCB))]
+    cells_of_page += [unknown_cell(plan, *at) for at in product(UNKNOWN, (PAPER, LINUCB))]
     return cells_of_page + [doubling_cell(plan, policy) for policy in (PAPER, WIDER, LINUCB)]

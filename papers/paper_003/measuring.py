@@ -15,7 +15,7 @@ from evenflow.elasticity.simulated.operators import Operator
 from evenflow.text.options import parse_choice
 from papers.data import read_dataset
 from papers.paper_003.baselines import is_installed, learned
-from papers.paper_003.grid import BEST_FIXED, KMAX, LEARNERS, OPERATORS, PAPER, WIDER
+from papers.paper_003.grid import BEST_FIXED, KMAX, LEARNERS, OPERATORS, PAPER, UNKNOWN, WIDER
 from papers.run_plan import Cell, Opened, RunPlan
 from papers.store import Values
 
@@ -79,14 +79,19 @@ def _played(cell: Cell, plan: RunPlan, seed: int) -> Trajectory:
     if name != "fixed":
         # The reward of the environment is the paper's, so every policy learns by it.
         options |= {"lmax_ms": LMAX_MS, "rho": environment.operators[0].rho, "objective": "paper"}
+        if (bound := environment.objectives[0].most_queue) is not None:
+            options["omega_max"] = bound
     policy = elasticity.create(name, bounds=environment.bounds, seed=seed, **options)
     return drive(policy, environment, steps=steps, seed=seed)
 
 
 def _environment(cell: Cell, plan: RunPlan) -> ElasticStage:
-    options: dict[str, Any] = OPERATORS.get(cell.experiment, {})
+    options: dict[str, Any] = dict((OPERATORS | UNKNOWN).get(cell.experiment, {}))
+    bound = options.pop("omega_max", None)
     operator = Operator(**options)
-    return ElasticStage(arrivals=_arrivals(cell, plan), operator=operator, kmax=KMAX, step_s=STEP_S)
+    return ElasticStage(
+        arrivals=_arrivals(cell, plan), operator=operator, kmax=KMAX, step_s=STEP_S, omega_max=bound
+    )
 
 
 def _arrivals(cell: Cell, plan: RunPlan) -> Arrivals:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 from evenflow.charts.axes import decades, linear
@@ -14,12 +15,16 @@ from papers.paper_003.grid import (
     KMAX,
     LEARNER_STEPS,
     LEARNERS,
+    LINUCB,
     LOAD_NAMES,
     LOADS,
     NAMES,
     OURS,
     PAPER,
+    UNKNOWN,
+    UNKNOWN_STEPS,
     load_cell,
+    unknown_cell,
 )
 from papers.paper_003.measuring import edges
 from papers.run_plan import RunPlan
@@ -57,7 +62,38 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
             (_row(figures, plan, load, policy) for policy in (*NAMES, BEST_FIXED)),
         )
         lines.append("")
+    lines += _unknowns(figures, plan)
     return [*lines, f"{PICTURE}:", "", "![mean reward over the steps](reproducing/bandits.svg)"]
+
+
+def _unknowns(figures: SectionFigures, plan: RunPlan) -> list[str]:
+    """The table over rho and the bound of the queue."""
+    shown = (("first", _reward), ("reached", _whole), ("all", _reward))
+    head = [
+        f"{NAMES[policy]}, {name}" for policy in (PAPER, LINUCB) for name in ("first", "-0.3 after", "all")
+    ]
+    return [
+        (
+            "Other values of what the paper does not say: rho, and the bound of the queue as what comes"
+            " within 1 s (the latency budget) or within 10 s (a step). Poisson arrivals,"
+            f" {plan.pick(UNKNOWN_STEPS, 150):,} steps each."
+        ),
+        "",
+        *table(
+            ["rho, bound", *head],
+            (
+                [
+                    unknown,
+                    *(
+                        figure(figures, unknown_cell(plan, unknown, policy), *at)
+                        for policy, at in product((PAPER, LINUCB), shown)
+                    ),
+                ]
+                for unknown in UNKNOWN
+            ),
+        ),
+        "",
+    ]
 
 
 def _row(figures: SectionFigures, plan: RunPlan, load: str, policy: str) -> list[str]:

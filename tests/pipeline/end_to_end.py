@@ -369,6 +369,14 @@ def _kept(kind: str, settings: Settings) -> Any:
     return _client(kind, json.dumps(fields), data_plane_group(settings))
 
 
+_NOT_YET = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
+"""What a broker answers about a group while it begins to coordinate it."""
+
+
 def owners(settings: Settings) -> list[int]:
     """How many input partitions each member of the data plane's group owns, ascending. Empty while a new
     broker has nobody who knows of groups.
@@ -377,7 +385,7 @@ def owners(settings: Settings) -> list[int]:
     try:
         found = _kept("admin", settings).describe_consumer_groups([group])[group].result(timeout=10)
     except KafkaException as error:
-        if error.args[0].code() in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE):
+        if error.args[0].code() in _NOT_YET:
             return []
         raise
     return sorted(len(member.assignment.topic_partitions) for member in found.members if member.assignment)

@@ -120,6 +120,27 @@ def test_in_the_papers_dataflow_a_reducer_gets_a_partial_result_for_each_holder_
     ).all()
 
 
+@given(routings(), st.integers(0, SLIDES - SPAN))
+def test_a_part_of_a_stream_has_the_full_windows_that_lie_within_it(routing: Routing, first: int) -> None:
+    """A window of two slides, of which only the later one is counted."""
+    ways = (*WAYS, *WINDOW_WAYS)
+    last = first + SPAN
+    if not ((routing.panes >= first) & (routing.panes < last)).any():
+        return
+    part = routing.part(first, last)
+    assert part.panes.min() >= 0
+    if part.panes[-1] < SPAN - 1:
+        return  # its last slide has no tuples, so there is no row to count
+    alone = counted(part, span=SPAN, first=SPAN - 1, ways=ways)
+    whole = counted(routing, span=SPAN, first=0, ways=ways).between(last - 1, last)
+    assert (alone.tuples == whole.tuples).all()
+    assert alone.gamma.tolist() == whole.gamma.tolist()
+    for way in ways:
+        combiners, reducers = alone.work(way, unit_costs())
+        assert combiners == pytest.approx(whole.work(way, unit_costs())[0])
+        assert reducers == pytest.approx(whole.work(way, unit_costs())[1])
+
+
 def test_a_window_by_hand() -> None:
     """Two slides, one window. Key 0 is whole at combiner 1, its home; key 1, of home 0, is on 0 and 2."""
     routing = Routing(

@@ -1,0 +1,288 @@
+"""Figure 10 of 003, simulated: the application of figure 4, with an agent for each of its seven operators.
+
+The testbed is not at hand. `ElasticGraph` plays the application with what table 2 gives: up to 8 units, 2,000
+ms, steps of 60 s, equal weights. Not given are the speeds. The load is 45 tuples/s, a hundredth of the
+paper's, and a share of what 8 units of an aggregator do. The other operators are twice as fast, so that only
+the aggregators can be bottlenecks, as the paper says. It scales these two. Here all seven have an agent, as
+in its Alg. 1 and 2.
+
+A latency is the bound of II.B for the longest path: the sum of what each operator takes for 95 of 100 tuples.
+The paper cuts latencies off at 5 s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from statistics import median
+
+import numpy as np
+
+from evenflow.elasticity.learning.graph_agents import GraphAgents
+from evenflow.elasticity.learning.pretraining import Lessons
+from evenflow.elasticity.simulated.arrivals import Poisson
+from evenflow.elasticity.simulated.graph import ElasticGraph
+from evenflow.elasticity.simulated.operators import TAXI_GRAPH, OperatorGraph
+from evenflow.elasticity.simulated.queues import QueueModel, latency_bound, service_rate
+from papers.claims import Claim, Outcome
+from papers.comparing import lower
+from papers.markdown import figure, number, table
+from papers.paper_003.grid import NAME
+from papers.run_plan import Cell, Opened, RunPlan, Stream
+from papers.store import SectionFigures, Values
+
+KMAX = 8
+RATE = 45.0
+STEP_S = 60.0
+LMAX_S = 2.0
+CUT_S = 5.0
+GOAL = -0.3
+SAMPLES = 2_000
+"""Of the training of each agent. The paper has 10,000, for up to 64 units."""
+SHARES = (0.4, 0.6, 0.8)
+"""The load as a share of what all units of an aggregator do. The paper does not say it."""
+POLICIES = {"pretrained": "MBLinUCB", "untrained": "LinUCB"}
+OURS = "ours"
+"""As `mblinucb` by its defaults: half and twice the load and queues in training, alpha 0.3, `backlog`."""
+NAMES = POLICIES | {OURS: "MBLinUCB, ours"}
+_AGGREGATOR, _RHO = 10.0, 0.9
+"""mu of an aggregator of `TAXI_GRAPH`, and rho of all operators."""
+_MEAN = 5
+"""Steps over which a reward is averaged."""
+_STEADY = 0.95
+
+
+def graph_cell(plan: RunPlan, share: float, policy: str) -> Cell:
+    """One share of the load, with agents of this kind."""
+    return Cell(
+        NAME, f"taxi graph, load {share:g}", Stream("poisson", plan.pick(200, 20)), KMAX, f"graph-{policy}"
+    )
+
+
+def cells(plan: RunPlan) -> list[Cell]:
+    """Every share with all policies."""
+    return [graph_cell(plan, *at) for at in product(SHARES, NAMES)]
+
+
+def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
+    """One value per seed.
+
+    reached: steps until the mean reward of 5 is above -0.3. If it never is, one more than all steps. begin,
+    end: seconds of latency, at most 5, means of the first and the last 10 steps. within: share of the steps
+    within 2 s. all: mean reward. Rewards are those of the policy's own objective.
+    """
+    share = float(cell.experiment.rpartition(" ")[2])
+    policy = cell.partitioner.removeprefix("graph-")
+    values: Values = {name: [] for name in ("reached", "begin", "end", "within", "all")}
+    for seed in plan.seeds:
+        samples = 0 if policy == "untrained" else plan.pick(SAMPLES, 50)
+        rewards, latencies = _played(share, samples, ours=policy == OURS, steps=cell.stream.tuples, seed=seed)
+        means = np.convolve(rewards, np.full(_MEAN, 1 / _MEAN), "valid")
+        above = np.flatnonzero(means > GOAL)
+        values["reached"].append(float(above[0] + _MEAN if len(above) else len(rewards) + 1))
+        values["begin"].append(float(latencies[:10].mean()))
+        values["end"].append(float(latencies[-10:].mean()))
+        values["within"].append(float((latencies <= LMAX_S).mean()))
+        values["all"].append(float(rewards.mean()))
+    return values
+
+
+def taxi_graph(share: float) -> OperatorGraph:
+    """The graph of figure 4, of whose aggregators' units the load takes this share."""
+    scale = RATE / share / service_rate(KMAX, mu=_AGGREGATOR, rho=_RHO)
+    operators = {name: replace(op, mu=op.mu * scale) for name, op in TAXI_GRAPH.operators.items()}
+    return OperatorGraph(operators, TAXI_GRAPH.edges)
+
+
+def _played(
+    share: float, samples: int, *, ours: bool, steps: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rewards, and latencies in s, of each step."""
+    environment = ElasticGraph(
+        graph=taxi_graph(share),
+        arrivals=Poisson(RATE),
+        kmax=KMAX,
+        lmax_ms=1000 * LMAX_S,
+        step_s=STEP_S,
+        objective="backlog" if ours else "paper",
+    )
+    agents = GraphAgents(environment, alpha=0.3 if ours else 1.0)
+    if samples:
+        lessons = Lessons(samples=samples, model=QueueModel(), length_s=STEP_S, breadth=2.0 if ours else 1.0)
+        agents.pretrain(RATE, lessons, seed=seed)
+    _, info = environment.reset(seed=seed)
+    rewards, latencies = np.empty(steps), np.empty(steps)
+    for step in range(steps):
+        waiting = {name: stage.queue or 0.0 for name, stage in info["operators"].items()}
+        units = agents.decide(info["operators"], info["units"])
+        _, rewards[step], _, _, info = environment.step(environment.action(units))
+        bounds = {
+            name: latency_bound(stage.arrivals, stage.capacity, waiting[name])
+            for name, stage in info["operators"].items()
+        }
+        latencies[step] = min(CUT_S, longest_path(environment.graph, bounds))
+    return rewards, latencies
+
+
+def longest_path(graph: OperatorGraph, bounds: dict[str, float]) -> float:
+    """The largest sum of bounds from a source to a sink."""
+    until: dict[str, float] = {}
+    for name in graph.order:
+        until[name] = bounds[name] + max((until[source] for source in graph.upstream(name)), default=0.0)
+    return max(until.values())
+
+
+def _values(figures: SectionFigures, plan: RunPlan, share: float, policy: str, name: str) -> list[float]:
+    return figures.values(graph_cell(plan, share, policy), name)
+
+
+def _both(figures: SectionFigures, plan: RunPlan, name: str) -> str:
+    """Medians of a figure of both policies, by share."""
+    phrases = []
+    for share in SHARES:
+        each = (median(_values(figures, plan, share, policy, name)) for policy in POLICIES)
+        phrases.append(f"load {share:g}: {' / '.join(map(number, each))}")
+    return f"MBLinUCB / LinUCB, {'; '.join(phrases)}"
+
+
+def _fifteen(figures: SectionFigures, plan: RunPlan) -> Outcome:
+    checks = tuple(median(_values(figures, plan, share, "pretrained", "reached")) <= 15 for share in SHARES)
+    return Outcome(f"steps: {_both(figures, plan, 'reached')}", checks)
+
+
+def _faster(figures: SectionFigures, plan: RunPlan) -> Outcome:
+    checks = tuple(
+        lower(*(_values(figures, plan, share, policy, "reached") for policy in POLICIES)) for share in SHARES
+    )
+    return Outcome(f"steps: {_both(figures, plan, 'reached')}", checks)
+
+
+def _stable(figures: SectionFigures, plan: RunPlan, policy: str = "pretrained") -> Outcome:
+    checks, phrases = [], []
+    for share in SHARES:
+        begin, within = (median(_values(figures, plan, share, policy, name)) for name in ("begin", "within"))
+        checks += [begin <= LMAX_S, within >= _STEADY]
+        phrases.append(f"load {share:g}: {number(begin)} s, {within:.0%}")
+    return Outcome(f"first 10 steps, share of steps within 2 s: {'; '.join(phrases)}", tuple(checks))
+
+
+def _ours_stable(figures: SectionFigures, plan: RunPlan) -> Outcome:
+    return _stable(figures, plan, OURS)
+
+
+def _late(figures: SectionFigures, plan: RunPlan) -> Outcome:
+    checks = []
+    for share in SHARES:
+        begin, end = (_values(figures, plan, share, "untrained", name) for name in ("begin", "end"))
+        checks += [median(begin) > LMAX_S, lower(end, begin)]
+    return Outcome(
+        f"s in the first 10 steps: {_both(figures, plan, 'begin')}; in the last 10:"
+        f" {_both(figures, plan, 'end')}",
+        tuple(checks),
+    )
+
+
+_UNTOLD = (
+    "In its training (Alg. 1) every sample begins with an empty queue. So an agent that sees a queue doubts"
+    " most what one unit would bring, and tries it. What waits then breaks both bounds, and from there the"
+    " fewest units have the best reward of the paper's form. Ours, which trains with queues and has a reward"
+    " that grows with them, begins within 2 s (see the check of ours). The paper says neither speeds nor"
+    " selectivities, and what was otherwise on its testbed was not examined."
+)
+_LOADS = "load 0.4, 0.6 and 0.8 of what 8 units do"
+CLAIMS = (
+    Claim(
+        "003, fig. 10a, V.E",
+        "On the application MBLinUCB has a reward above -0.3 within fifteen steps.",
+        f"{_LOADS}: the mean of 5 steps is above -0.3 after at most 15",
+        _fifteen,
+        measure="simulated operator",
+        reason="measure",
+        because=_UNTOLD,
+        every=True,
+    ),
+    Claim(
+        "003, fig. 10a, V.E",
+        "On the application MBLinUCB converges faster than LinUCB.",
+        f"{_LOADS}: fewer steps until the mean of 5 is above -0.3",
+        _faster,
+        measure="simulated operator",
+        reason="measure",
+    ),
+    Claim(
+        "003, fig. 10b, V.E",
+        "On the application MBLinUCB begins within two seconds, and stays there.",
+        f"{_LOADS}: mean latency of the first 10 steps at most 2 s; at least 95 % of the steps within 2 s"
+        ' (our number for "stable")',
+        _stable,
+        measure="simulated operator",
+        reason="measure",
+        because=_UNTOLD,
+        every=True,
+    ),
+    Claim(
+        "003, fig. 10b, V.E",
+        "On the application LinUCB begins far above two seconds, and gets better.",
+        f"{_LOADS}: mean latency of the first 10 steps above 2 s; lower in the last 10",
+        _late,
+        measure="simulated operator",
+        reason="measure",
+        because=(
+            "At loads 0.6 and 0.8 it is still above the cut of 5 s after 200 steps. The paper's LinUCB gets"
+            " to 3 s. Why was not examined."
+        ),
+    ),
+    Claim(
+        "ours, to 003 fig. 10b",
+        "Trained with queues, and with a reward that grows with them, the agents begin within two seconds,"
+        " and stay there.",
+        f"`breadth=2`, alpha 0.3, `backlog`, {_LOADS}: as for the paper's MBLinUCB",
+        _ours_stable,
+        measure="simulated operator",
+        reason="ours",
+        because="At load 0.8 eight units are only just enough, and an agent that explores is late at once.",
+        every=True,
+        own=True,
+    ),
+)
+
+
+def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
+    """Set-up and the table of figure 10."""
+    rewards, latencies = ("reached", "all"), ("begin", "end", "within")
+    return [
+        (
+            "Figure 10, simulated: the seven operators of figure 4 (`ElasticGraph`), an agent each, up to"
+            f" {KMAX} units, {1000 * LMAX_S:,.0f} ms, steps of {STEP_S:g} s (table 2). There come {RATE:g}"
+            " tuples/s, a hundredth of the paper's. *Load* is their share of what all units of an"
+            " aggregator do; other operators are twice as fast. The paper says neither speeds nor"
+            " selectivities. A latency is the"
+            f" bound of II.B along the longest path, cut at {CUT_S:g} s."
+        ),
+        "",
+        *table(
+            [
+                "load",
+                "policy",
+                "-0.3 after, steps",
+                "reward",
+                "latency of the first 10 steps, s",
+                "last 10, s",
+                "within 2 s",
+            ],
+            (
+                [
+                    f"{share:g}",
+                    shown_name,
+                    # The reward of ours is another one, so it is not compared.
+                    *(
+                        "-" if policy == OURS else figure(figures, graph_cell(plan, share, policy), name)
+                        for name in rewards
+                    ),
+                    *(figure(figures, graph_cell(plan, share, policy), name) for name in latencies),
+                ]
+                for share, (policy, shown_name) in product(SHARES, NAMES.items())
+            ),
+            left=2,
+        ),
+    ]
