@@ -194,7 +194,7 @@ CLAIMS = (
             "Where the queue is bounded by the latency budget, MBLinUCB is faster under Poisson arrivals,"
             " and most of all at rho 0.3 (396 steps against more than 2,000). At rho 0.5 the lead is"
             " inside the spread. With a bound of 10 s LinUCB is as fast or faster. Under Pareto and the"
-            " flights LinUCB is faster, and rho was not varied there."
+            " flights LinUCB is faster. Other values of rho were not examined there."
         ),
     ),
     Claim(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise, product
 from statistics import median
 
@@ -211,7 +211,9 @@ def _areas_below_hashing(figures: SectionFigures, plan: RunPlan) -> Outcome:
 
 
 def _areas_partial_key(figures: SectionFigures, plan: RunPlan) -> Outcome:
-    best = {reading: _best_of_areas(figures, plan, reading, ("pkg", "pk5"), WORKERS) for reading in READINGS}
+    best: dict[str, float] = {
+        reading: _best_of_areas(figures, plan, reading, ("pkg", "pk5"), WORKERS) for reading in READINGS
+    }
     return _factors("times as fast at best", best, 5.7)
 
 
@@ -234,7 +236,7 @@ def _areas_more_workers(figures: SectionFigures, plan: RunPlan) -> Outcome:
     return Outcome(f"at best {', '.join(phrases)}", tuple(checks))
 
 
-def _factors(what: str, gains: dict[str, float], least: float) -> Outcome:
+def _factors(what: str, gains: Mapping[str, float], least: float) -> Outcome:
     shown = ", ".join(f"{name} {gain:.2f}" for name, gain in gains.items())
     return Outcome(f"{what}: {shown}", tuple(gain >= least for gain in gains.values()))
 
@@ -345,8 +347,8 @@ CLAIMS = (
         measure="priced from counts",
         reason="measure",
         because=(
-            "Perfect balance would bring 1 to 3 % over FLD-1 (see above), and two candidates have got"
-            " most of it."
+            "Here it is priced from counts. Perfect balance would bring 1 to 3 % over FLD-1 (see above), and"
+            " two candidates have got most of it."
         ),
     ),
     Claim(

@@ -193,8 +193,8 @@ def taxi_times(taxis: Stage, fares: Stage, costs: Costs, *, skips: bool) -> Wind
     skips: whether a taxi's last cell is known at its worker.
     """
     workers = costs.tuple * taxis.tuples + (costs.make + costs.send) * (taxis.partials + fares.partials)
-    received = fares.gamma + (0 if skips else 1) * taxis.gamma
-    return WindowTimes(workers.max(axis=1), costs.receive * received)
+    received: Float64s = costs.receive * (fares.gamma + (0 if skips else 1) * taxis.gamma)
+    return WindowTimes(workers.max(axis=1), received)
 
 
 class _Routing:
