@@ -68,7 +68,7 @@ class Windows(NamedTuple):
     """The tuple of the stream, shape (m,)."""
     numbers: Int64s
     """The window, ascending, shape (m,)."""
-    count: int
+    number: int
     """How many there are."""
 
     def of(self, stream: KeyedStream) -> KeyedStream:
@@ -78,7 +78,7 @@ class Windows(NamedTuple):
             stream.codes[self.rows],
             self.numbers * _STEP_MS,
             stream.key_count,
-            self.count * _STEP_MS,
+            self.number * _STEP_MS,
         )
 
 
@@ -193,8 +193,8 @@ def taxi_times(taxis: Stage, fares: Stage, costs: Costs, *, skips: bool) -> Wind
     skips: whether a taxi's last cell is known at its worker.
     """
     workers = costs.tuple * taxis.tuples + (costs.make + costs.send) * (taxis.partials + fares.partials)
-    received: Float64s = costs.receive * (fares.gamma + (0 if skips else 1) * taxis.gamma)
-    return WindowTimes(workers.max(axis=1), received)
+    received = (fares.gamma + (0 if skips else 1) * taxis.gamma).astype(np.float64)
+    return WindowTimes(workers.max(axis=1), costs.receive * received)
 
 
 class _Routing:
@@ -207,12 +207,12 @@ class _Routing:
         else:
             windows = Windows(np.arange(len(stream)), np.zeros(len(stream), np.int64), 1)
         self._stream, self._windows = windows.of(stream), windows
-        self._rows = distinct_keys(windows.numbers, self._stream.codes, windows.count)
+        self._rows = distinct_keys(windows.numbers, self._stream.codes, windows.number)
 
     def stages(self, rule: str, n: int, seed: int) -> tuple[Stage, ...]:
         workers = tumbled(self._stream, rule, workers=n, seed=seed, window_ms=_STEP_MS)
         windows = self._windows
-        return (staged(workers, self._stream.codes, windows.numbers, n=n, count=windows.count),)
+        return (staged(workers, self._stream.codes, windows.numbers, n=n, count=windows.number),)
 
     def times(self, stages: Sequence[Stage], costs: Costs, *, skips: bool) -> WindowTimes:
         return row_times(stages[0], self._rows, costs, skips=skips)
@@ -247,14 +247,14 @@ class _AreasRouting:
             codes,
             self._numbers * _STEP_MS,
             rides.pickups.key_count,
-            windows.count * _STEP_MS,
+            windows.number * _STEP_MS,
         )
-        self._rows = distinct_keys(self._numbers, codes, windows.count)
+        self._rows = distinct_keys(self._numbers, codes, windows.number)
 
     def stages(self, rule: str, n: int, seed: int) -> tuple[Stage, ...]:
         of_taxis = tumbled(self._taxis, rule, workers=n, seed=seed, window_ms=_STEP_MS)
         of_cells = tumbled(self._cells, rule, workers=n, seed=seed, window_ms=_STEP_MS)
-        numbers, count, paying = self._windows.numbers, self._windows.count, self._paying
+        numbers, count, paying = self._windows.numbers, self._windows.number, self._paying
         return (
             staged(of_taxis, self._taxis.codes, numbers, n=n, count=count),
             staged(of_taxis[paying], self._pickups.codes[paying], numbers[paying], n=n, count=count),
