@@ -152,9 +152,12 @@ def _fifteen(figures: SectionFigures, plan: RunPlan) -> Outcome:
 
 def _faster(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks = tuple(
-        lower(*(_values(figures, plan, share, policy, "reached") for policy in POLICIES)) for share in SHARES
+        lower(*(_values(figures, plan, share, policy, "reached") for policy in POLICIES))
+        and median(_values(figures, plan, share, "pretrained", "all")) > GOAL
+        for share in SHARES
     )
-    return Outcome(f"steps: {_both(figures, plan, 'reached')}", checks)
+    steps, rewards = _both(figures, plan, "reached"), _both(figures, plan, "all")
+    return Outcome(f"steps: {steps}; mean reward: {rewards}", checks)
 
 
 def _stable(figures: SectionFigures, plan: RunPlan, policy: str = "pretrained") -> Outcome:
@@ -183,11 +186,12 @@ def _late(figures: SectionFigures, plan: RunPlan) -> Outcome:
 
 
 _UNTOLD = (
-    "In its training (Alg. 1) every sample begins with an empty queue. So an agent that sees a queue doubts"
-    " most what one unit would bring, and tries it. What waits then breaks both bounds, and from there the"
-    " fewest units have the best reward of the paper's form. Ours, which trains with queues and has a reward"
-    " that grows with them, begins within 2 s (see the check of ours). The paper says neither speeds nor"
-    " selectivities, and what was otherwise on its testbed was not examined."
+    "Here the rate is a hundredth of the paper's, so latencies are longer at the same load. At the paper's"
+    " rate (seed 1, 25 steps) MBLinUCB is above -0.3 after 5 steps at all three loads. At load 0.4 it also"
+    " begins at 0.02 s and stays within 2 s, while at 0.6 and 0.8 it begins at 4 s and does not come back."
+    " In its training (Alg. 1) every sample begins with an empty queue, so it has not learned what to do"
+    " about one. Ours differs in four things at once (see the check of ours). Which of them helps was not"
+    " examined."
 )
 _LOADS = "load 0.4, 0.6 and 0.8 of what 8 units do"
 CLAIMS = (
@@ -197,17 +201,21 @@ CLAIMS = (
         f"{_LOADS}: the mean of 5 steps is above -0.3 after at most 15",
         _fifteen,
         measure="simulated operator",
-        reason="measure",
+        reason="ours",
         because=_UNTOLD,
         every=True,
     ),
     Claim(
         "003, fig. 10a, V.E",
         "On the application MBLinUCB converges faster than LinUCB.",
-        f"{_LOADS}: fewer steps until the mean of 5 is above -0.3",
+        f"{_LOADS}: fewer steps until the mean of 5 is above -0.3, and so is the mean of all steps",
         _faster,
         measure="simulated operator",
-        reason="measure",
+        reason="ours",
+        because=(
+            "At loads 0.6 and 0.8 it is above -0.3 for single peaks only, and the mean of all steps is below."
+            " The rate is a hundredth of the paper's (see the claim before)."
+        ),
     ),
     Claim(
         "003, fig. 10b, V.E",
@@ -216,7 +224,7 @@ CLAIMS = (
         ' (our number for "stable")',
         _stable,
         measure="simulated operator",
-        reason="measure",
+        reason="ours",
         because=_UNTOLD,
         every=True,
     ),
