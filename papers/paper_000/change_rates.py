@@ -251,9 +251,9 @@ CLAIMS = (
         measure="queue replay",
         reason="ours",
         because=(
-            "It is ahead of hashing in 13 of 20 seeds, and 18 are needed. Exponents are drawn from 0.5 to 1.5."
-            " Where there is little skew, rows of the window decide by our costs, and hashing has all 64 places"
-            " for them, Dalton 56 (see the uniform periods)."
+            "It is ahead of hashing in 13 of 20 seeds, and 18 are needed. Exponents are drawn from 0.5 to"
+            " 1.5. Where there is little skew, rows of the window decide by our costs, and hashing has all"
+            " 64 places for them, Dalton 56 (see the uniform periods)."
         ),
     ),
     Claim(
