@@ -11,7 +11,7 @@ a survivor: either it changes nothing that matters, or no test holds that line.
     python -m tests.mutants --rooms topics producers --most 40
 
 What a room's mutants gave is kept in build/mutants and is not tried again while it is there. The last lines
-of `--rooms` are the table of docs/correctness.md, "Which tests hold what".
+of `--rooms` are a table of all rooms.
 
 Each mutant runs in a forked process, which changes the code of the function in place. Code outside of
 functions is not changed, and neither are kernels, because each mutant of one would have to be compiled.

@@ -38,6 +38,7 @@ from papers.paper_000 import (
 from papers.paper_000.batches import batches
 from papers.paper_000.grid import NAME
 from papers.paper_000.overhead import heavy_hitters, optimisations, statistics
+from papers.parts import Part, all_cells, measured
 from papers.run_plan import Cell, Opened, RunPlan
 from papers.store import SectionFigures, Values
 
@@ -61,19 +62,18 @@ _PARTS = (
     synchronisation,
     convergence,
 )
+_MEASURED = tuple(Part(part.cells, part.measure) for part in _PARTS)
 CLAIMS = tuple(claim for part in _PARTS for claim in part.CLAIMS)
 
 
 def cells(plan: RunPlan) -> list[Cell]:
     """The cells of all parts."""
-    return [cell for part in _PARTS for cell in part.cells(plan)]
+    return all_cells(_MEASURED, plan)
 
 
 def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     """Measure the cell by the part that asks for it."""
-    part = next(part for part in _PARTS if cell in part.cells(plan))
-    values: Values = part.measure(cell, opened, plan)
-    return values
+    return measured(_MEASURED, cell, opened, plan)
 
 
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:

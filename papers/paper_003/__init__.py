@@ -18,22 +18,23 @@ from papers.paper_003 import claims, grid, measuring, page, taxi_graph
 from papers.paper_003.grid import NAME
 from papers.paper_003.measuring import measurable
 from papers.paper_003.page import TITLE, pictures
+from papers.parts import Part, all_cells, measured
 from papers.run_plan import Cell, Opened, RunPlan
 from papers.store import SectionFigures, Values
 
 __all__ = ["CLAIMS", "NAME", "TITLE", "cells", "measurable", "measure", "pictures", "text"]
+_MEASURED = (Part(grid.cells, measuring.measure), Part(taxi_graph.cells, taxi_graph.measure))
 CLAIMS = (*claims.CLAIMS, *taxi_graph.CLAIMS)
 
 
 def cells(plan: RunPlan) -> list[Cell]:
     """The cells of all parts."""
-    return [*grid.cells(plan), *taxi_graph.cells(plan)]
+    return all_cells(_MEASURED, plan)
 
 
 def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     """Measure the cell by the part that asks for it."""
-    part = taxi_graph if cell in taxi_graph.cells(plan) else measuring
-    return part.measure(cell, opened, plan)
+    return measured(_MEASURED, cell, opened, plan)
 
 
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:

@@ -35,10 +35,10 @@ _GRID = (
 )
 _SCALE = (
     "The paper does not say rho, the bound of the queue, and how parallelism starts. Here rho is 0.9, and the"
-    " bound of the queue is what comes within the latency budget. With these the"
-    " mark of -0.3 separates little: the best fixed parallelism is well above it (see the table)."
-    " Learners that draw at random are near it (-0.32, under other loads). With rho 0.7 MBLinUCB"
-    " begins at -0.37 and LinUCB at -0.46, as the paper has it (see the table of other values)."
+    " bound of the queue is what comes within the latency budget. With these the mark of -0.3 separates"
+    " little: the best fixed parallelism is well above it (see the table). Learners that draw at random are"
+    " near it (-0.32, under other loads). With rho 0.7 MBLinUCB begins at -0.37 and LinUCB at -0.46, which is"
+    " near what the paper has (see the table of other values)."
 )
 
 

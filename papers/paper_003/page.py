@@ -75,8 +75,8 @@ def _unknowns(figures: SectionFigures, plan: RunPlan) -> list[str]:
     return [
         (
             "Other values of what the paper does not say: rho, and the bound of the queue as what comes"
-            " within 1 s (the latency budget) or within 10 s (a step). Poisson arrivals,"
-            f" {plan.pick(UNKNOWN_STEPS, 150):,} steps each."
+            " within 1 s (the latency budget) or within 10 s (a step). Arrivals are Poisson,"
+            f" {plan.pick(UNKNOWN_STEPS, 150):,} steps each. Rho 0.9 with 1 s has the table above."
         ),
         "",
         *table(

@@ -18,22 +18,23 @@ from __future__ import annotations
 from papers.paper_004 import claims, grid, measuring, page, time_claims, window_times
 from papers.paper_004.grid import NAME
 from papers.paper_004.page import TITLE, pictures
+from papers.parts import Part, all_cells, measured
 from papers.run_plan import Cell, Opened, RunPlan
 from papers.store import SectionFigures, Values
 
 __all__ = ["CLAIMS", "NAME", "TITLE", "cells", "measure", "pictures", "text"]
+_MEASURED = (Part(grid.cells, measuring.measure), Part(window_times.cells, window_times.measure))
 CLAIMS = (*claims.CLAIMS, *time_claims.CLAIMS)
 
 
 def cells(plan: RunPlan) -> list[Cell]:
     """The cells of all parts."""
-    return [*grid.cells(plan), *window_times.cells(plan)]
+    return all_cells(_MEASURED, plan)
 
 
 def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     """Measure the cell by the part that asks for it."""
-    part = window_times if cell in window_times.cells(plan) else measuring
-    return part.measure(cell, opened, plan)
+    return measured(_MEASURED, cell, opened, plan)
 
 
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:

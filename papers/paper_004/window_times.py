@@ -22,6 +22,7 @@ vacant taxis are dealt out by cell, by the same rule, to make the row of each ce
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Literal, NamedTuple
 
@@ -61,14 +62,15 @@ _DENSE = 16
 """Pairs of place and key, for each tuple, up to which a table of all pairs is faster than sorting."""
 
 
-class Windows(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Windows:
     """Overlapping windows, one behind the other as a stream of their own."""
 
     rows: Int64s
     """The tuple of the stream, shape (m,)."""
     numbers: Int64s
     """The window, ascending, shape (m,)."""
-    number: int
+    count: int
     """How many there are."""
 
     def of(self, stream: KeyedStream) -> KeyedStream:
@@ -78,7 +80,7 @@ class Windows(NamedTuple):
             stream.codes[self.rows],
             self.numbers * _STEP_MS,
             stream.key_count,
-            self.number * _STEP_MS,
+            self.count * _STEP_MS,
         )
 
 
@@ -96,7 +98,8 @@ class Stage(NamedTuple):
         return self.partials.sum(axis=1)
 
 
-class WindowTimes(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class WindowTimes:
     """Nanoseconds of each window, shape (windows,)."""
 
     workers: Float64s
@@ -104,8 +107,7 @@ class WindowTimes(NamedTuple):
     aggregation: Float64s
     """The aggregation."""
 
-    def __add__(self, other: object) -> WindowTimes:
-        assert isinstance(other, WindowTimes)
+    def __add__(self, other: WindowTimes) -> WindowTimes:
         return WindowTimes(self.workers + other.workers, self.aggregation + other.aggregation)
 
     @property
@@ -207,12 +209,12 @@ class _Routing:
         else:
             windows = Windows(np.arange(len(stream)), np.zeros(len(stream), np.int64), 1)
         self._stream, self._windows = windows.of(stream), windows
-        self._rows = distinct_keys(windows.numbers, self._stream.codes, windows.number)
+        self._rows = distinct_keys(windows.numbers, self._stream.codes, windows.count)
 
     def stages(self, rule: str, n: int, seed: int) -> tuple[Stage, ...]:
         workers = tumbled(self._stream, rule, workers=n, seed=seed, window_ms=_STEP_MS)
         windows = self._windows
-        return (staged(workers, self._stream.codes, windows.numbers, n=n, count=windows.number),)
+        return (staged(workers, self._stream.codes, windows.numbers, n=n, count=windows.count),)
 
     def times(self, stages: Sequence[Stage], costs: Costs, *, skips: bool) -> WindowTimes:
         return row_times(stages[0], self._rows, costs, skips=skips)
@@ -247,14 +249,14 @@ class _AreasRouting:
             codes,
             self._numbers * _STEP_MS,
             rides.pickups.key_count,
-            windows.number * _STEP_MS,
+            windows.count * _STEP_MS,
         )
-        self._rows = distinct_keys(self._numbers, codes, windows.number)
+        self._rows = distinct_keys(self._numbers, codes, windows.count)
 
     def stages(self, rule: str, n: int, seed: int) -> tuple[Stage, ...]:
         of_taxis = tumbled(self._taxis, rule, workers=n, seed=seed, window_ms=_STEP_MS)
         of_cells = tumbled(self._cells, rule, workers=n, seed=seed, window_ms=_STEP_MS)
-        numbers, count, paying = self._windows.numbers, self._windows.number, self._paying
+        numbers, count, paying = self._windows.numbers, self._windows.count, self._paying
         return (
             staged(of_taxis, self._taxis.codes, numbers, n=n, count=count),
             staged(of_taxis[paying], self._pickups.codes[paying], numbers[paying], n=n, count=count),

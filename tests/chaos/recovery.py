@@ -16,12 +16,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from statistics import median
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from confluent_kafka import Consumer, TopicPartition
@@ -87,12 +86,13 @@ LOSSES: Mapping[str, Callable[[World], None]] = {
 }
 
 
-@dataclass
-class Recovery:
-    """seconds: by what was lost, once for each time. outcome: of the comparison at the end."""
+class Recovery(NamedTuple):
+    """What losing parts of one run has shown."""
 
-    seconds: dict[str, list[float]] = field(default_factory=dict)
-    outcome: Outcome | None = None
+    seconds: Mapping[str, list[float]]
+    """By what was lost, once for each time."""
+    outcome: Outcome
+    """Of the comparison at the end."""
 
 
 def measure(folder: Path, *, times: int, losses: Mapping[str, Callable[[World], None]] = LOSSES) -> Recovery:
@@ -104,19 +104,18 @@ def measure(folder: Path, *, times: int, losses: Mapping[str, Callable[[World], 
         seed=1, wiring="fused", sink="kafka", partitioner="evenflow", instances=_INSTANCES, views=False,
         late="reject", registered=False, strikes=(),
     )  # fmt: skip
-    outcome = Outcome(course)
-    recovery = Recovery(outcome=outcome)
+    recovery = Recovery({name: [] for name in losses}, Outcome(course))
     with World(course, folder, quick=False) as world:
         for name, lose in losses.items():
             for _ in range(times):
                 # What the last loss has left to do must not count for this one.
                 _seconds_after(world, _nothing)
-                recovery.seconds.setdefault(name, []).append(_seconds_after(world, lose))
+                recovery.seconds[name].append(_seconds_after(world, lose))
         world.stop_feeding()
         world.stop_all()
         world.finish(_WITHIN)
         assert world.violations == []
-        judge(world.stream, folder, outcome)
+        judge(world.stream, folder, recovery.outcome)
     return recovery
 
 

@@ -49,14 +49,14 @@ def a_stage() -> Stage:
 
 def test_windows_overlap_and_the_last_one_ends_with_the_last_tuple() -> None:
     found = overlapping(longs(0, 10, 20, 30, 40), span=20, slide=10)
-    assert found.number == 3
+    assert found.count == 3
     assert found.rows.tolist() == [0, 1, 1, 2, 2, 3]
     assert found.numbers.tolist() == [0, 0, 1, 1, 2, 2]
 
 
 def test_times_shorter_than_a_window_are_one_window() -> None:
     found = overlapping(longs(5, 6, 7), span=100, slide=10)
-    assert (found.number, found.rows.tolist()) == (1, [0, 1, 2])
+    assert (found.count, found.rows.tolist()) == (1, [0, 1, 2])
 
 
 def test_a_stage_by_hand() -> None:
