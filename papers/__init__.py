@@ -9,10 +9,9 @@ in code, and draws.
 Cells are kept in `docs/reproducing/results.json`. A run measures only the cells that are missing. The page,
 docs/reproducing.md, is always made from that file.
 
-    run_plan    streams, cells, and the size of a run
+    cells       streams and cells of a run (`run_plan`, `parts`), the missing ones computed in processes,
+                grouped by stream (`compute`), and the file of results (`store`)
     drawn_streams  streams that stand for data of the papers that is not at hand
-    store       the file of results
-    compute     the missing cells, grouped by stream, in processes
     claims      what a paper says, how it is judged, and the verdict
     comparing   whether a figure is lower than another, seed by seed
     routing     a stream through a partitioner, and its windows

@@ -11,10 +11,10 @@ from evenflow.charts.page import drawing
 from evenflow.errors import ConfigError
 from evenflow.partitioners import names
 from papers import report
-from papers.compute import compute, missing
-from papers.run_plan import RunPlan, full_plan, quick_plan
+from papers.cells.compute import compute, missing
+from papers.cells.run_plan import RunPlan, full_plan, quick_plan
+from papers.cells.store import Store
 from papers.sections import SECTIONS
-from papers.store import Store
 
 PAGE = Path("docs/reproducing.md")
 QUICK_PAGE = Path(".evenflow/reproducing.md")

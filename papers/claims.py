@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from papers.run_plan import RunPlan
-from papers.store import MissingError, SectionFigures
+from papers.cells.run_plan import RunPlan
+from papers.cells.store import MissingError, SectionFigures
 
 Level = Literal["reproduced", "partly", "not reproduced", "not measured"]
 Reason = Literal["paper", "data", "ours", "measure"]

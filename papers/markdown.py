@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from papers.run_plan import Cell
-from papers.store import SectionFigures, spread
+from papers.cells.run_plan import Cell
+from papers.cells.store import SectionFigures, spread
 
 
 def number(value: float) -> str:

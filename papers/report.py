@@ -8,11 +8,11 @@ from pathlib import Path
 
 from evenflow.charts.page import save
 from papers import inventory
+from papers.cells.run_plan import RunPlan
+from papers.cells.store import Store
 from papers.claims import MEASURES, Judged, Reason, judged
 from papers.markdown import table
-from papers.run_plan import RunPlan
 from papers.sections import SECTIONS
-from papers.store import Store
 
 _INTRO = """\
 # What of the papers' figures comes out again

@@ -18,9 +18,9 @@ from benchmarks.pictures import PLOTS, keep_rows
 from evenflow.generation.rank_laws import RANKS, Zipf
 from evenflow.numeric.arrays import UInt64s
 from evenflow.simulation.streams import rank_hashes
+from papers.cells.run_plan import Cell
 from papers.paper_000.grid import SLIDES
 from papers.paper_000.overhead import heavy_hitters, optimisations
-from papers.run_plan import Cell
 
 ID = "partitioners-hot-keys"
 WHAT = "ns per tuple of dalton by which keys are hot: none, those of its definition, more, and all"

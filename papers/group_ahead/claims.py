@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
+from papers.cells.run_plan import RunPlan
+from papers.cells.store import SectionFigures
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
 from papers.group_ahead.grid import (
@@ -19,8 +21,6 @@ from papers.group_ahead.grid import (
 )
 from papers.group_ahead.loads import LOADS, SPIKES
 from papers.group_ahead.queue import WAYS, Way
-from papers.run_plan import RunPlan
-from papers.store import SectionFigures
 
 OURS, OTHERS = WAYS[-1], WAYS[:-1]
 _HALF = 0.5

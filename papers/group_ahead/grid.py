@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from papers.cells.run_plan import Cell, RunPlan, Stream
 from papers.group_ahead.loads import LOADS, SPIKES
 from papers.group_ahead.queue import WAYS, Scheduling, Way
-from papers.run_plan import Cell, RunPlan, Stream
 
 NAME = "group-ahead"
 SEEDS = 20

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from evenflow.elasticity import Bounds, Policy, create
+from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.store import Values
 from papers.group_ahead.grid import MOST, POLICIES, SEEDS, TAKEN, WORKERS, Setting, setting_of
 from papers.group_ahead.loads import LOADS, SPIKES, drawn
 from papers.group_ahead.queue import Course, Scheduling, play
-from papers.run_plan import Cell, Opened, RunPlan
-from papers.store import Values
 
 TRIGGERS = Path(__file__).parents[2] / "docs/measurements/spark-batches-a-trigger.json"
 """Rows of `evenflow bench spark-batches-a-trigger`."""

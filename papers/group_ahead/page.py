@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from evenflow.charts.axes import linear
 from evenflow.charts.lines import Line
 from evenflow.charts.page import page
+from papers.cells.run_plan import RunPlan
+from papers.cells.store import SectionFigures
 from papers.group_ahead.grid import (
     COST,
     COSTS,
@@ -31,8 +33,6 @@ from papers.group_ahead.measuring import BASE
 from papers.group_ahead.queue import WAYS, throughput
 from papers.markdown import figure, table
 from papers.pictures.charts import Emphasis, curves
-from papers.run_plan import RunPlan
-from papers.store import SectionFigures
 
 if TYPE_CHECKING:
     import altair

@@ -24,6 +24,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from papers.cells.parts import Part, all_cells, measured
+from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.store import SectionFigures, Values
 from papers.paper_000 import (
     change_rates,
     changes,
@@ -38,9 +41,6 @@ from papers.paper_000 import (
 from papers.paper_000.batches import batches
 from papers.paper_000.grid import NAME
 from papers.paper_000.overhead import heavy_hitters, optimisations, statistics
-from papers.parts import Part, all_cells, measured
-from papers.run_plan import Cell, Opened, RunPlan
-from papers.store import SectionFigures, Values
 
 if TYPE_CHECKING:
     import altair

@@ -13,6 +13,8 @@ from __future__ import annotations
 from itertools import product
 from statistics import mean, median
 
+from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
 from papers.drawn_streams import EXPONENTS, TURNS
@@ -31,8 +33,6 @@ from papers.paper_000.word_count import (
     way_of,
     with_partitioner,
 )
-from papers.run_plan import Cell, Opened, RunPlan, Stream
-from papers.store import SectionFigures, Values
 from papers.unit_costs import unit_costs
 
 PERIOD = 100

@@ -15,13 +15,13 @@ import numpy as np
 from evenflow.metrics import window_figures
 from evenflow.simulation import Scenario, entrant
 from evenflow.simulation.routing import route
+from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
 from papers.drawn_streams import EXPONENTS, TURNS
 from papers.markdown import figure, number, ratio, table
 from papers.paper_000.grid import NAME, RULES, SLIDES, SPLITTING, WHOLE_OR_TWO, WORKERS
-from papers.run_plan import Cell, Opened, RunPlan, Stream
-from papers.store import SectionFigures, Values
 
 PERIOD = 100
 """Slides between two changes. The paper has 1,000 slides."""

@@ -24,6 +24,8 @@ from evenflow.keys import bucket_of
 from evenflow.numeric.arrays import Float64s, Int32s
 from evenflow.simulation import KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
+from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
 from papers.drawn_streams import TURNS
@@ -32,8 +34,6 @@ from papers.paper_000.grid import NAME, RULES
 from papers.paper_000.replay import shortest_slide
 from papers.paper_000.several_partitioners import PLACES, REDUCERS, SPAN, combiners
 from papers.routing import renamed
-from papers.run_plan import Cell, Opened, RunPlan, Stream
-from papers.store import SectionFigures, Values
 
 PERIOD = 20
 """Slides between two changes."""

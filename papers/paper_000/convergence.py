@@ -21,6 +21,8 @@ from evenflow.charts.page import page
 from evenflow.metrics import window_figures
 from evenflow.numeric.arrays import Float64s, Int64s
 from evenflow.simulation import KeyedStream
+from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher, same
 from papers.markdown import figure, number, table
@@ -38,8 +40,6 @@ from papers.paper_000.several_partitioners import (
 )
 from papers.paper_000.variants.printed_mean import PrintedMean
 from papers.pictures.charts import Emphasis, curves
-from papers.run_plan import Cell, Opened, RunPlan, Stream
-from papers.store import SectionFigures, Values
 
 if TYPE_CHECKING:
     import altair

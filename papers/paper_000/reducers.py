@@ -19,12 +19,12 @@ from evenflow.metrics import worker_loads
 from evenflow.numeric.arrays import Int32s, Int64s
 from evenflow.simulation import KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
+from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
 from papers.markdown import figure, number, table
 from papers.paper_000.grid import NAME, RULES, SLIDES, SPLITTING
-from papers.run_plan import Cell, Opened, RunPlan, Stream
-from papers.store import SectionFigures, Values
 
 PLACES = {8: 1, 16: 2, 32: 4, 64: 8}
 """Number of reducers by number of places."""

@@ -26,9 +26,9 @@ from evenflow.partitioners.dalton.cooperative import DaltonCooperative
 from evenflow.partitioners.dalton.reducer import QTableReducer
 from evenflow.simulation import Channel, KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
+from papers.cells.run_plan import RunPlan, Stream
 from papers.paper_000.reducer_exchange import talk
 from papers.paper_000.replay import Counts, Routing, counted, rate_of, sustained
-from papers.run_plan import RunPlan, Stream
 from papers.unit_costs import Costs, unit_costs
 
 PAIRS = ("uniform+zipf", "zipf+zipf")

@@ -11,6 +11,8 @@ from statistics import median
 
 import numpy as np
 
+from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
 from papers.markdown import figure, number, ratio, table
@@ -35,8 +37,6 @@ from papers.paper_000.several_partitioners import (
     swung,
     whole_keys_imbalance,
 )
-from papers.run_plan import Cell, Opened, RunPlan
-from papers.store import SectionFigures, Values
 from papers.unit_costs import unit_costs
 
 TWO_SOURCES = (*RULES, COOPERATIVE)

@@ -20,13 +20,13 @@ from evenflow.simulation import Scenario, entrant
 from evenflow.simulation.results import measure as measured
 from evenflow.simulation.routing import route
 from evenflow.text.options import name_of
+from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
 from papers.markdown import figure, number, ratio, table
 from papers.paper_000.grid import NAME, SLIDES, WORKERS
 from papers.pictures import suite_pictures
-from papers.run_plan import Cell, Opened, RunPlan, Stream
-from papers.store import SectionFigures, Values
 
 if TYPE_CHECKING:
     import altair

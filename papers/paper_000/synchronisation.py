@@ -14,6 +14,8 @@ from statistics import median
 import numpy as np
 
 from evenflow.simulation import KeyedStream, Scenario
+from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
 from papers.markdown import figure, number, table
@@ -44,8 +46,6 @@ from papers.paper_000.several_partitioners import (
     tabled,
 )
 from papers.paper_000.variants.printed_mean import PrintedMean
-from papers.run_plan import Cell, Opened, RunPlan, Stream
-from papers.store import SectionFigures, Values
 from papers.unit_costs import unit_costs
 
 DSYNCS = (0.25, 0.5, 1, 2)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from itertools import pairwise, product
 from statistics import median
 
+from papers.cells.run_plan import RunPlan
+from papers.cells.store import SectionFigures
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
 from papers.markdown import figure, number, table
@@ -24,8 +26,6 @@ from papers.paper_000.word_count import (
     way_of,
     word_cell,
 )
-from papers.run_plan import RunPlan
-from papers.store import SectionFigures
 
 __all__ = ["CLAIMS", "cells", "measure", "text"]
 _RIVALS = ("hashing", "cam", "shuffle", "pkg", "cm", "dagreedy")

@@ -19,12 +19,12 @@ import numpy as np
 from evenflow.keys import candidate
 from evenflow.simulation import KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
+from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.store import Values
 from papers.paper_000.grid import NAME, RULES, SLIDES
 from papers.paper_000.reducers import FORWARDING, PLACES, WITHOUT_REDUCERS
 from papers.paper_000.replay import Counts, Routing, Way, counted, rate_of
 from papers.paper_000.several_partitioners import key_hashes
-from papers.run_plan import Cell, Opened, RunPlan, Stream
-from papers.store import Values
 from papers.unit_costs import unit_costs
 
 NON_HYBRID = "dalton:theta=0"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from statistics import median
 
+from papers.cells.run_plan import RunPlan
+from papers.cells.store import MissingError, SectionFigures
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
 from papers.markdown import number, ratio
 from papers.paper_001.block_grid import OTHERS, RIVALS, RULES, block_cell, streams
-from papers.run_plan import RunPlan
-from papers.store import MissingError, SectionFigures
 
 
 def _present(figures: SectionFigures, plan: RunPlan) -> list[str]:

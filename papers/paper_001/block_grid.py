@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
+from papers.cells.run_plan import Cell, RunPlan, Stream
 from papers.drawn_streams import TPCH_PARTS
-from papers.run_plan import Cell, RunPlan, Stream
 
 NAME = "micro-batch"
 WORKERS = 16

@@ -19,6 +19,8 @@ from evenflow.charts.axes import decades
 from evenflow.charts.page import page
 from evenflow.keys import bucket_of, salts
 from evenflow.partitioners.prompt.reduce_buckets import allocate_all, clusters_of
+from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.store import SectionFigures, Values
 from papers.markdown import figure, number, ratio, table
 from papers.paper_001.block_claims import CLAIMS
 from papers.paper_001.block_grid import (
@@ -34,8 +36,6 @@ from papers.paper_001.block_grid import (
 )
 from papers.pictures.charts import Emphasis, scatter
 from papers.routing import tumbled, windows
-from papers.run_plan import Cell, Opened, RunPlan
-from papers.store import SectionFigures, Values
 
 if TYPE_CHECKING:
     import altair

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from statistics import median
 
+from papers.cells.run_plan import RunPlan
+from papers.cells.store import SectionFigures
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
 from papers.paper_001.queue_claims import present, rates
@@ -15,8 +17,6 @@ from papers.paper_001.queue_grid import (
     queue_cell,
     slower,
 )
-from papers.run_plan import RunPlan
-from papers.store import SectionFigures
 from papers.unit_costs import planning_unit_costs
 
 _RELEASE = 0.05

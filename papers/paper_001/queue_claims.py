@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise, product
 from statistics import median
 
+from papers.cells.run_plan import RunPlan
+from papers.cells.store import MissingError, SectionFigures
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
 from papers.markdown import number
@@ -20,8 +22,6 @@ from papers.paper_001.queue_grid import (
     streams,
     zipf,
 )
-from papers.run_plan import RunPlan
-from papers.store import MissingError, SectionFigures
 
 BEST_CAM = "cAM"
 """cAM with the candidates that serve it best."""

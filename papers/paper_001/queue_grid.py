@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from itertools import product
 
+from papers.cells.run_plan import Cell, RunPlan, Stream
 from papers.drawn_streams import TPCH_PARTS
 from papers.paper_000.grid import CAM
-from papers.run_plan import Cell, RunPlan, Stream
 from papers.unit_costs import planning_unit_costs, unit_costs
 
 NAME = "micro-batch-queue"

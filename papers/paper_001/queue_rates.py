@@ -20,6 +20,8 @@ from evenflow.numeric.arrays import Float64s, Int64s, UInt64s
 from evenflow.simulation import KeyedStream
 from evenflow.text.options import name_of
 from papers.batch_work import BatchWork, Tasks, batch_work
+from papers.cells.run_plan import LEAST_SEEDS, Cell, Opened, RunPlan
+from papers.cells.store import Values
 from papers.paper_001.queue_grid import (
     AMPLITUDE,
     INTERVALS,
@@ -36,8 +38,6 @@ from papers.paper_001.queue_grid import (
     streams,
 )
 from papers.routing import circling, renamed, tumbled, windows
-from papers.run_plan import LEAST_SEEDS, Cell, Opened, RunPlan
-from papers.store import Values
 from papers.unit_costs import planning_unit_costs, unit_costs
 
 TICKS = 1_000_000

@@ -12,6 +12,8 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from evenflow.charts.page import page
+from papers.cells.run_plan import RunPlan
+from papers.cells.store import SectionFigures
 from papers.markdown import figure, table
 from papers.paper_001 import planning_claims, queue_claims
 from papers.paper_001.planning_claims import planning_share
@@ -36,8 +38,6 @@ from papers.paper_001.queue_grid import (
 )
 from papers.paper_001.queue_rates import measure
 from papers.pictures.charts import Emphasis, curves, heights, ranges
-from papers.run_plan import RunPlan
-from papers.store import SectionFigures
 from papers.unit_costs import planning_unit_costs, unit_costs
 
 if TYPE_CHECKING:

@@ -8,6 +8,8 @@ from statistics import median
 
 import numpy as np
 
+from papers.cells.run_plan import RunPlan
+from papers.cells.store import SectionFigures
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, same
 from papers.markdown import number
@@ -38,8 +40,6 @@ from papers.paper_002.grid import (
     theta_cell,
     words_cell,
 )
-from papers.run_plan import RunPlan
-from papers.store import SectionFigures
 
 READING = 0.02
 """Tolerance where the paper's number is read off a chart: two percentage points."""

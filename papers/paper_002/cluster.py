@@ -22,6 +22,8 @@ import numpy as np
 from evenflow.numeric.arrays import Int32s, Int64s, Whole
 from evenflow.numeric.kernels import kernel
 from evenflow.simulation import KeyedStream, Scenario, entrant
+from papers.cells.run_plan import Cell, RunPlan
+from papers.cells.store import SectionFigures
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
 from papers.markdown import figure, number, table
@@ -30,8 +32,6 @@ from papers.paper_002.grid import CLUSTER_SOURCES as SOURCES
 from papers.paper_002.grid import CLUSTER_ZIPFS as ZIPFS
 from papers.paper_002.grid import KEYS, cluster_cell
 from papers.routing import placed
-from papers.run_plan import Cell, RunPlan
-from papers.store import SectionFigures
 
 UNLIMITED = 1 << 30
 PENDING = {"10 pending": (10, UNLIMITED), "100 pending": (100, UNLIMITED), "at 90 %": (100, 72)}

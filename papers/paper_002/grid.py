@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
+from papers.cells.run_plan import Cell, RunPlan, Stream
 from papers.drawn_streams import DAILY, SUDDEN
-from papers.run_plan import Cell, RunPlan, Stream
 
 NAME = "d-choices"
 SOURCES = 5

@@ -11,12 +11,12 @@ from evenflow.numeric.arrays import Int32s
 from evenflow.partitioners import Partitioner
 from evenflow.partitioners.choices.d_choices import DChoices, DChoicesOptions
 from evenflow.simulation import KeyedStream, Scenario, entrant
+from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.store import Values
 from papers.paper_002.cluster import played
 from papers.paper_002.formulas import shares
 from papers.paper_002.grid import EPS, KEYS, SOURCES
 from papers.routing import placed
-from papers.run_plan import Cell, Opened, RunPlan
-from papers.store import Values
 
 # More tuples than any stream has: the next d is never computed.
 _NEVER = 1 << 62

@@ -9,6 +9,8 @@ from __future__ import annotations
 from itertools import product
 from statistics import median
 
+from papers.cells.run_plan import Cell, RunPlan
+from papers.cells.store import SectionFigures
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
 from papers.drawn_streams import CASHTAG_P1, DAILY, SUDDEN
@@ -25,8 +27,6 @@ from papers.paper_002.grid import (
     drift_cell,
     words_cell,
 )
-from papers.run_plan import Cell, RunPlan
-from papers.store import SectionFigures
 
 LARGE = (20, 50, 100)
 """The paper's larger scales."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from evenflow.charts.lines import Line
 from evenflow.charts.page import page
+from papers.cells.run_plan import RunPlan
+from papers.cells.store import SectionFigures
 from papers.markdown import figure, ratio, table
 from papers.paper_002 import cluster, over_time
 from papers.paper_002.claims import copies_ratio
@@ -40,8 +42,6 @@ from papers.paper_002.grid import (
     words_cell,
 )
 from papers.pictures import charts
-from papers.run_plan import RunPlan
-from papers.store import SectionFigures
 
 if TYPE_CHECKING:
     import altair

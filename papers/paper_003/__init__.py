@@ -14,13 +14,13 @@ steps that were played while the policy learned. Figure 10 is played on a graph 
 
 from __future__ import annotations
 
+from papers.cells.parts import Part, all_cells, measured
+from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.store import SectionFigures, Values
 from papers.paper_003 import claims, grid, measuring, page, taxi_graph
 from papers.paper_003.grid import NAME
 from papers.paper_003.measuring import measurable
 from papers.paper_003.page import TITLE, pictures
-from papers.parts import Part, all_cells, measured
-from papers.run_plan import Cell, Opened, RunPlan
-from papers.store import SectionFigures, Values
 
 __all__ = ["CLAIMS", "NAME", "TITLE", "cells", "measurable", "measure", "pictures", "text"]
 _MEASURED = (Part(grid.cells, measuring.measure), Part(taxi_graph.cells, taxi_graph.measure))

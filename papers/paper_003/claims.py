@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from papers.cells.run_plan import Cell, RunPlan
+from papers.cells.store import MissingError, SectionFigures
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
 from papers.markdown import number
@@ -25,8 +27,6 @@ from papers.paper_003.grid import (
     unknown_cell,
 )
 from papers.paper_003.measuring import GOAL
-from papers.run_plan import Cell, RunPlan
-from papers.store import MissingError, SectionFigures
 
 _BUDGET_MS = 1000
 _GRID = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from papers.run_plan import Cell, RunPlan, Stream
+from papers.cells.run_plan import Cell, RunPlan, Stream
 
 NAME = "bandits"
 KMAX = 64

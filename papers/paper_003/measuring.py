@@ -13,11 +13,11 @@ from evenflow.elasticity.simulated.driving import Trajectory, drive
 from evenflow.elasticity.simulated.environments import ElasticStage
 from evenflow.elasticity.simulated.operators import Operator
 from evenflow.text.options import parse_choice
+from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.store import Values
 from papers.data import read_dataset
 from papers.paper_003.baselines import is_installed, learned
 from papers.paper_003.grid import BEST_FIXED, KMAX, LEARNERS, OPERATORS, PAPER, UNKNOWN, WIDER
-from papers.run_plan import Cell, Opened, RunPlan
-from papers.store import Values
 
 GOAL = -0.3
 """The paper's mark of a good reward."""

@@ -9,6 +9,8 @@ from evenflow.charts.axes import decades, linear
 from evenflow.charts.emphasis import looks
 from evenflow.charts.lines import Line, lines
 from evenflow.charts.page import page
+from papers.cells.run_plan import RunPlan
+from papers.cells.store import SectionFigures
 from papers.markdown import figure, number, table
 from papers.paper_003.grid import (
     BEST_FIXED,
@@ -27,8 +29,6 @@ from papers.paper_003.grid import (
     unknown_cell,
 )
 from papers.paper_003.measuring import edges
-from papers.run_plan import RunPlan
-from papers.store import SectionFigures
 
 if TYPE_CHECKING:
     import altair

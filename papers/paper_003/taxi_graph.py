@@ -24,12 +24,12 @@ from evenflow.elasticity.simulated.arrivals import Poisson
 from evenflow.elasticity.simulated.graph import ElasticGraph
 from evenflow.elasticity.simulated.operators import TAXI_GRAPH, OperatorGraph
 from evenflow.elasticity.simulated.queues import QueueModel, latency_bound, service_rate
+from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
 from papers.markdown import figure, number, table
 from papers.paper_003.grid import NAME
-from papers.run_plan import Cell, Opened, RunPlan, Stream
-from papers.store import SectionFigures, Values
 
 KMAX = 8
 RATE = 45.0

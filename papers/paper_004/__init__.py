@@ -15,12 +15,12 @@ imbalance (eq. 1) and aggregation cost (eq. 2), and the time of a window is pric
 
 from __future__ import annotations
 
+from papers.cells.parts import Part, all_cells, measured
+from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.store import SectionFigures, Values
 from papers.paper_004 import claims, grid, measuring, page, time_claims, window_times
 from papers.paper_004.grid import NAME
 from papers.paper_004.page import TITLE, pictures
-from papers.parts import Part, all_cells, measured
-from papers.run_plan import Cell, Opened, RunPlan
-from papers.store import SectionFigures, Values
 
 __all__ = ["CLAIMS", "NAME", "TITLE", "cells", "measure", "pictures", "text"]
 _MEASURED = (Part(grid.cells, measuring.measure), Part(window_times.cells, window_times.measure))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import product
 from statistics import median
 
+from papers.cells.run_plan import RunPlan
+from papers.cells.store import MissingError, SectionFigures
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher, same
 from papers.drawn_streams import TPCH_Q1, TPCH_Q3
@@ -17,8 +19,6 @@ from papers.paper_004.grid import (
     data_cell,
     memory_cell,
 )
-from papers.run_plan import RunPlan
-from papers.store import MissingError, SectionFigures
 
 MANY = (TPCH_Q3, "debs-routes", "debs-taxis", "retail-stock", "words", "flights-tailnum")
 """Data with many keys: the paper's hard case. All other data has at most 105 keys."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import product
 
+from papers.cells.run_plan import Cell, RunPlan, Stream
 from papers.data import DATASETS
 from papers.drawn_streams import TPCH_Q1, TPCH_Q3
-from papers.run_plan import Cell, RunPlan, Stream
 
 NAME = "cardinality"
 SYMBOLS = {

@@ -10,10 +10,10 @@ from evenflow import metrics
 from evenflow.keys import GOLDEN
 from evenflow.partitioners import create
 from evenflow.text.options import parse_choice
+from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.store import Values
 from papers.paper_004.grid import window_ms
 from papers.routing import tumbled, windows
-from papers.run_plan import Cell, Opened, RunPlan
-from papers.store import Values
 
 
 def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from evenflow.charts.axes import decades
 from evenflow.charts.page import page
+from papers.cells.run_plan import Cell, RunPlan
+from papers.cells.store import SectionFigures
 from papers.markdown import figure, number, ratio, table
 from papers.paper_004.claims import ENOUGH
 from papers.paper_004.grid import (
@@ -21,8 +23,6 @@ from papers.paper_004.grid import (
     stream_title,
 )
 from papers.pictures import charts
-from papers.run_plan import Cell, RunPlan
-from papers.store import SectionFigures
 
 if TYPE_CHECKING:
     import altair

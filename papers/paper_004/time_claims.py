@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise, product
 from statistics import median
 
+from papers.cells.run_plan import RunPlan
+from papers.cells.store import SectionFigures
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, same
 from papers.markdown import figure, number, table
@@ -26,8 +28,6 @@ from papers.paper_004.window_times import (
     WORKERS,
     time_cell,
 )
-from papers.run_plan import RunPlan
-from papers.store import SectionFigures
 
 _CONSTANT, _BADLY = 1.1, 2.0
 """Speed-ups from 8 to 32 workers up to which a rule is constant, or scales badly. Four would be linear."""

@@ -30,12 +30,12 @@ import numpy as np
 
 from evenflow.numeric.arrays import Float64s, Int32s, Int64s
 from evenflow.simulation import KeyedStream
+from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.store import Values
 from papers.data import read_rides
 from papers.drawn_streams import TPCH_Q1, TPCH_Q3
 from papers.paper_004.grid import NAME
 from papers.routing import tumbled
-from papers.run_plan import Cell, Opened, RunPlan, Stream
-from papers.store import Values
 from papers.unit_costs import Costs, unit_costs
 
 Reading = Literal["direct", "gather"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from papers.cells.run_plan import RunPlan
+from papers.cells.store import MissingError, SectionFigures
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
 from papers.markdown import number
@@ -17,8 +19,6 @@ from papers.partly.grid import (
     time_cell,
     training_cell,
 )
-from papers.run_plan import RunPlan
-from papers.store import MissingError, SectionFigures
 
 FEWER_SPLITS, LESS_VARIANCE, SHORTER = 0.38, 0.12, 0.7
 """The paper's figures."""

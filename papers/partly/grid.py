@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
+from papers.cells.run_plan import Cell, RunPlan, Stream
 from papers.drawn_streams import TPCH_Q3
-from papers.run_plan import Cell, RunPlan, Stream
 from papers.unit_costs import unit_costs
 
 NAME = "partly"

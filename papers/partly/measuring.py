@@ -19,6 +19,8 @@ from evenflow.simulation import KeyedStream
 from evenflow.simulation.streams import rank_hashes
 from evenflow.text.options import parse_choice
 from evenflow.training.batches import BatchLaw
+from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.store import Values
 from papers.drawn_streams import TPCH_Q3
 from papers.partly.grid import (
     BY_TIMES,
@@ -30,8 +32,6 @@ from papers.partly.grid import (
     batch_tuples,
 )
 from papers.routing import windows
-from papers.run_plan import Cell, Opened, RunPlan
-from papers.store import Values
 from papers.unit_costs import unit_costs
 
 ROOT = Path(__file__).parents[2]

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from evenflow.charts.axes import decades
 from evenflow.charts.page import page
+from papers.cells.run_plan import RunPlan
+from papers.cells.store import SectionFigures
 from papers.markdown import figure, number, ratio, table
 from papers.partly.claims import less
 from papers.partly.grid import (
@@ -26,8 +28,6 @@ from papers.partly.grid import (
 )
 from papers.partly.measuring import HASHES
 from papers.pictures.charts import Emphasis, scatter
-from papers.run_plan import RunPlan
-from papers.store import SectionFigures
 
 if TYPE_CHECKING:
     import altair

@@ -6,6 +6,8 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from evenflow.charts.page import page
+from papers.cells.run_plan import RunPlan
+from papers.cells.store import SectionFigures
 from papers.markdown import figure, table
 from papers.paper_000.batches.claims import CLAIMS
 from papers.paper_000.batches.rates import (
@@ -26,8 +28,6 @@ from papers.paper_000.batches.rates import (
 )
 from papers.paper_000.grid import SLIDES
 from papers.pictures.charts import Emphasis, curves, heights, ranges
-from papers.run_plan import RunPlan
-from papers.store import SectionFigures
 
 if TYPE_CHECKING:
     import altair

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from statistics import median
 
+from papers.cells.run_plan import Cell, RunPlan
+from papers.cells.store import SectionFigures
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
 from papers.markdown import number
@@ -23,8 +25,6 @@ from papers.paper_000.batches.rates import (
     turns_cell,
 )
 from papers.paper_000.grid import CAM
-from papers.run_plan import Cell, RunPlan
-from papers.store import SectionFigures
 
 BEST_CAM = "cAM"
 OURS = "dalton-batch"

@@ -18,12 +18,12 @@ from evenflow.numeric.arrays import Int32s, UInt64s
 from evenflow.simulation import KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
 from papers.batch_work import BatchWork, Tasks, batch_work
+from papers.cells.run_plan import LEAST_SEEDS, Cell, Opened, RunPlan, Stream
+from papers.cells.store import Values
 from papers.drawn_streams import TPCH_PARTS, TURNS
 from papers.paper_000.grid import CAM, NAME, SLIDES
 from papers.paper_000.replay import shortest_slide
 from papers.routing import circling, renamed
-from papers.run_plan import LEAST_SEEDS, Cell, Opened, RunPlan, Stream
-from papers.store import Values
 from papers.unit_costs import unit_costs
 
 PLACES = {8: 1, 16: 2, 32: 4, 64: 8}

@@ -15,6 +15,8 @@ from itertools import pairwise
 from statistics import median
 
 from evenflow.generation.rank_laws import zipf_cdf
+from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
 from papers.markdown import figure, number, ratio, table
@@ -22,8 +24,6 @@ from papers.paper_000.grid import NAME, SLIDES
 from papers.paper_000.overhead import kept_times
 from papers.paper_000.reducers import PLACES
 from papers.paper_000.word_count import MEASURED, WITH, rates, with_partitioner
-from papers.run_plan import Cell, Opened, RunPlan, Stream
-from papers.store import SectionFigures, Values
 from papers.unit_costs import unit_costs
 
 KEYS, ZIPF = 100_000, 1.0

@@ -14,9 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from papers.cells.run_plan import Cell, Stream
+from papers.cells.store import Values
 from papers.paper_000.grid import NAME, WORKERS
-from papers.run_plan import Cell, Stream
-from papers.store import Values
 
 _FOLDER = Path(__file__).parents[3] / "docs/reproducing"
 COUNTING, DECIDING = "counting", "deciding"

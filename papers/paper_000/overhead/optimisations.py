@@ -13,6 +13,8 @@ from __future__ import annotations
 from itertools import product
 from statistics import mean, median
 
+from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
 from papers.markdown import figure, number, ratio, table
@@ -30,8 +32,6 @@ from papers.paper_000.word_count import (
     with_partitioner,
     word_cell,
 )
-from papers.run_plan import Cell, Opened, RunPlan
-from papers.store import SectionFigures, Values
 
 SLIDE = 5_000
 """Tuples of a slide where decisions are timed."""

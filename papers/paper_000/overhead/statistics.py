@@ -10,14 +10,14 @@ from __future__ import annotations
 from itertools import pairwise, product
 from statistics import median
 
+from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
 from papers.markdown import figure, number, table
 from papers.paper_000.grid import WORKERS
 from papers.paper_000.overhead import kept_times
 from papers.paper_000.overhead.kept_times import COUNTED_KEYS, LAWS, WAYS, WINDOWS, counting_cell
-from papers.run_plan import Cell, Opened, RunPlan
-from papers.store import SectionFigures, Values
 
 _SAME = 1.25
 """How far apart times may be that count as the same: they are taken on a machine with other work."""

@@ -27,6 +27,8 @@ from tests.pipeline.routed import create_topics, records
 from tests.pipeline.spark_stream import start
 from tests.unit.controller.parts import batch, partitioner, settings_of
 from topics import clients
+from topics.admin import describe
+from topics.offsets import stable_ends
 from topics.query.plan_topic import Fenced, PlanWriter, read_plans
 
 pytestmark = pytest.mark.pipeline
@@ -103,6 +105,7 @@ class Pipeline:
     @property
     def decisions(self) -> list[DecisionRecord]:
         """Decisions in the telemetry topic."""
+        wait_for_commits(self.settings, "telemetry")
         told = []
         for message in records(self.settings, "telemetry"):
             try:
@@ -110,6 +113,23 @@ class Pipeline:
             except ValueError:
                 continue
         return [record for record in told if isinstance(record, DecisionRecord)]
+
+    @property
+    def plans(self) -> list[Plan]:
+        """Plans in the plan topic."""
+        wait_for_commits(self.settings, "plan")
+        return read_plans(self.settings)
+
+
+def wait_for_commits(settings: Settings, role: str) -> None:
+    """Until no transaction is open: a commit returns before its marker is in each of the topics."""
+    topic = settings.topic(role)
+
+    def no_open_transaction() -> bool:
+        state = describe(settings.kafka, [topic])[topic]
+        return stable_ends(settings.kafka, state) == state.end
+
+    wait_until(no_open_transaction)
 
 
 @pytest.fixture
@@ -135,7 +155,7 @@ def test_what_piled_up_while_the_controller_was_cut_off_decides_nothing(pipeline
         before = len(pipeline.judged)
         held = pipeline.judge(controller)
         assert held.decision.held
-        assert read_plans(pipeline.settings) == []
+        assert pipeline.plans == []
         assert len(pipeline.judged) == before + 1
         pipeline.batch(controller)
         assert not pipeline.judged[-1].decision.held
@@ -147,11 +167,11 @@ def test_a_spike_becomes_a_plan_of_more_workers_on_a_slide_boundary_and_is_over_
     with running(pipeline) as controller:
         for _ in range(6):
             pipeline.batch(controller)
-        assert read_plans(pipeline.settings) == []
+        assert pipeline.plans == []
         while pipeline.judged[-1].plan is None:
             assert len(pipeline.judged) < 15, "an overload must be noticed"
             pipeline.batch(controller, load=1.6)
-        (plan,) = read_plans(pipeline.settings)
+        (plan,) = pipeline.plans
         assert plan == pipeline.judged[-1].plan
         assert (plan.epoch, plan.p) == (1, 5)
         assert plan.effective_from % pipeline.settings.query.slide_ms == 0
@@ -185,7 +205,7 @@ def test_a_stage_that_reports_nothing_is_named_and_nothing_is_decided(
     last = pipeline.decisions[-1]
     assert last.held
     assert "no record of the fused stage for 20 s" in last.reason
-    assert read_plans(pipeline.settings) == []
+    assert pipeline.plans == []
     assert sum("nothing is decided: no record of the fused stage" in text for text in caplog.messages) == 1
 
 
@@ -226,21 +246,21 @@ def test_a_second_controller_takes_over_and_the_first_ends_without_having_change
     pipeline: Pipeline,
 ) -> None:
     with running(pipeline) as first:
-        while not read_plans(pipeline.settings):
+        while not pipeline.plans:
             pipeline.batch(first, load=1.6)
         with running(pipeline) as second:
             pipeline.batch(load=1.6, workers=5)
             pipeline.judge(second)
-            before = read_plans(pipeline.settings)
+            before = pipeline.plans
             with pytest.raises(Fenced, match="another writer has taken over") as fenced:
                 pipeline.judge(first)
             assert "one controller of a query is enough" in (fenced.value.hint or "")
-            assert read_plans(pipeline.settings) == before
-            while len(read_plans(pipeline.settings)) == 1:
+            assert pipeline.plans == before
+            while len(pipeline.plans) == 1:
                 pipeline.batch(second, load=1.6, workers=5)
             with pytest.raises(Fenced):
                 pipeline.judge(first)
-    assert [(plan.epoch, plan.p) for plan in read_plans(pipeline.settings)] == [(1, 5), (2, 6)]
+    assert [(plan.epoch, plan.p) for plan in pipeline.plans] == [(1, 5), (2, 6)]
 
 
 def test_a_controller_that_dies_between_writing_and_committing_leaves_no_half_plan(
@@ -259,14 +279,14 @@ def test_a_controller_that_dies_between_writing_and_committing_leaves_no_half_pl
         assert pipeline.judged[-1].evaluation.observation.p == 4
         while pipeline.judged[-1].plan is None:
             pipeline.batch(controller, load=1.6)
-    assert [plan.epoch for plan in read_plans(settings)] == [1]
+    assert [plan.epoch for plan in pipeline.plans] == [1]
 
 
 def test_a_restarted_controller_goes_on_from_the_newest_epoch_with_what_the_policy_knew(
     pipeline: Pipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
     with running(pipeline) as controller:
-        while not read_plans(pipeline.settings):
+        while not pipeline.plans:
             pipeline.batch(controller, load=1.6)
         pipeline.batch(controller, load=1.6, workers=5)
         controller.keep()
@@ -277,9 +297,9 @@ def test_a_restarted_controller_goes_on_from_the_newest_epoch_with_what_the_poli
             "as an earlier controller left it: p 5 (1 to 8)" in text and "plan epoch 1" in text
             for text in caplog.messages
         )
-        while len(read_plans(pipeline.settings)) == 1:
+        while len(pipeline.plans) == 1:
             pipeline.batch(controller, load=1.6, workers=5)
-    assert [(plan.epoch, plan.p) for plan in read_plans(pipeline.settings)] == [(1, 5), (2, 6)]
+    assert [(plan.epoch, plan.p) for plan in pipeline.plans] == [(1, 5), (2, 6)]
 
 
 def test_a_plan_by_hand_is_adopted_and_of_one_epoch_the_first_counts(
@@ -310,7 +330,7 @@ def test_a_plan_by_hand_is_adopted_and_of_one_epoch_the_first_counts(
             3,
             2,
         )
-    published = [(plan.epoch, plan.p) for plan in read_plans(pipeline.settings)]
+    published = [(plan.epoch, plan.p) for plan in pipeline.plans]
     assert published == [(1, 3), (1, 5), (2, 3)], "compaction may keep the second of two with one epoch"
     assert any(
         "plan 1: p 3, r 2 at the next slide was published by somebody else" in t for t in caplog.messages
@@ -324,7 +344,7 @@ def test_a_dry_run_judges_everything_writes_nothing_and_fences_nobody(pipeline: 
             pipeline.judged.clear()
             while not any(judged.plan for judged in pipeline.judged):
                 pipeline.batch(dry, load=1.6)
-            assert read_plans(pipeline.settings) == []
+            assert pipeline.plans == []
             assert len(pipeline.decisions) == 1, "the live one's"
         pipeline.judge(live)
         assert len(pipeline.decisions) > 1
@@ -343,7 +363,7 @@ def test_the_policy_of_the_plugin_decides_a_plan_by_its_name(
         while pipeline.judged[-1].plan is None:
             assert len(pipeline.judged) < 15, "two busy micro-batches in a row are enough"
             pipeline.batch(controller, load=1.6)
-        (plan,) = read_plans(pipeline.settings)
+        (plan,) = pipeline.plans
     assert plan.p == 5
     assert "W stays at" in pipeline.judged[-1].decision.reason
 

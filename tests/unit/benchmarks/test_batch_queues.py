@@ -16,12 +16,12 @@ from evenflow.generation.rank_laws import labels
 from evenflow.keys import bucket_of, hash_keys
 from evenflow.numeric.arrays import Int32s, UInt64s
 from papers.batch_work import BatchWork, Tasks, batch_work
+from papers.cells.run_plan import Stream, quick_plan
 from papers.paper_000 import clustering
 from papers.paper_000.batches import rates as batch_rates
 from papers.paper_000.grid import CAM
 from papers.paper_001 import queue_grid, queue_rates
 from papers.routing import circling, renamed
-from papers.run_plan import Stream, quick_plan
 from papers.unit_costs import Costs, planning_unit_costs, unit_costs
 
 KEYS, MAPS, REDUCES = 6, 3, 2

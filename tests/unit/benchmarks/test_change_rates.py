@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from papers.cells.run_plan import Opened, RunPlan
 from papers.drawn_streams import TURNS
 from papers.paper_000.change_rates import PERIOD, PERIODS, cells, measure, rate_cell
 from papers.paper_000.grid import SLIDES
 from papers.paper_000.word_count import MEASURED, slide_tuples
-from papers.run_plan import Opened, RunPlan
 
 PLAN = RunPlan("quick", (1,), Path())
 

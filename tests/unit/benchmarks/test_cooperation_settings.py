@@ -10,14 +10,14 @@ from evenflow.partitioners import create
 from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
 from evenflow.partitioners.dalton.reducer import QTableReducer
 from evenflow.partitioners.exchange import Message, Table
+from papers.cells.run_plan import Stream, full_plan
+from papers.cells.store import Store
 from papers.comparing import lower, no_higher
 from papers.paper_000.convergence import PRINTED, SLOW, STEADY, WORKS, Setting
 from papers.paper_000.several_partitioners import AT_ONCE, COOPERATIVE, Server, message_share, run
 from papers.paper_000.synchronisation import ADAPTIVE, INSISTENT, INTERVALS, KEPT, slower_cell
 from papers.paper_000.variants.insistent_dalton import InsistentDalton
 from papers.paper_000.variants.printed_mean import PrintedMean
-from papers.run_plan import Stream, full_plan
-from papers.store import Store
 from papers.unit_costs import Costs
 
 ROOT = Path(__file__).parents[3]

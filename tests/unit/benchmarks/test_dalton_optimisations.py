@@ -13,13 +13,13 @@ from benchmarks.partitioners.statistics import WAYS as TIMED_WAYS
 from benchmarks.partitioners.statistics import Counting
 from evenflow.simulation import Scenario, entrant
 from evenflow.simulation.streams import rank_hashes
+from papers.cells.run_plan import Opened, full_plan, quick_plan
+from papers.cells.store import Store
 from papers.paper_000 import word_count
 from papers.paper_000.overhead import heavy_hitters, kept_times, optimisations, statistics
 from papers.paper_000.overhead.heavy_hitters import COMBINERS, DEFINED, KEYS, LIMITS, rule
 from papers.paper_000.reducers import PLACES
 from papers.paper_000.word_count import NON_HYBRID, TEXTS, WITH, WITHOUT, with_partitioner, word_cell
-from papers.run_plan import Opened, full_plan, quick_plan
-from papers.store import Store
 from papers.unit_costs import unit_costs
 
 ROOT = Path(__file__).parents[3]

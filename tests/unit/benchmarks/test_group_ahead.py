@@ -17,10 +17,10 @@ from benchmarks.spark.batches_a_trigger import row
 from benchmarks.spark.triggers import Turn, figures
 from evenflow.elasticity import Bounds, Policy, create
 from papers import group_ahead
+from papers.cells.run_plan import Opened, quick_plan
 from papers.group_ahead import grid, measuring
 from papers.group_ahead.loads import LOADS, SPIKE, SPIKES, drawn
 from papers.group_ahead.queue import WAYS, Course, Scheduling, Way, play, throughput
-from papers.run_plan import Opened, quick_plan
 from tests.examples import examples
 
 PLAN = quick_plan(Path(), 1)

@@ -11,9 +11,9 @@ from evenflow.keys import bucket_of, salts
 from evenflow.simulation.streams import rank_hashes
 from evenflow.training.batches import BatchLaw
 from evenflow.training.learner import Training
+from papers.cells.run_plan import Opened, full_plan, quick_plan
 from papers.partly import grid, measuring
 from papers.partly.claims import _reached
-from papers.run_plan import Opened, full_plan, quick_plan
 from papers.unit_costs import unit_costs
 from tests.examples import examples
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from benchmarks import pictures
 from evenflow.charts.lines import Line
+from papers.cells.run_plan import full_plan
+from papers.cells.store import SectionFigures, Store
 from papers.group_ahead.grid import SPIKE_BATCHES, spike
 from papers.paper_000 import suite
 from papers.paper_001 import block_grid, blocks
@@ -17,8 +19,6 @@ from papers.paper_002.formulas import formulas
 from papers.paper_004 import page as page_004
 from papers.paper_004.grid import data_cell
 from papers.pictures import suite_pictures
-from papers.run_plan import full_plan
-from papers.store import SectionFigures, Store
 
 PLAN = full_plan(Path(), 1)
 FOLDER = Path("docs/reproducing")

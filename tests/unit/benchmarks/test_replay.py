@@ -16,6 +16,7 @@ from benchmarks.cores.stage_costs import COSTS, StageSize, costs
 from evenflow.elasticity.simulated.queues import lindley
 from evenflow.numeric.arrays import Int32s
 from evenflow.simulation import KeyedStream
+from papers.cells.run_plan import Stream
 from papers.paper_000.convergence import courses
 from papers.paper_000.replay import (
     WAYS,
@@ -37,7 +38,6 @@ from papers.paper_000.several_partitioners import (
     tabled,
     whole_keys_imbalance,
 )
-from papers.run_plan import Stream
 from papers.unit_costs import Costs, unit_costs
 from tests.examples import examples
 

@@ -17,9 +17,11 @@ from evenflow.simulation import Channel, Scenario, entrant
 from evenflow.simulation.routing import route
 from evenflow.text.options import name_of
 from papers.__main__ import main
+from papers.cells.compute import missing
+from papers.cells.run_plan import LEAST_SEEDS, Cell, RunPlan, Stream, full_plan, quick_plan
+from papers.cells.store import MissingError, SectionFigures, Store
 from papers.claims import Claim, Outcome, judged, verdict
 from papers.comparing import lower, no_higher, same
-from papers.compute import missing
 from papers.data import DATASETS, read_dataset
 from papers.drawn_streams import DAILY, DRAWN, SUDDEN, TPCH_Q1, TPCH_Q3
 from papers.markdown import figure, number
@@ -27,9 +29,7 @@ from papers.paper_000.reducer_exchange import talk
 from papers.paper_000.reducers import reduced
 from papers.paper_002.formulas import formula
 from papers.paper_004.claims import judged_streams
-from papers.run_plan import LEAST_SEEDS, Cell, RunPlan, Stream, full_plan, quick_plan
 from papers.sections import SECTIONS
-from papers.store import MissingError, SectionFigures, Store
 
 pytestmark = pytest.mark.xdist_group("reproducing")
 

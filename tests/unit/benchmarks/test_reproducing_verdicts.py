@@ -8,6 +8,8 @@ from typing import get_args
 
 import pytest
 
+from papers.cells.run_plan import full_plan
+from papers.cells.store import Store
 from papers.claims import MEASURES, Claim, Judged, Measure, judged
 from papers.comparing import lower, no_higher
 from papers.group_ahead.claims import OTHERS, OURS
@@ -19,9 +21,7 @@ from papers.paper_001.block_grid import NAME as BLOCKS
 from papers.paper_001.queue_claims import BEST_CAM, present, rates
 from papers.paper_001.queue_grid import INTERVALS, RIVALS
 from papers.paper_002.grid import LEAST_D_WORKERS, LEAST_D_ZIPFS, least_d_cell
-from papers.run_plan import full_plan
 from papers.sections import SECTIONS
-from papers.store import Store
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/reproducing.md").read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ import pytest
 
 from evenflow.elasticity.simulated.operators import TAXI_GRAPH
 from evenflow.elasticity.simulated.queues import service_rate
+from papers.cells.run_plan import Opened, RunPlan
 from papers.paper_003.taxi_graph import (
     CUT_S,
     KMAX,
@@ -18,7 +19,6 @@ from papers.paper_003.taxi_graph import (
     measure,
     taxi_graph,
 )
-from papers.run_plan import Opened, RunPlan
 
 
 def test_the_latency_of_the_graph_is_that_of_its_longest_path() -> None:

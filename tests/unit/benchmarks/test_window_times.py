@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.numeric.arrays import Int32s, Int64s
+from papers.cells.run_plan import Opened, RunPlan
 from papers.data import read_rides
 from papers.paper_004 import window_times
 from papers.paper_004.window_times import (
@@ -25,7 +26,6 @@ from papers.paper_004.window_times import (
     taxi_times,
     time_cell,
 )
-from papers.run_plan import Opened, RunPlan
 from papers.unit_costs import Costs, unit_costs
 
 ROUND = Costs(tuple=1, make=10, send=100, receive=1_000, hold=0, emit=10_000, hear=0)

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from evenflow.errors import ConfigError
-from papers.run_plan import Cell
+from papers.cells.run_plan import Cell
 
 Values = dict[str, list[float]]
 """Figure -> one value per seed. A curve has one value per point instead."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from papers.run_plan import Cell, Opened, RunPlan
-from papers.store import Values
+from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.store import Values
 
 
 class Part(NamedTuple):

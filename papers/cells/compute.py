@@ -14,10 +14,10 @@ from itertools import groupby, islice
 
 from evenflow.host.processes import worker_processes
 from evenflow.text.options import name_of
+from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.store import Store, Values
 from papers.data import is_there
-from papers.run_plan import Cell, Opened, RunPlan
 from papers.sections import SECTIONS
-from papers.store import Store, Values
 
 _AT_ONCE = 12
 """Most cells of a job. What a job found is written when the job ends."""

@@ -1,0 +1,1 @@
+"""The cells of a run: which there are, the missing ones computed, all of them in one file."""
