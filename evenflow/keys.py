@@ -10,7 +10,8 @@ which reduce bucket merges it. Python's `hash()` is salted per process, so it is
 All partitioners share the family, so their candidates nest: hashing is F_1, pkg chooses from F_1 and F_2, and
 d-choices from F_1..F_d. F_i(h) = F_j(h) happens with probability 1/n. Such candidates are kept, as the
 papers' analyses assume. `bucket_of` takes salt 0 of the family of seed 0, so it is independent of every
-partitioner's candidates.
+partitioner's candidates. With forwarding it takes F_1 of the partitioner's seed, so that a key's bucket is
+that of its home.
 """
 
 from __future__ import annotations
@@ -243,14 +244,31 @@ def workers_of(key: int, among: Candidates) -> list[int]:
     return workers
 
 
-def bucket_of(hashes: UInt64s, buckets: int) -> Int32s:
+def bucket_of(hashes: UInt64s, buckets: int, *, home_seed: int | None = None) -> Int32s:
     """The reduce bucket of every hash, in 0..buckets-1, shape (m,).
     It is independent of every F_i of every seed.
 
-    ValueError for less than one bucket.
+    home_seed: the bucket of a key's home instead, which is F_1 of the family of this seed over the buckets.
+    Where the number of workers is a multiple of the number of buckets, worker w is the home of keys of
+    bucket w mod `buckets` only. ValueError for less than one bucket.
     """
     if buckets < 1:
         raise ValueError(f"{buckets} reduce buckets: at least 1 is needed")
+    if home_seed is not None:
+        return candidate(hashes, 1, buckets, home_seed)
     out = np.empty(len(hashes), np.int32)
     _candidates(hashes, salts(0, 1, first=0)[0], np.uint64(buckets), out)
     return out
+
+
+class Buckets(NamedTuple):
+    """The reduce buckets of a query, and how keys are divided among them."""
+
+    number: int
+    """How many there are."""
+    home_seed: int | None = None
+    """With forwarding, the seed of the family whose F_1 names the home of a key. None: by a hash of its own."""
+
+    def of(self, hashes: UInt64s) -> Int32s:
+        """The bucket of every hash, as `bucket_of` gives it, shape (m,)."""
+        return bucket_of(hashes, self.number, home_seed=self.home_seed)

@@ -32,6 +32,7 @@ from spark_consumers.cluster.machines import (
     with_children,
 )
 from spark_consumers.cluster.warm_up import warm_up
+from spark_consumers.forwarding import forwarding_conf
 from spark_consumers.jars.archive import using_archive
 from spark_consumers.jars.object_store import application_jars, store_conf
 from spark_consumers.reports.java_log import JavaLog
@@ -119,6 +120,7 @@ def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> di
         | _QUIET
         | _SECRETS
         | _SCHEDULING
+        | forwarding_conf(settings)
         | _FORMS
         | _SAME_TASKS
         | {"spark.sql.shuffle.partitions": str(settings.spark.buckets)}
