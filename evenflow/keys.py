@@ -267,7 +267,7 @@ class Buckets(NamedTuple):
     number: int
     """How many there are."""
     home_seed: int | None = None
-    """With forwarding, the seed of the family whose F_1 names the home of a key. None: by a hash of its own."""
+    """With forwarding, the seed of the family whose F_1 names the home of a key. None: a hash of its own."""
 
     def of(self, hashes: UInt64s) -> Int32s:
         """The bucket of every hash, as `bucket_of` gives it, shape (m,)."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from evenflow.settings import Settings
 
-_LOCALITY_WAIT = "1s"
+_LOCALITY_WAIT = "10s"
 """How long a task waits for a core of the executor that has its input, instead of taking any free core."""
 
 

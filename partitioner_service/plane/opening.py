@@ -95,7 +95,8 @@ def open_parts(
     if settings.partitioner.forwarding == "on" and not partitioner.homes_are_hashed:
         log.warning(
             "partitioner.forwarding is on, and brings little with %s: its homes of keys are not F_1, by which"
-            " reduce buckets go then. Take hashing, dalton or evenflow with tail = 'hash'. Results are the same",
+            " reduce buckets go then. Take hashing, dalton, or evenflow with tail = 'hash'. Results stay the"
+            " same",
             partitioner.name,
         )
     session = Session(settings.routed_partitions)
