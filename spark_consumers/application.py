@@ -28,10 +28,10 @@ from spark_consumers.checkpoints.notes import (
     wait_for_room,
 )
 from spark_consumers.cluster.executors import Executors, Following
+from spark_consumers.cluster.forwarding import obstacles
 from spark_consumers.cluster.machines import refuse_unshared
 from spark_consumers.cluster.manager import SparkCluster
 from spark_consumers.cluster.warm_up import warm_up
-from spark_consumers.forwarding import obstacles
 from spark_consumers.reports.health import Health
 from spark_consumers.reports.java_log import JavaLog
 from spark_consumers.reports.listener import Onlooker, Telemetry

@@ -54,7 +54,7 @@ class Layout(twostep.Layout):
             input_partitions=settings.input_partitions,
             routed_partitions=settings.routed_partitions,
             buckets=settings.buckets.number,
-            home_seed=settings.buckets.home_seed,
+            forwarding_seed=settings.buckets.forwarding_seed,
             max_bytes=settings.partitioner.frame_bytes,
             reduce_tasks=settings.spark.buckets if settings.spark.reduce == "prompt" else None,
         )

@@ -24,6 +24,7 @@ from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from evenflow.settings.sections.exactness import refused_conf
 from evenflow.telemetry import Stage
+from spark_consumers.cluster.forwarding import forwarding_conf
 from spark_consumers.cluster.machines import (
     executor_python,
     executors_archive,
@@ -32,7 +33,6 @@ from spark_consumers.cluster.machines import (
     with_children,
 )
 from spark_consumers.cluster.warm_up import warm_up
-from spark_consumers.forwarding import forwarding_conf
 from spark_consumers.jars.archive import using_archive
 from spark_consumers.jars.object_store import application_jars, store_conf
 from spark_consumers.reports.java_log import JavaLog

@@ -416,9 +416,7 @@ class Partitioner(ABC):
 
     @property
     def homes_are_hashed(self) -> bool:
-        """Whether F_1 is the home of every key that is not split, with these options and sources. Then a
-        reduce bucket that goes by F_1 gets all tuples of such a key from one worker.
-        """
+        """Whether F_1 is the home of every key that is not split, with these options and sources."""
         return self.hashed_homes
 
     @property

@@ -24,9 +24,9 @@ class Layout:
     """Partitions of the routed topic, one for each possible worker."""
     buckets: int
     """Reduce buckets, among which the keys are divided."""
-    home_seed: int | None = None
-    """With forwarding, the bucket of a key is that of its home by the family of this seed
-    (`keys.bucket_of`). None: keys are divided by a hash of their own."""
+    forwarding_seed: int | None = None
+    """With forwarding, the bucket of a key is F_1 of the family of this seed (`keys.bucket_of`).
+    None: keys are divided by a hash of their own."""
     max_bytes: int
     """A larger blob is cut into parts."""
     frames_of: str | None = None
@@ -38,7 +38,7 @@ class Layout:
 
     def bucket_of(self, hashes: UInt64s) -> Int32s:
         """The bucket of every key hash, shape (m,)."""
-        return bucket_of(hashes, self.buckets, home_seed=self.home_seed)
+        return bucket_of(hashes, self.buckets, forwarding_seed=self.forwarding_seed)
 
     @property
     def in_frames(self) -> str:

@@ -161,7 +161,7 @@ def test_buckets_and_candidates_never_change_between_releases() -> None:
 def test_with_forwarding_a_worker_is_the_home_of_the_keys_of_one_bucket(workers: int, buckets: int) -> None:
     hashes = np.arange(10_000, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     homes = candidate(hashes, 1, workers, 7)
-    assert bucket_of(hashes, buckets, home_seed=7).tolist() == (homes % buckets).tolist()
+    assert bucket_of(hashes, buckets, forwarding_seed=7).tolist() == (homes % buckets).tolist()
     assert Buckets(buckets, 7).of(hashes).tolist() == (homes % buckets).tolist()
     assert Buckets(buckets).of(hashes).tolist() == bucket_of(hashes, buckets).tolist()
 

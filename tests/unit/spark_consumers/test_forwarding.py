@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evenflow.settings import Settings
-from spark_consumers.forwarding import forwarding_conf, obstacles
+from spark_consumers.cluster.forwarding import forwarding_conf, obstacles
 from spark_consumers.layout import Layout
 from spark_consumers.session import session_conf
 
@@ -24,7 +24,7 @@ def test_without_forwarding_nothing_is_asked_of_spark_and_nothing_is_in_the_way(
     assert forwarding_conf(off) == {}
     assert obstacles(off) == []
     assert session_conf(off)["spark.locality.wait"] == "0s"
-    assert Layout.from_settings(off, "t").home_seed is None
+    assert Layout.from_settings(off, "t").forwarding_seed is None
 
 
 def test_with_forwarding_a_task_waits_for_the_executor_that_has_its_input() -> None:
@@ -32,7 +32,7 @@ def test_with_forwarding_a_task_waits_for_the_executor_that_has_its_input() -> N
     assert session_conf(on)["spark.locality.wait"] == "10s"
     assert session_conf(settings({"conf": {"spark.locality.wait": "1s"}}))["spark.locality.wait"] == "1s"
     assert obstacles(on) == []
-    assert Layout.from_settings(on, "t").home_seed == 11
+    assert Layout.from_settings(on, "t").forwarding_seed == 11
 
 
 def test_in_one_process_no_task_waits() -> None:

@@ -49,15 +49,15 @@ def plan_of(aggregates: dict[str, str], panes: int, **more: Any) -> AggregatePla
 class Pipe:
     """Frames in, results out, without a broker: one offset counter per routed partition.
 
-    reduce_tasks: how many merge clusters before the buckets do, None for none. home_seed: of the family that
-    names the home of a key, with forwarding.
+    reduce_tasks: how many merge clusters before the buckets do, None for none. forwarding_seed: of the family
+    whose F_1 is the bucket of a key, with forwarding.
     """
 
     plan: AggregatePlan
     buckets: int = 2
     max_bytes: int = 1_000_000
     reduce_tasks: int | None = None
-    home_seed: int | None = None
+    forwarding_seed: int | None = None
     tasks: tuple[tuple[int, ...], ...] = ((0, 2), (1,))
     offsets: list[int] = field(default_factory=lambda: [0] * ROUTED)
     numbers: list[int] = field(default_factory=lambda: [0] * ROUTED)
@@ -133,7 +133,7 @@ class Pipe:
             buckets=self.buckets,
             max_bytes=self.max_bytes,
             reduce_tasks=self.reduce_tasks,
-            home_seed=self.home_seed,
+            forwarding_seed=self.forwarding_seed,
             **LAYOUT,
         )
 

@@ -41,7 +41,7 @@ def test_results_are_those_of_a_direct_aggregation(
         plan_of(aggregates, panes),
         buckets=data.draw(st.integers(1, 3)),
         max_bytes=60,
-        home_seed=data.draw(st.sampled_from([None, 7])),
+        forwarding_seed=data.draw(st.sampled_from([None, 7])),
     )
     rows: list[Row] = []
     for batch in stream:
