@@ -247,8 +247,9 @@ def bucket_of(hashes: UInt64s, buckets: int, *, forwarding_seed: int | None = No
     """The reduce bucket of every hash, in 0..buckets-1, shape (m,).
     It is independent of every F_i of every seed.
 
-    forwarding_seed: take F_1 of the family of this seed instead, over the buckets. Where the number of workers
-    is a multiple of the number of buckets, the keys whose F_1 is worker w are in bucket w mod `buckets`.
+    forwarding_seed: take F_1 of the family of this seed instead, over the buckets. Where the number of
+    workers is a multiple of the number of buckets, the keys whose F_1 is worker w are in bucket
+    w mod `buckets`.
     ValueError for less than one bucket.
     """
     if buckets < 1:
