@@ -55,6 +55,7 @@ SCENARIOS = {
     "spark-batches-a-trigger": "spark.batches_a_trigger",
     "spark-reduce-prompt": "spark.reduce_prompt",
     "spark-forwarding": "spark.forwarding",
+    "spark-travel": "spark.travel",
     "spark-task-times": "spark.task_times",
     "spark-costly-work": "spark.costly_work",
     "elasticity-spike": "elasticity.spike",

@@ -56,6 +56,10 @@ def demo(
     wiring: Annotated[
         Literal["fused", "split"], typer.Option(help="How the Spark stages are joined.")
     ] = "fused",
+    forwarding: Annotated[
+        Literal["on", "off"],
+        typer.Option(help="Whether the reduce bucket of a key is that of its home (partitioner.forwarding)."),
+    ] = "off",
     limit: Annotated[int | None, typer.Option(min=0, help="Only the first ROWS tuples.")] = None,
     control: Annotated[
         str | None,
@@ -139,6 +143,7 @@ def demo(
             window=window,
             slide=slide,
             wiring=wiring,
+            forwarding=forwarding,
             limit=limit,
         ),
         table_console(width=120, stderr=as_json),

@@ -10,7 +10,7 @@ which reduce bucket merges it. Python's `hash()` is salted per process, so it is
 All partitioners share the family, so their candidates nest: hashing is F_1, pkg chooses from F_1 and F_2, and
 d-choices from F_1..F_d. F_i(h) = F_j(h) happens with probability 1/n. Such candidates are kept, as the
 papers' analyses assume. `bucket_of` takes salt 0 of the family of seed 0, so it is independent of every
-partitioner's candidates.
+partitioner's candidates. With forwarding it takes F_1 of the partitioner's seed.
 """
 
 from __future__ import annotations
@@ -243,14 +243,32 @@ def workers_of(key: int, among: Candidates) -> list[int]:
     return workers
 
 
-def bucket_of(hashes: UInt64s, buckets: int) -> Int32s:
+def bucket_of(hashes: UInt64s, buckets: int, *, forwarding_seed: int | None = None) -> Int32s:
     """The reduce bucket of every hash, in 0..buckets-1, shape (m,).
     It is independent of every F_i of every seed.
 
+    forwarding_seed: take F_1 of the family of this seed instead, over the buckets. Where the number of
+    workers is a multiple of the number of buckets, the keys whose F_1 is worker w are in bucket
+    w mod `buckets`.
     ValueError for less than one bucket.
     """
     if buckets < 1:
         raise ValueError(f"{buckets} reduce buckets: at least 1 is needed")
+    if forwarding_seed is not None:
+        return candidate(hashes, 1, buckets, forwarding_seed)
     out = np.empty(len(hashes), np.int32)
     _candidates(hashes, salts(0, 1, first=0)[0], np.uint64(buckets), out)
     return out
+
+
+class Buckets(NamedTuple):
+    """The reduce buckets of a query, and how keys are divided among them."""
+
+    number: int
+    """How many there are."""
+    forwarding_seed: int | None = None
+    """With forwarding, the seed of the family whose F_1 is the bucket. None: a hash of its own."""
+
+    def of(self, hashes: UInt64s) -> Int32s:
+        """The bucket of every hash, as `bucket_of` gives it, shape (m,)."""
+        return bucket_of(hashes, self.number, forwarding_seed=self.forwarding_seed)

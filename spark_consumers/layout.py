@@ -53,7 +53,8 @@ class Layout(twostep.Layout):
             topic_id=topic_id,
             input_partitions=settings.input_partitions,
             routed_partitions=settings.routed_partitions,
-            buckets=settings.spark.buckets,
+            buckets=settings.buckets.number,
+            forwarding_seed=settings.buckets.forwarding_seed,
             max_bytes=settings.partitioner.frame_bytes,
             reduce_tasks=settings.spark.buckets if settings.spark.reduce == "prompt" else None,
         )

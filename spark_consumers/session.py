@@ -24,6 +24,7 @@ from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from evenflow.settings.sections.exactness import refused_conf
 from evenflow.telemetry import Stage
+from spark_consumers.cluster.forwarding import forwarding_conf
 from spark_consumers.cluster.machines import (
     executor_python,
     executors_archive,
@@ -119,6 +120,7 @@ def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> di
         | _QUIET
         | _SECRETS
         | _SCHEDULING
+        | forwarding_conf(settings)
         | _FORMS
         | _SAME_TASKS
         | {"spark.sql.shuffle.partitions": str(settings.spark.buckets)}

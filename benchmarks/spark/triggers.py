@@ -74,10 +74,14 @@ def routed_batches(
     *,
     batches: int,
     zipf: float = 1.0,
+    how: Mapping[str, Any] | None = None,
     **spark: Any,
 ) -> Settings:
-    """Settings of a fused query whose routed topic holds so many batches. spark: settings of this part."""
-    how = {"name": partitioner, "batch_interval": "1s", "batch_bytes": 1_000_000_000}
+    """Settings of a fused query whose routed topic holds so many batches.
+
+    how: further settings of the partitioner. spark: settings of this part.
+    """
+    batched = {"name": partitioner, "batch_interval": "1s", "batch_bytes": 1_000_000_000}
     tuples = batches * EVENT_RATE
     settings = routed(
         kafka,
@@ -86,7 +90,7 @@ def routed_batches(
         tuples=tuples,
         zipf=zipf,
         window=_WINDOW,
-        partitioner=how,
+        partitioner=batched | dict(how or {}),
         wiring="fused",
         **spark,
     )

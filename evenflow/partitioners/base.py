@@ -17,6 +17,7 @@ some further):
 * state never takes more than `state_bound`, which follows from workers, options and distinct keys beforehand;
 * `explain` changes nothing, and the next tuple of the key goes to one of the workers that it names;
 * if `key_policy` is "hashing", a key has one worker;
+* if `homes_are_hashed`, the first tuple of a key goes to F_1, but for one key in a hundred;
 * an algorithm that weighs tuples by their costs (`takes_costs`) does without costs what it does with costs of
   1. Any other refuses costs.
 
@@ -177,6 +178,8 @@ class Partitioner(ABC):
     """Whether the instances on one stream tell each other what they know."""
     papers: ClassVar[tuple[Paper, ...]] = ()
     """What to cite for the algorithm. Empty: it was not published."""
+    hashed_homes: ClassVar[bool] = False
+    """Whether F_1 is the home of every key that is not split (`homes_are_hashed`)."""
     variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Arrays of `_state` whose shape differs from that in the first state. Each has a word for each dimension
     that varies, and "" for a dimension that does not. Dimensions with the same word are equally long."""
@@ -410,6 +413,11 @@ class Partitioner(ABC):
         or batch.
         """
         return self._state_bound(_checked_int("keys", keys, 0, 2**63 - 1))
+
+    @property
+    def homes_are_hashed(self) -> bool:
+        """Whether F_1 is the home of every key that is not split, with these options and sources."""
+        return self.hashed_homes
 
     @property
     def learns(self) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 
 from evenflow.contracts import CounterExample, Law, demand
 from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.keys import candidate
 from evenflow.numeric.arrays import Int32s, Int64s, UInt64s
 from evenflow.partitioners.base import Partitioner
 from evenflow.partitioners.costs import MAX_COST
@@ -538,6 +539,18 @@ def _hashing_never_splits(case: PartitionerCase) -> None:
     )
 
 
+def _begins_at_f1(case: PartitionerCase) -> None:
+    keys, times = all_distinct(20_000)
+    workers = run(case.new_partitioner(8), (keys, times))
+    share = float(np.mean(workers == candidate(keys, 1, 8, case.new_partitioner(8).seed)))
+    demand(
+        share >= 0.99,
+        case.example("20,000 keys, each once", workers=8),
+        expected="at least 99 % of them at F_1 (homes_are_hashed)",
+        got=f"{share:.1%}",
+    )
+
+
 def _other_processes_route_alike(case: PartitionerCase) -> None:
     expected = fingerprints(case.name, case.options)
     for seed in ("1", "2"):
@@ -620,6 +633,7 @@ EXPLAINED: Law[PartitionerCase] = Law(
 OF_MICRO_BATCH: tuple[Law[PartitionerCase], ...] = (Law("a batch may have any size", _batches_of_any_size),)
 _BOUNDED: Law[PartitionerCase] = Law("state stays within state_bound", _state_within_its_bound)
 _HASHING: Law[PartitionerCase] = Law("a key has one worker, if the key policy says so", _hashing_never_splits)
+_HOMES: Law[PartitionerCase] = Law("a key begins at F_1, if homes are hashed", _begins_at_f1)
 PROCESSES: Law[PartitionerCase] = Law("every process routes alike", _other_processes_route_alike)
 """It starts two processes of Python, so evenflow's own tests try it on many cases at once."""
 DESCRIBED: Law[PartitionerCase] = Law("its docstring and its options say what they are", _says_what_it_is)
@@ -639,6 +653,8 @@ def laws_of(case: PartitionerCase) -> tuple[Law[PartitionerCase], ...]:
         laws.append(_BOUNDED)
     if p.key_policy == "hashing":
         laws.append(_HASHING)
+    if p.homes_are_hashed:
+        laws.append(_HOMES)
     return tuple(laws)
 
 

@@ -77,18 +77,9 @@ def _content(path: Path, *, named: bool) -> dict[str, Any]:
     return content
 
 
-_NOT_BUILT = {
-    "partitioner.forwarding": "workers finish no windows by themselves, because here that does not pay "
-    "(docs/measurements.md, `forwarding`). Leave it out"
-}
-"""Settings that readers of the papers look for and that were decided against, with the reason."""
-
-
 def _problem(where: tuple[int | str, ...], kind: str, message: str) -> str:
     name = ".".join(map(str, where)) or "settings"
     if kind == "extra_forbidden":
-        if reason := _NOT_BUILT.get(name):
-            return f"{name}: there is no such setting: {reason}"
         return f"{name}: there is no such setting{_meant(where)}"
     return f"{name}: {message.removeprefix('Value error, ')}"
 

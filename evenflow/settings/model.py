@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -27,6 +27,9 @@ from evenflow.settings.sections.spark import SparkSettings
 from evenflow.settings.sections.web import WebSettings
 from evenflow.settings.views import OF_THE_QUERY, TopicRole, place_of_views, queries
 from evenflow.text.spelling import did_you_mean
+
+if TYPE_CHECKING:
+    from evenflow.keys import Buckets
 
 
 class KafkaExtras(Section):
@@ -246,6 +249,17 @@ class PartitionerSettings(Section):
             "Whether instances tell each other what they know, if there are several and their partitioner"
             " can. They do so over the topic '<query name>.sync'. This"
             " affects the balance, never the results."
+        ),
+    )
+    forwarding: Literal["on", "off"] = Field(
+        default="off",
+        description=(
+            "on: the reduce bucket of a key is that of its home, so partials of keys that are not split stay"
+            " on the machine of their worker. off: buckets divide the keys by a hash of their own. It is for"
+            " the fused wiring on several executors, where workers are a multiple of buckets and buckets of"
+            " executors, and for partitioners whose homes are F_1, as those of hashing, dalton, and evenflow"
+            " with several instances. Fixed for the life of a query, and the seed with it. Results are the"
+            " same."
         ),
     )
     exchange_patience: Duration = Field(
@@ -786,6 +800,15 @@ class Settings(BaseSettings):
         return self.spark.reducers or self.spark.buckets
 
     @property
+    def buckets(self) -> Buckets:
+        """The reduce buckets, and how keys are divided among them. A view has those of its query."""
+        # Imported late: most programs that read settings hash no key.
+        from evenflow.keys import Buckets
+
+        how = self.partitioner
+        return Buckets(self.spark.buckets, how.seed if how.forwarding == "on" else None)
+
+    @property
     def exchanges(self) -> bool:
         """Whether the partitioner instances tell each other what they know. False for an unknown
         partitioner.
@@ -853,9 +876,14 @@ class Settings(BaseSettings):
                 self.input.model_dump(mode="json", exclude={"registry", "reject_limit", "rejected_retention"})
                 | {"topic": self.topic("input"), "partitions": self.input_partitions}
             ),
-            "partitioner": {"routed_partitions": self.routed_partitions},
+            "partitioner": {"routed_partitions": self.routed_partitions} | self._of_homes(),
             "spark": {"buckets": self.spark.buckets},
         }
+
+    def _of_homes(self) -> dict[str, Any]:
+        """What decides the bucket of a key's home. Nothing without forwarding: then homes decide nothing."""
+        how = self.partitioner
+        return {} if how.forwarding == "off" else {"forwarding": how.forwarding, "seed": how.seed}
 
     def _of_view(self) -> dict[str, Any]:
         query = self.query

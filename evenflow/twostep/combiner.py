@@ -23,7 +23,7 @@ import pyarrow as pa
 from evenflow.aggregates import AggregatePlan
 from evenflow.aggregates.aggregate import ROWS
 from evenflow.errors import ProtocolError
-from evenflow.keys import bucket_of, hash_keys
+from evenflow.keys import hash_keys
 from evenflow.numeric.arrays import Int32s, Int64s, Rows, UInt64s, no_rows, records
 from evenflow.partitioners.prompt.reduce_buckets import allocate
 from evenflow.twostep.arrival_times import ArrivalCounts, count_arrivals, merge_arrivals
@@ -224,7 +224,7 @@ def _receivers(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes:
     """
     tasks = layout.reduce_tasks
     if tasks is None:
-        return bucket_of(hashes, layout.buckets)
+        return layout.bucket_of(hashes)
     sizes = partials[ROWS].to_numpy()
     out = np.empty(len(hashes), np.int32)
     begin = 0

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from evenflow.keys import bucket_of
+from evenflow.numeric.arrays import Int32s, UInt64s
+
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
@@ -21,6 +24,9 @@ class Layout:
     """Partitions of the routed topic, one for each possible worker."""
     buckets: int
     """Reduce buckets, among which the keys are divided."""
+    forwarding_seed: int | None = None
+    """With forwarding, the bucket of a key is F_1 of the family of this seed (`keys.bucket_of`).
+    None: keys are divided by a hash of their own."""
     max_bytes: int
     """A larger blob is cut into parts."""
     frames_of: str | None = None
@@ -29,6 +35,10 @@ class Layout:
     reduce_tasks: int | None = None
     """How many reduce tasks merge the clusters of a micro-batch before their buckets do (`reduce_task`).
     None: the combiner sends each cluster to its bucket."""
+
+    def bucket_of(self, hashes: UInt64s) -> Int32s:
+        """The bucket of every key hash, shape (m,)."""
+        return bucket_of(hashes, self.buckets, forwarding_seed=self.forwarding_seed)
 
     @property
     def in_frames(self) -> str:

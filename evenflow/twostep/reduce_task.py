@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ProtocolError
-from evenflow.keys import bucket_of, hash_keys
+from evenflow.keys import hash_keys
 from evenflow.numeric.arrays import Int64s, Rows, records
 from evenflow.twostep.combiner import BlobPart, one_batch
 from evenflow.twostep.lanes import grown
@@ -164,7 +164,7 @@ def _pieces(layout: Layout, header: BlobHeader, rows: pa.Table) -> Iterator[Blob
     """A piece for each bucket. A large one is cut into parts, whose first part alone has lanes and
     sequences.
     """
-    bucket_ids = bucket_of(hash_keys(rows["key"]), layout.buckets)
+    bucket_ids = layout.bucket_of(hash_keys(rows["key"]))
     ordered = rows.take(pa.array(np.argsort(bucket_ids, kind="stable")))
     ends = np.cumsum(np.bincount(bucket_ids, minlength=layout.buckets))
     watchers = np.array([layout.watcher(routed) for routed in range(layout.routed_partitions)])

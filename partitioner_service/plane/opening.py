@@ -92,6 +92,13 @@ def open_parts(
     closing.when_over(side.close)
     learned = LearnedState(settings, side, clock=clock)
     partitioner, epoch = learned.restored()
+    if settings.partitioner.forwarding == "on" and not partitioner.homes_are_hashed:
+        log.warning(
+            "partitioner.forwarding is on, and brings little with %s: its homes of keys are not F_1, by which"
+            " reduce buckets go then. Take hashing, dalton, or evenflow with tail = 'hash'. Results stay the"
+            " same",
+            partitioner.name,
+        )
     session = Session(settings.routed_partitions)
     router = Router(settings, partitioner, epoch=epoch, session=session)
     closing.when_over(lambda: learned.save(router.plans.partitioner, router.plans.epoch))

@@ -84,6 +84,7 @@ class Course:
     views: bool
     late: str
     registered: bool
+    forwarding: str
     strikes: tuple[Strike, ...]
 
     @property
@@ -96,6 +97,7 @@ class Course:
             f"seed {self.seed}: {self.wiring}, {self.sink}, {self.partitioner}, {self.instances} instances"
             f"{', views' if self.views else ''}{', late tuples update' if self.late == 'update' else ''}"
             f"{', registered' if self.registered else ''}"
+            f"{', forwarding' if self.forwarding == 'on' else ''}"
         )
         return "\n".join([shape, *map(str, self.strikes)])
 
@@ -128,4 +130,6 @@ def draw(seed: int, *, faults: int, kinds: Sequence[str] = KINDS) -> Course:
                 lasts=dice.uniform(shortest, longest),
             )
         )
+    # Of dice of its own, so that seeds of before have the same strikes.
+    shape["forwarding"] = "on" if random.Random(f"forwarding {seed}").random() < 0.3 else "off"
     return Course(seed=seed, partitioner=partitioner, registered=registered, strikes=tuple(strikes), **shape)  # type: ignore[arg-type]

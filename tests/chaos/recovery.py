@@ -102,7 +102,7 @@ def measure(folder: Path, *, times: int, losses: Mapping[str, Callable[[World], 
     """
     course = Course(
         seed=1, wiring="fused", sink="kafka", partitioner="evenflow", instances=_INSTANCES, views=False,
-        late="reject", registered=False, strikes=(),
+        late="reject", registered=False, forwarding="off", strikes=(),
     )  # fmt: skip
     recovery = Recovery({name: [] for name in losses}, Outcome(course))
     with World(course, folder, quick=False) as world:

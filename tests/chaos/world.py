@@ -182,6 +182,7 @@ class World:
             input=registered,
             partitioner={
                 "name": course.partitioner,
+                "forwarding": course.forwarding,
                 "instances": course.instances,
                 "commit_interval": 400,
                 "routed_partitions": 5,

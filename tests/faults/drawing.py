@@ -46,6 +46,8 @@ _MORE_SHARE = 0.04
 """Of all seeds have a focus of `MORE_FOCUSES`, and of the others have a fault of `DESTROYS_TOO`."""
 _EXCHANGE_SHARE = 0.08
 """Of the runs that do not route in micro-batches have instances that tell each other."""
+_FORWARDING_SHARE = 0.15
+"""Of all runs have the bucket of a key go by its home."""
 _AVRO_SHARE = 0.15
 """Of the runs that write JSON rows otherwise."""
 _FILTERED = 0
@@ -125,6 +127,8 @@ def _with_more(schedule: Schedule, focus: Focus) -> Schedule:
     ):
         schedule = replace(schedule, shape=replace(shape, sink="avro"))
     schedule = _with_exchange(schedule)
+    if Random(f"forwarding {schedule.seed}").random() < _FORWARDING_SHARE:
+        schedule = replace(schedule, shape=replace(schedule.shape, forwarding="on"))
     draw = Random(f"limits {schedule.seed}")
     if draw.random() < focus.limits:
         at, seconds = draw.randint(60, 500), draw.uniform(0.0, 4.0)

@@ -30,7 +30,7 @@ def seams() -> list[tuple[Any, str, Any]]:
 
     def fingerprint(self: Settings) -> str:
         origin = self.origin
-        key = (id(self.query), id(origin), origin.routed_partitions, self.spark.buckets)
+        key = (id(self.query), id(origin), origin.routed_partitions, self.buckets)
         return kept(key, (self.query, origin), lambda: _FINGERPRINT.fget(self))  # type: ignore[attr-defined]
 
     def topic(self: Settings, role: Any) -> str:

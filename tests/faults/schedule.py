@@ -91,7 +91,7 @@ class Shape:
     its tuples. alone: an aggregate that the query has instead of all others. verified: whether
     `evenflow verify` is asked in the end. batch, batch_clock: length of a partitioner's micro-batches, 0: it
     routes tuple by tuple, and what ends them. max_skew: None: that of the settings. reduce: how a fused query
-    brings partials to their bucket.
+    brings partials to their bucket. forwarding: whether the bucket of a key is that of its home.
     """
 
     inputs: int
@@ -125,6 +125,7 @@ class Shape:
     batch_clock: str = "event"
     max_skew: int | None = None
     reduce: str = "hash"
+    forwarding: str = "off"
     updates: bool = False
 
 

@@ -59,6 +59,7 @@ def _first(shape: Shape) -> Settings:
             "workers": shape.workers,
             "instance": "p0",
             "instances": shape.instances,
+            "forwarding": shape.forwarding,
             "block_tuples": shape.block,
             "linger": shape.linger,
             "commit_interval": shape.commit,

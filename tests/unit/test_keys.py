@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.keys import bucket_of, candidate, hash_keys, salts
+from evenflow.keys import Buckets, bucket_of, candidate, hash_keys, salts
 
 MASK = 2**64 - 1
 P1, P2, P3, P4, P5 = (
@@ -155,6 +155,15 @@ def test_buckets_and_candidates_never_change_between_releases() -> None:
     hashes = hash_keys(pa.array([b"AA", b"UA", b"DL", b"", b"N12345"], pa.binary()))
     assert candidate(hashes, 1, 64, 7).tolist() == GOLDEN_F1
     assert bucket_of(hashes, 64).tolist() == GOLDEN_BUCKETS
+
+
+@pytest.mark.parametrize(("workers", "buckets"), [(8, 8), (8, 4), (12, 3), (1, 1)])
+def test_with_forwarding_a_worker_is_the_home_of_the_keys_of_one_bucket(workers: int, buckets: int) -> None:
+    hashes = np.arange(10_000, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    homes = candidate(hashes, 1, workers, 7)
+    assert bucket_of(hashes, buckets, forwarding_seed=7).tolist() == (homes % buckets).tolist()
+    assert Buckets(buckets, 7).of(hashes).tolist() == (homes % buckets).tolist()
+    assert Buckets(buckets).of(hashes).tolist() == bucket_of(hashes, buckets).tolist()
 
 
 def test_kernels_run_when_no_cache_folder_is_writable(tmp_path: Path) -> None:

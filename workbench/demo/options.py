@@ -71,6 +71,8 @@ class DemoOptions:
     None with `window`: as long as the window."""
     wiring: str = "fused"
     """How the Spark stages are joined, "fused" or "split"."""
+    forwarding: str = "off"
+    """Whether the reduce bucket of a key is that of its home, "on" or "off"."""
     limit: int | None = None
     """At most so many tuples are replayed."""
 
@@ -104,6 +106,7 @@ def prepare(options: DemoOptions, folder: Path, opener: Opener = open_source) ->
             "options": dict(options.partitioner_options),
             "workers": options.workers,
             "instances": options.instances,
+            "forwarding": options.forwarding,
             **clocked_batches(options.partitioner, _BATCH_MS),
         },
         spark={"wiring": options.wiring, "checkpoint": str(folder / "checkpoint")},

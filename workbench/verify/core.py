@@ -195,7 +195,7 @@ class Recomputed:
             final=self._ended or 0 < bound <= seconds,
         )
         # `begins` is called last: retention may have deleted results while they were read.
-        doubtful = reach.find_doubtful(db, settings.spark.buckets, begins())
+        doubtful = reach.find_doubtful(db, settings.buckets, begins())
         far = reach.find_due(db, settings.query, now=now, ended=self._ended, seconds=seconds, bound=bound)
         tuples = results.compare(db, settings, now, findings, repeats=repeats)
         rows, ends, unfit = db.execute(

@@ -129,6 +129,7 @@ class DaltonBatch(Partitioner):
 
     papers = (DALTON,)
     micro_batch = True
+    hashed_homes = True
     options_type = DaltonBatchOptions
     options: DaltonBatchOptions
     variable_state = split_keys.VARIABLE

@@ -341,6 +341,7 @@ class BanditPartitioner(Partitioner):
     papers = (DALTON,)
     options: BanditOptions
     variable_state = _VARIABLE
+    hashed_homes = True
 
     @property
     def _counting(self) -> Counting:

@@ -323,6 +323,11 @@ class Evenflow(Partitioner):
         self._step = np.maximum(1, np.rint(self._unit * weights.mean() / weights)).astype(np.int64)
 
     @property
+    def homes_are_hashed(self) -> bool:
+        """As `Partitioner.homes_are_hashed`: not where homes are remembered, or workers differ in speed."""
+        return not self._remembers and self._unit == 1
+
+    @property
     def speeds(self) -> Float64s | None:
         """As `Partitioner.speeds`."""
         return self._speeds.copy() if bool(np.all(self._speeds > 0)) else None

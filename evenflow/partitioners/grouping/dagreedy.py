@@ -183,6 +183,7 @@ class Dagreedy(Partitioner):
 
     options_type = DagreedyOptions
     papers = (DISTRIBUTION_AWARE, DALTON)
+    hashed_homes = True
     takes_costs = True
     options: DagreedyOptions
     variable_state = _VARIABLE

@@ -107,6 +107,7 @@ class PStream(Partitioner):
 
     options_type = PStreamOptions
     papers = (PSTREAM,)
+    hashed_homes = True
     options: PStreamOptions
 
     def _start(self) -> None:

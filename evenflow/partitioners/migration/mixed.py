@@ -138,6 +138,7 @@ class Mixed(ReplanningPartitioner):
 
     options_type = MixedOptions
     papers = (SKEWNESS_AND_VARIANCE,)
+    hashed_homes = True
     options: MixedOptions
     variable_state = _VARIABLE
 

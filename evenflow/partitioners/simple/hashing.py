@@ -35,6 +35,7 @@ class Hashing(Partitioner):
 
     papers = (TWO_CHOICES,)
     key_policy = "hashing"
+    hashed_homes = True
     takes_costs = True
 
     def _start(self) -> None:

@@ -237,30 +237,37 @@ ONE = "one is killed"
 """The first instance, whether it makes the tables or not."""
 
 
-def _long(name: str, instances: int) -> Any:
-    return pytest.param(name, instances, EACH_HALF, marks=pytest.mark.long)
+def _long(name: str, instances: int, forwarding: str = "off") -> Any:
+    return pytest.param(name, instances, EACH_HALF, forwarding, marks=pytest.mark.long)
 
 
 @pytest.mark.more
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("name", "instances", "kills"),
+    ("name", "instances", "kills", "forwarding"),
     [
         _long("evenflow", 1),
-        ("evenflow", 2, EACH_HALF),
-        ("evenflow", 4, ONE),
+        ("evenflow", 2, EACH_HALF, "on"),
+        _long("evenflow", 2),
+        ("evenflow", 4, ONE, "off"),
+        *(_long("evenflow", instances, "on") for instances in (1, 4)),
         _long("evenflow", 4),
-        _long("dalton-cooperative", 1),
-        _long("dalton-cooperative", 2),
-        ("dalton-cooperative", 4, EACH_HALF),
+        *(_long("dalton-cooperative", instances, way) for instances in (1, 2) for way in ("off", "on")),
+        ("dalton-cooperative", 4, EACH_HALF, "off"),
+        _long("dalton-cooperative", 4, "on"),
     ],
 )
 def test_results_are_exact_while_instances_tell_each_other_are_killed_and_come_back(
-    name: str, instances: int, kills: str, kafka_settings: Any, query_name: str, tmp_path: Path
+    name: str,
+    instances: int,
+    kills: str,
+    forwarding: str,
+    kafka_settings: Any,
+    query_name: str,
+    tmp_path: Path,
 ) -> None:
-    settings = end_to_end.make_settings(
-        kafka_settings, query_name, tmp_path, partitioner={"name": name, "instances": instances, "workers": 4}
-    )
+    how = {"name": name, "instances": instances, "workers": 4, "forwarding": forwarding}
+    settings = end_to_end.make_settings(kafka_settings, query_name, tmp_path, partitioner=how)
     stream = end_to_end.Stream(settings)
     numbers = tuple(str(number) for number in range(instances))
     half = (instances + 1) // 2

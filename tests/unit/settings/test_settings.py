@@ -236,6 +236,15 @@ def test_the_fingerprint_changes_with_the_query_and_not_with_its_name_or_the_bro
     assert of('[kafka]\nbootstrap_servers = "k:1"') == one
 
 
+def test_with_forwarding_the_seed_is_part_of_the_fingerprint(tmp_path: Path) -> None:
+    def of(lines: str) -> str:
+        text = f'[partitioner]\n{lines}\n[input]\ntopic = "clicks"\npartitions = 4'
+        return load_settings(written(tmp_path, text)).fingerprint
+
+    assert of("") == of("seed = 8") == of('forwarding = "off"')
+    assert len({of(""), of('forwarding = "on"'), of('forwarding = "on"\nseed = 8')}) == 3
+
+
 def test_the_fingerprint_needs_the_number_of_input_partitions(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="number of input partitions is not known"):
         _ = load_settings(written(tmp_path, "")).fingerprint
@@ -395,10 +404,6 @@ def test_what_is_no_start_is_refused(wrong: object) -> None:
         ),
         ("[querry]\nkey = 'k'", "querry: there is no such setting; did you mean query?"),
         ("[input]\nx = 1", "input.x: there is no such setting (there are: topic, start, format"),
-        (
-            '[partitioner]\nforwarding = "on"',
-            "no such setting: workers finish no windows by themselves, because",
-        ),
     ],
 )
 def test_a_misspelt_setting_is_named_with_the_one_that_was_meant(

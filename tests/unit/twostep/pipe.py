@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from evenflow.aggregates import AggregatePlan
-from evenflow.keys import bucket_of, hash_keys
+from evenflow.keys import hash_keys
 from evenflow.numeric.arrays import UInt64s
 from evenflow.settings import Query
 from evenflow.twostep import Layout, combine_task, reduce, reduce_task
@@ -49,13 +49,15 @@ def plan_of(aggregates: dict[str, str], panes: int, **more: Any) -> AggregatePla
 class Pipe:
     """Frames in, results out, without a broker: one offset counter per routed partition.
 
-    reduce_tasks: how many merge clusters before the buckets do, None for none.
+    reduce_tasks: how many merge clusters before the buckets do, None for none. forwarding_seed: of the family
+    whose F_1 is the bucket of a key, with forwarding.
     """
 
     plan: AggregatePlan
     buckets: int = 2
     max_bytes: int = 1_000_000
     reduce_tasks: int | None = None
+    forwarding_seed: int | None = None
     tasks: tuple[tuple[int, ...], ...] = ((0, 2), (1,))
     offsets: list[int] = field(default_factory=lambda: [0] * ROUTED)
     numbers: list[int] = field(default_factory=lambda: [0] * ROUTED)
@@ -131,6 +133,7 @@ class Pipe:
             buckets=self.buckets,
             max_bytes=self.max_bytes,
             reduce_tasks=self.reduce_tasks,
+            forwarding_seed=self.forwarding_seed,
             **LAYOUT,
         )
 
@@ -138,7 +141,7 @@ class Pipe:
         for bucket, data in enumerate(blobs):
             result = reduce(self.plan, self.layout, self.states[bucket], data)
             self.history[bucket] += data
-            of = bucket_of(hash_keys(result["key"]), self.buckets)
+            of = self.layout.bucket_of(hash_keys(result["key"]))
             assert (of == bucket).all()
             self.found += result.to_pylist()
 

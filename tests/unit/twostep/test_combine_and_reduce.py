@@ -37,7 +37,12 @@ from tests.unit.twostep.pipe import (
 def test_results_are_those_of_a_direct_aggregation(
     aggregates: dict[str, str], stream: list[Any], panes: int, data: st.DataObject
 ) -> None:
-    pipe = Pipe(plan_of(aggregates, panes), buckets=data.draw(st.integers(1, 3)), max_bytes=60)
+    pipe = Pipe(
+        plan_of(aggregates, panes),
+        buckets=data.draw(st.integers(1, 3)),
+        max_bytes=60,
+        forwarding_seed=data.draw(st.sampled_from([None, 7])),
+    )
     rows: list[Row] = []
     for batch in stream:
         rows += feed(pipe, batch)

@@ -13,20 +13,21 @@ import duckdb
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.expressions.oracle import renamed, rewritten
+from evenflow.keys import Buckets
 from evenflow.settings import Query
-from workbench.verify.windows.buckets import place_keys
+from workbench.verify.windows.buckets import ONE_BUCKET, place_keys
 from workbench.verify.windows.oracles import is_number, oracles
 from workbench.verify.windows.result_column import Oracle
 
 
-def pick(db: duckdb.DuckDBPyConnection, query: Query, mark: int, *, buckets: int) -> None:
+def pick(db: duckdb.DuckDBPyConnection, query: Query, mark: int, *, buckets: Buckets) -> None:
     """Reduce `expected` from all rows of all windows to the rows that are emitted.
 
     Adds the columns of `emit` (a*) and `sure`: whether the row must be there. For `top` it also adds `least`
     and `most`, the bounds of the row's rank. If not all rows are emitted, this also makes `of_all` (bucket,
     window_end, tuples): how many tuples all keys have that one task of the reducer counts together. With
     `changes` these are the keys of a bucket. With `top` they are all keys, under bucket 0. mark: event time
-    (ms) up to which windows are due. buckets: number of reduce buckets. Needs `panes` and `keys`.
+    (ms) up to which windows are due. Needs `panes` and `keys`.
     """
     mode = query.emission.mode
     if mode == "all":
@@ -34,7 +35,7 @@ def pick(db: duckdb.DuckDBPyConnection, query: Query, mark: int, *, buckets: int
         db.execute("ALTER TABLE expected ADD COLUMN sure BOOLEAN DEFAULT true")
         return
     db.execute("ALTER TABLE expected RENAME TO whole")
-    _of_all(db, buckets if mode == "changes" else 1)
+    _of_all(db, buckets if mode == "changes" else ONE_BUCKET)
     _having(db, query, "whole")
     if mode == "changes":
         _changes(db, query, mark)
@@ -64,7 +65,7 @@ def _having(db: duckdb.DuckDBPyConnection, query: Query, table: str) -> None:
         )
 
 
-def _of_all(db: duckdb.DuckDBPyConnection, buckets: int) -> None:
+def _of_all(db: duckdb.DuckDBPyConnection, buckets: Buckets) -> None:
     place_keys(db, buckets)
     db.execute(
         "CREATE TABLE of_all AS SELECT bucket, window_end, sum(tuples)::HUGEINT AS tuples "

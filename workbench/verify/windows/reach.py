@@ -18,6 +18,7 @@ from collections.abc import Mapping
 
 import duckdb
 
+from evenflow.keys import Buckets
 from evenflow.settings import Query
 from workbench.verify.report import Reach
 from workbench.verify.sql import scalar
@@ -27,7 +28,7 @@ _ANYWHERE = -1
 """Stands for the partition of typed results, which do not say where they lie."""
 
 
-def find_doubtful(db: duckdb.DuckDBPyConnection, buckets: int, begins: Mapping[int, int]) -> int:
+def find_doubtful(db: duckdb.DuckDBPyConnection, buckets: Buckets, begins: Mapping[int, int]) -> int:
     """Make `doubtful` (id, window_end): due rows that are not there and may have been deleted.
     Returns their number.
 

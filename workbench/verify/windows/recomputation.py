@@ -59,7 +59,7 @@ def emit(db: duckdb.DuckDBPyConnection, settings: Settings, mark: int, compared_
     Parameters as in `recompute`.
     """
     query = settings.query
-    emissions.pick(db, query, mark, buckets=settings.spark.buckets)
+    emissions.pick(db, query, mark, buckets=settings.buckets)
     begin = emissions.compared_from(query, compared_from)
     early = "false" if begin is None else f"window_end < {begin + query.window}"
     db.execute(f"CREATE TABLE skipped AS SELECT DISTINCT window_end FROM expected WHERE {early}")

@@ -15,7 +15,7 @@ from evenflow.aggregates.plan import TUPLES, TUPLES_OF_ALL
 from evenflow.settings import Query, Settings
 from workbench.verify.differences import add_differences
 from workbench.verify.report import Findings, Tuples
-from workbench.verify.windows.buckets import place_keys
+from workbench.verify.windows.buckets import ONE_BUCKET, place_keys
 
 
 def compare_tuples(db: duckdb.DuckDBPyConnection, settings: Settings, findings: Findings) -> Tuples:
@@ -29,7 +29,7 @@ def compare_tuples(db: duckdb.DuckDBPyConnection, settings: Settings, findings: 
         _of_rows(db, query, f"a{columns[TUPLES]}", findings)
     if TUPLES_OF_ALL in columns:
         # With `top` one task merges the leaders of all buckets, so the number counts all keys of the window.
-        place_keys(db, settings.spark.buckets if query.emission.mode == "changes" else 1)
+        place_keys(db, settings.buckets if query.emission.mode == "changes" else ONE_BUCKET)
         _of_all(db, query, f"a{columns[TUPLES_OF_ALL]}", findings)
     return _totals(db, query, f"a{columns[TUPLES]}" if TUPLES in columns else f"a{_count(query)}")
 
