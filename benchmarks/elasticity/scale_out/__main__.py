@@ -1,9 +1,9 @@
 """`python -m benchmarks.elasticity.scale_out`: the recommended policy in closed loops in virtual time, about
 a minute on one core.
 
-Figures go to docs/measurements/elasticity-scale-out.json, and their tables into docs/elasticity.md, each below
-its comment `<!-- elasticity_scale_out PART -->`. `--quick` prints the tables of two seeds instead, and writes
-nothing.
+Figures go to docs/measurements/elasticity-scale-out.json, and their tables into docs/elasticity.md, each
+below its comment `<!-- elasticity_scale_out PART -->`. `--quick` prints the tables of two seeds instead, and
+writes nothing.
 """
 
 from __future__ import annotations
