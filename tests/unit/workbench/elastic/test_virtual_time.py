@@ -38,10 +38,9 @@ def test_the_same_seed_gives_the_same_course_and_another_seed_another_one() -> N
 @pytest.mark.parametrize(("rate", "load"), [(500, 0.46), (1_000, 0.76)])
 def test_a_micro_batch_takes_its_overhead_and_600_us_for_each_tuple(rate: float, load: float) -> None:
     batches = course(steady(rate), policy=None, times=EVEN).batches
-    # How old the newest tuple is still varies, so a micro-batch has up to half a second of tuples more or less.
-    assert [batch.load for batch in batches] == [pytest.approx(load, abs=rate * 0.5 * 600e-6 / 5)] * len(
-        batches
-    )
+    # How old the newest tuple is still varies: up to half a second of tuples more or less.
+    about = pytest.approx(load, abs=rate * 0.5 * 600e-6 / 5)
+    assert [batch.load for batch in batches] == [about] * len(batches)
     assert sum(batch.tuples for batch in batches) == pytest.approx(rate * 60, rel=0.1)
 
 
