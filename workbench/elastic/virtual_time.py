@@ -112,10 +112,13 @@ class _Input:
     """What is sent, by the clock."""
 
     curve: Curve
+    """The shape's rate."""
     began: float
     """When the shape begins, s. Before, its first rate comes."""
     first_rate: float
+    """That rate, tuples/s."""
     seconds: float
+    """How long the shape is."""
 
     def sent(self, at: float) -> float:
         """Tuples sent by this time, below 0 before the shape begins."""
@@ -148,8 +151,11 @@ class _Work:
     """A micro-batch as it is done. Times are in seconds of the virtual clock."""
 
     begins: float
+    """When it begins."""
     ends: float
+    """When it is done."""
     tuples: float
+    """Tuples that it processes."""
     tasks: list[float]
     """Seconds of each task."""
     waiting: float
@@ -449,7 +455,9 @@ class _Control:
     """The controller without Kafka: a plan that it publishes is in the log at once."""
 
     settings: Settings
+    """Settings of the loop's query."""
     now: float
+    """The virtual clock, s."""
     judged: int = 0
     """How many observations it has judged."""
     scaling: bool = False
@@ -473,13 +481,15 @@ class _Control:
         return judgements
 
     def _judge(self) -> Judgement:
-        known, groups = self._collector.known, self._decider.groups
-        evaluation = self._evaluator.observe(known, self._history, self.now, pending=groups.pending)
+        groups = self._decider.groups
+        evaluation = self._evaluator.observe(
+            self._collector.known, self._history, self.now, pending=groups.pending
+        )
         judgement = self._decider.judge(evaluation, self._history)
         self.judged += 1
         seen, plan = evaluation.observation, judgement.plan
         if plan is not None:
-            self._history.learn([plan], reached=reached(known), now=self.now)
+            self._history.learn([plan], reached=reached(self._collector.known), now=self.now)
             groups.learn(plan)
         self.scaling = plan is not None or seen.settling or bool(seen.starting)
         return judgement
