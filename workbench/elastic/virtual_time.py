@@ -21,7 +21,7 @@ from __future__ import annotations
 import heapq
 import math
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -462,7 +462,6 @@ class _Control:
     """How many observations it has judged."""
     scaling: bool = False
     """Whether a plan is being realised, or its first micro-batches do not count yet."""
-    _history: PlanHistory = field(init=False)
 
     def __post_init__(self) -> None:
         self._collector = Collector(self.settings, clock=lambda: self.now, wall=lambda: self.now)
