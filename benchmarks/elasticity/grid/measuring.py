@@ -20,13 +20,14 @@ POLICIES = (
     "prompt-plus:proportional=true",
     "threshold",
     "ds2",
+    "ds2:forecast_s=20",
     "dhalion",
     "conttune",
     "linucb",
     "mblinucb",
     "mblinucb:objective=paper",
 )
-"""Every policy with its defaults, and two with another option."""
+"""Every policy with its defaults, and three with another option. A forecast looks two steps ahead."""
 _LATE_MS = STEP_S * 1000
 _TAIL = 100
 """A run has collapsed if more than two steps' tuples wait in each of its last steps, this many."""

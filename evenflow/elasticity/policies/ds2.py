@@ -8,6 +8,8 @@ busy. From this rate DS2 computes the parallelism in one step, where other polic
   most `1 + up_factor` and at least `1 - down_factor`.
 * An overloaded combiner passes on less than arrives at it. So the reducer's arrivals are scaled up to what
   would arrive if the combiner kept up.
+* With `forecast_s`, both parts' arrivals are scaled up to what will come by then, if the trend of the rates
+  at the combiner over `window_s` goes on. A trend that falls changes nothing. This is ours, not DS2's.
 * Nothing changes while every part's capacity lies between what is needed at utilisation `target + boundary`
   and what is needed at `target - boundary`. Once one part is outside these limits, all parts go to their
   recommendation.
@@ -30,6 +32,7 @@ to rescale. The defaults here are shorter. Each option also gives Flink's defaul
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -57,6 +60,15 @@ class Ds2Options(Options):
     )
     window_s: float = Field(
         default=15, ge=0, le=3_600, description="Rates are means over this time, s (Flink: 900)."
+    )
+    forecast_s: float = Field(
+        default=0,
+        ge=0,
+        le=3_600,
+        description=(
+            "How far ahead a rising trend of the rates is followed, s. It needs a window_s of at least two"
+            " batch intervals. 0: no forecast (Flink has none)."
+        ),
     )
     catch_up_s: float = Field(
         default=60,
@@ -152,7 +164,8 @@ class Ds2(Policy):
             return self._held(
                 observation, f"nothing is decided: the capacity of {' and '.join(unmeasured)} is not known"
             )
-        return self._reckoned(observation, _Need(observation, rates, self.options, parts))
+        need = _Need(observation, rates, self.options, parts, growth=self._growth(observation))
+        return self._reckoned(observation, need)
 
     def _parts(self, observation: Observation) -> list[Part]:
         """The parts that matter for p and r."""
@@ -218,6 +231,11 @@ class Ds2(Policy):
             unit=math.fsum(units) / len(units) if units else None,
         )
 
+    def _growth(self, observation: Observation) -> float:
+        """What will come to the combiner in `forecast_s`, over its mean rate. At least 1."""
+        ahead = self.options.forecast_s * 1000 / max(observation.interval_ms, 1)
+        return growth([rates.arrivals for rates in self._memory.combine], ahead=ahead)
+
     def _state(self) -> dict[str, Any]:
         return self._memory.model_dump()
 
@@ -229,7 +247,13 @@ class _Need:
     """What the parts need, as a multiple of their capacity."""
 
     def __init__(
-        self, observation: Observation, rates: dict[Part, _Rates], options: Ds2Options, parts: list[Part]
+        self,
+        observation: Observation,
+        rates: dict[Part, _Rates],
+        options: Ds2Options,
+        parts: list[Part],
+        *,
+        growth: float,
     ) -> None:
         self._options, self._parts = options, parts
         self._fused = observation.wiring == "fused"
@@ -237,10 +261,12 @@ class _Need:
         combine, reduce = rates["combine"].arrivals, rates["reduce"].arrivals
         # An overloaded combiner passes on less than arrives at it. `hidden` is by how much.
         hidden = combine / self._capacity["combine"] if self._capacity["combine"] > 0 else 1.0
-        self._arrivals = {"combine": combine, "reduce": reduce * min(max(1.0, hidden), _MOST_HIDDEN)}
+        now = {"combine": combine, "reduce": reduce * min(max(1.0, hidden), _MOST_HIDDEN)}
+        self._arrivals = {part: growth * arrivals for part, arrivals in now.items()}
         self._queue = {part: _queue(observation, part) for part in PARTS}
+        soon = f" ({growth:.2f} times as many are forecast)" if growth > 1 else ""
         self.summary = " and ".join(
-            f"{part} gets {self._arrivals[part]:.0f} of {self._capacity[part]:.0f} tuples/s" for part in parts
+            f"{part} gets {now[part]:.0f}{soon} of {self._capacity[part]:.0f} tuples/s" for part in parts
         )
 
     def factors(self, utilisation: float, *, restart: bool) -> dict[Part, float]:
@@ -259,6 +285,22 @@ class _Need:
         needed = catch_up + self._arrivals[part] / utilisation
         capacity = self._capacity[part]
         return needed / capacity if capacity > 0 else math.inf if needed > 0 else 0.0
+
+
+def growth(rates: Sequence[float], *, ahead: float) -> float:
+    """The rate that is forecast, over the mean of these rates. 1 if there is no trend, or if it falls.
+
+    rates: one for each step, oldest first. ahead: steps from the newest on. The trend is the line of least
+    squares.
+    """
+    if len(rates) < 2 or ahead <= 0:
+        return 1.0
+    mean, middle = math.fsum(rates) / len(rates), (len(rates) - 1) / 2
+    if mean <= 0:
+        return 1.0
+    squares = math.fsum((step - middle) ** 2 for step in range(len(rates)))
+    slope = math.fsum((step - middle) * rate for step, rate in enumerate(rates)) / squares
+    return max(1.0, 1 + slope * (middle + ahead) / mean)
 
 
 def _rates(observation: Observation, part: Part) -> _Rates:

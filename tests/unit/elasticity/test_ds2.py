@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from evenflow.elasticity import Bounds, Observation, Policy, StageObservation, create
+from evenflow.elasticity import Bounds, Decision, Observation, Policy, StageObservation, create
+from evenflow.elasticity.policies.ds2 import growth
 from tests.examples import examples
 from tests.unit.elasticity.observations import BOUNDS, INTERVAL_MS, Plant
 from tests.unit.elasticity.test_prompt_plus import PLANTS
@@ -120,3 +123,47 @@ def test_no_constant_load_makes_p_and_r_swing(plant: Plant) -> None:
     plant.run(made(window_s=15, scale_down_interval_s=30), 100)
     signs = [action > 0 for action in plant.actions]
     assert signs == sorted(signs, reverse=True), f"scaled out after in: {plant.actions}"
+
+
+RISING = (1_000.0, 1_000.0, 1_600.0)
+"""Rates of three steps: a mean of 1,200, and a trend of 300 more in each step."""
+
+
+def after(rates: tuple[float, ...], **options: Any) -> Decision:
+    policy = made(window_s=3 * INTERVAL_MS / 1000, **options)
+    for step, rate in enumerate(rates, start=1):
+        decision = policy.decide(seen(step, (rate, 1_400), (65, 100)))
+    return decision
+
+
+def test_a_trend_that_rises_is_followed_as_far_ahead_as_the_forecast_says() -> None:
+    two_steps = 2 * INTERVAL_MS / 1000
+    assert after(RISING).p == 4, "1,200 of 1,400 is within the boundary"
+    decision = after(RISING, forecast_s=two_steps)
+    assert decision.p == 9, "1,200 + 3 * 300 are forecast, at utilisation 0.7 of 350 each"
+    assert "combine gets 1200 (1.75 times as many are forecast) of 1400 tuples/s" in decision.reason
+
+
+def test_a_forecast_of_a_load_that_falls_or_stays_is_no_other_decision() -> None:
+    for rates in (RISING[::-1], (1_200.0,) * 3, (1_600.0,)):
+        assert after(rates, forecast_s=60) == after(rates)
+
+
+def test_after_a_gap_there_is_no_trend() -> None:
+    policy = made(window_s=3 * INTERVAL_MS / 1000, forecast_s=60)
+    for step, rate in ((1, 600.0), (2, 800.0), (9, 1_000.0)):
+        decision = policy.decide(seen(step, (rate, 1_400), (65, 100)))
+    assert "forecast" not in decision.reason
+
+
+@examples(100)
+@given(
+    rates=st.lists(st.floats(min_value=0, max_value=1e9), max_size=10),
+    ahead=st.floats(min_value=0, max_value=100),
+)
+def test_a_forecast_is_never_below_the_mean_and_always_finite(rates: list[float], ahead: float) -> None:
+    assert 1 <= growth(rates, ahead=ahead) < math.inf
+
+
+def test_a_line_is_continued_exactly() -> None:
+    assert growth([10, 20, 30], ahead=2) == pytest.approx(50 / 20)
