@@ -38,3 +38,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) 
     lines = ["| " + " | ".join(head) + " |"]
     lines.append("|" + "|".join("---" if at < left else "--:" for at in range(len(head))) + "|")
     return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def joined(parts: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of these parts of a page, an empty line between two parts."""
+    lines: list[str] = []
+    for part in parts:
+        lines += ["", *part] if lines else part
+    return lines

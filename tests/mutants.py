@@ -9,6 +9,11 @@ a survivor: either it changes nothing that matters, or no test holds that line.
     python -m tests.mutants workbench/verify/windows/reach.py --tests tests/unit/workbench/verify --most 60
     python -m tests.mutants --rooms                  # every room of the product against its own unit tests
     python -m tests.mutants --rooms topics producers --most 40
+    python -m tests.mutants --rooms --minutes 3      # a sample of every room, three minutes each
+
+With `--minutes` a room takes about so long. Half of it goes to the tests, whose files come in a drawn order.
+Those that had no time to run are counted, but hold nothing. So a test that is idle in such a sample is idle,
+and a mutant that survives may be noticed by a test that had no time.
 
 What a room's mutants gave is kept in build/mutants and is not tried again while it is there. The last lines
 of `--rooms` are a table of all rooms.
@@ -30,6 +35,7 @@ import random
 import re
 import sys
 import threading
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -117,6 +123,8 @@ class Judgement(NamedTuple):
     """Test -> what it takes, s, while it is listened to."""
     tried: dict[str, int]
     """Test -> mutants of functions that it calls."""
+    tests: int
+    """Tests that there are. Those without seconds had no time to run."""
     called: int
     """Mutants that can be made of functions that a test calls."""
     uncalled: int
@@ -346,9 +354,12 @@ def _changes_of_sql(node: ast.Constant) -> Iterator[Change]:
 class _Calls:
     """A plugin of pytest: which tests call which functions of some files, and what a test takes."""
 
-    def __init__(self, files: Sequence[Path]) -> None:
+    def __init__(self, files: Sequence[Path], *, seed: int, limit: float) -> None:
         self._files = {str(file.resolve()) for file in files}
+        self._seed, self._limit = seed, limit
+        self._end = float("inf")
         self._test = ""
+        self.tests = 0
         self.callers: dict[str, set[str]] = defaultdict(set)
         self.seconds: Counter[str] = Counter()
 
@@ -359,9 +370,20 @@ class _Calls:
             outermost = frame.f_code.co_qualname.partition(".<locals>")[0]
             self.callers[f"{frame.f_code.co_filename}:{outermost}"].add(self._test)
 
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Begin to count time. If there may be too little of it, the files come in a drawn order."""
+        self.tests = len(session.items)
+        self._end = time.monotonic() + self._limit
+        if self._limit < float("inf"):
+            files = sorted({item.path for item in session.items})
+            random.Random(self._seed).shuffle(files)
+            session.items.sort(key=lambda item: files.index(item.path))
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
         """Listen while a test runs, its fixtures included."""
+        if time.monotonic() > self._end:
+            item.session.shouldstop = "the time for listening is over"
         self._test = item.nodeid
         threading.setprofile(self.note)
         sys.setprofile(self.note)
@@ -412,10 +434,11 @@ def _quiet(words: Sequence[str], plugin: object) -> None:
     pytest.main(["-q", "-n0", "-p", "no:cacheprovider", "--hypothesis-seed=0", *words], plugins=[plugin])
 
 
-def _callers(files: Sequence[Path], tests: Sequence[str], to: Connection) -> None:
-    plugin = _Calls(files)
+def _callers(files: Sequence[Path], tests: Sequence[str], seed: int, limit: float, to: Connection) -> None:
+    plugin = _Calls(files, seed=seed, limit=limit)
     _quiet(tests, plugin)
-    to.send(({name: sorted(tests) for name, tests in plugin.callers.items()}, dict(plugin.seconds)))
+    callers = {name: sorted(tests) for name, tests in plugin.callers.items()}
+    to.send((callers, dict(plugin.seconds), plugin.tests))
 
 
 def _verdict(
@@ -466,22 +489,29 @@ def judge(
     limit: float,
     say: Callable[[str], None],
     called: bool = False,
+    minutes: float = float("inf"),
 ) -> Judgement:
-    """What becomes of at most so many mutants. called: of functions that a test calls, and of no others."""
+    """What becomes of at most so many mutants, in at most about so many minutes.
+
+    limit: seconds of tests for one mutant. called: of functions that a test calls, and of no others.
+    """
+    end = time.monotonic() + 60 * minutes
     # The tests are imported here, once, and run in forks: threads of libraries would not live through a fork.
     pytest.main(["-q", "-n0", "--collect-only", "-p", "no:cacheprovider", *tests, "--no-header", "-qq"])
-    heard = _forked(_callers, files, tests)
+    heard = _forked(_callers, files, tests, seed, 30 * minutes)
     if heard is None:
         raise SystemExit("the tests could not be run: does pytest run them?")
-    callers, seconds = heard
+    callers, seconds, collected = heard
     possible = [place for file in files for place in places(file)]
     within = [place for place in possible if place.caller_of in callers]
     chosen = within if called else possible
-    if len(chosen) > most:
-        chosen = sorted(random.Random(seed).sample(chosen, most), key=lambda place: (place.file, place.line))
+    if len(chosen) > most or minutes < float("inf"):
+        chosen = random.Random(seed).sample(chosen, min(len(chosen), most))
     verdicts = []
     tried: Counter[str] = Counter()
     for place in chosen:
+        if time.monotonic() > end:
+            break
         mutant = place.mutant()
         order = sorted(callers.get(place.caller_of, []), key=lambda name: seconds.get(name, 0.0))
         if not order:
@@ -496,7 +526,7 @@ def judge(
             verdicts.append(verdict)
             tried.update(order)
         say(json.dumps(verdict))
-    return Judgement(verdicts, seconds, dict(tried), len(within), len(possible) - len(within))
+    return Judgement(verdicts, seconds, dict(tried), collected, len(within), len(possible) - len(within))
 
 
 def summary(judgement: Judgement) -> Iterator[str]:
@@ -530,6 +560,7 @@ def _room(room: Room, options: argparse.Namespace, to: Connection) -> None:
         limit=options.seconds,
         say=lambda line: print(line, flush=True),
         called=True,
+        minutes=options.minutes,
     )
     to.send(judgement)
 
@@ -549,9 +580,12 @@ def judged(room: Room, options: argparse.Namespace) -> Judgement | None:
 
 def table(judgements: Mapping[str, Judgement]) -> Iterator[str]:
     """Rows of Markdown: one for each room, and one for all."""
-    yield "| room | mutants tried | killed | survived | of | beyond its tests | tests | idle | idle, s |"
-    yield "|---|---|---|---|---|---|---|---|---|"
-    total = [0.0] * 8
+    yield (
+        "| room | mutants tried | killed | survived | of | beyond its tests | tests that ran | of | idle"
+        " | idle, s |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|"
+    total = [0.0] * 9
     for name, judgement in sorted(judgements.items()):
         row = [
             len(judgement.verdicts),
@@ -560,6 +594,7 @@ def table(judgements: Mapping[str, Judgement]) -> Iterator[str]:
             judgement.called,
             judgement.uncalled,
             len(judgement.seconds),
+            judgement.tests,
             len(judgement.idle),
             sum(judgement.seconds.get(test, 0.0) for test in judgement.idle),
         ]
@@ -598,6 +633,9 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--most", type=int, default=100, help="mutants at most, drawn by the seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=60.0, help="of tests at most for one mutant")
+    parser.add_argument(
+        "--minutes", type=float, default=float("inf"), help="for a room, or for the files, about"
+    )
     options = parser.parse_args(words)
     if options.rooms is not None:
         return _all_rooms(options.rooms, options)
@@ -610,6 +648,7 @@ def main(words: list[str] | None = None) -> int:
         seed=options.seed,
         limit=options.seconds,
         say=lambda line: print(line, flush=True),
+        minutes=options.minutes,
     )
     print("\n".join(summary(judgement)))
     return 0

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from papers.cells.parts import Part, all_cells, measured
 from papers.cells.run_plan import Cell, Opened, RunPlan
 from papers.cells.store import SectionFigures, Values
+from papers.markdown import joined
 from papers.paper_000 import (
     change_rates,
     changes,
@@ -78,8 +79,7 @@ def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
 
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Tables of all parts."""
-    # Each part ends with an empty line. `report` adds the last one itself.
-    return [line for part in _PARTS for line in part.text(figures, plan)][:-1]
+    return joined(part.text(figures, plan) for part in _PARTS)
 
 
 def pictures(figures: SectionFigures, plan: RunPlan) -> dict[str, altair.TopLevelMixin]:

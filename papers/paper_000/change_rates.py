@@ -314,5 +314,4 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
                 for rule in RULES
             ),
         ),
-        "",
     ]

@@ -183,21 +183,17 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
         ),
         "",
     ]
-    return (
-        lines
-        + table(
-            ["rule", "by-turns: skewed", "flat", "KSR", "random-zipf: all", "KSR"],
-            (
-                [
-                    f"`{rule}`",
-                    figure(figures, cell(plan, "by-turns", rule), "skewed"),
-                    figure(figures, cell(plan, "by-turns", rule), "flat"),
-                    figure(figures, cell(plan, "by-turns", rule), "ksr", ratio),
-                    figure(figures, cell(plan, "random-zipf", rule), "all"),
-                    figure(figures, cell(plan, "random-zipf", rule), "ksr", ratio),
-                ]
-                for rule in RULES
-            ),
-        )
-        + [""]
+    return lines + table(
+        ["rule", "by-turns: skewed", "flat", "KSR", "random-zipf: all", "KSR"],
+        (
+            [
+                f"`{rule}`",
+                figure(figures, cell(plan, "by-turns", rule), "skewed"),
+                figure(figures, cell(plan, "by-turns", rule), "flat"),
+                figure(figures, cell(plan, "by-turns", rule), "ksr", ratio),
+                figure(figures, cell(plan, "random-zipf", rule), "all"),
+                figure(figures, cell(plan, "random-zipf", rule), "ksr", ratio),
+            ]
+            for rule in RULES
+        ),
     )

@@ -185,5 +185,4 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
                 for rule in SHOWN
             ),
         ),
-        "",
     ]

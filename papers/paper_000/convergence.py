@@ -455,7 +455,6 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
             (_otherwise(figures, plan, *at) for at in _rows()),
             left=2,
         ),
-        "",
     ]
 
 

@@ -278,7 +278,6 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
                 for stream in LAWS
             ),
         ),
-        "",
     ]
 
 

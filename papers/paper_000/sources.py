@@ -344,7 +344,6 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
                 for rule in TWO_SOURCES
             ),
         ),
-        "",
     ]
 
 

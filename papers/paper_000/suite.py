@@ -333,7 +333,6 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
         f"{_recovery(figures, plan)}:",
         "",
         "![balance after a shift](reproducing/shift.svg)",
-        "",
     ]
 
 

@@ -456,7 +456,7 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
         ),
         left=2,
     )
-    return [*lines, ""]
+    return lines
 
 
 def _both(figures: SectionFigures, setting: Cell, phase: int) -> str:

@@ -318,7 +318,6 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
                 for rule in RULES
             ),
         ),
-        "",
     ]
 
 

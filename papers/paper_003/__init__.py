@@ -17,6 +17,7 @@ from __future__ import annotations
 from papers.cells.parts import Part, all_cells, measured
 from papers.cells.run_plan import Cell, Opened, RunPlan
 from papers.cells.store import SectionFigures, Values
+from papers.markdown import joined
 from papers.paper_003 import claims, grid, measuring, page, taxi_graph
 from papers.paper_003.grid import NAME
 from papers.paper_003.measuring import measurable
@@ -39,4 +40,4 @@ def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
 
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and tables."""
-    return [*page.text(figures, plan), "", *taxi_graph.text(figures, plan)]
+    return joined(part.text(figures, plan) for part in (page, taxi_graph))

@@ -18,6 +18,7 @@ from __future__ import annotations
 from papers.cells.parts import Part, all_cells, measured
 from papers.cells.run_plan import Cell, Opened, RunPlan
 from papers.cells.store import SectionFigures, Values
+from papers.markdown import joined
 from papers.paper_004 import claims, grid, measuring, page, time_claims, window_times
 from papers.paper_004.grid import NAME
 from papers.paper_004.page import TITLE, pictures
@@ -39,4 +40,4 @@ def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
 
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and tables."""
-    return [*page.text(figures, plan), "", *time_claims.text(figures, plan)]
+    return joined(part.text(figures, plan) for part in (page, time_claims))

@@ -13,7 +13,7 @@ import random
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -266,6 +266,15 @@ class Pipeline:
         child = evenflow(self.file, self.folder / f"{name}.log", *words)
         self.running[name] = child
         return child
+
+    def start_instances(self, *words: str, names: Iterable[str] | None = None) -> tuple[str, ...]:
+        """Start these instances of the partitioner (default: as many as the settings say, 0 the first).
+        The other methods call each by its own name. Returns the names.
+        """
+        started = tuple(map(str, range(self.settings.partitioner.instances)) if names is None else names)
+        for name in started:
+            self.start("partition", "--instance", name, *words, name=name)
+        return started
 
     def kill(self, name: str) -> None:
         """SIGKILL, as the kernel's out-of-memory killer would."""

@@ -82,21 +82,33 @@ def test_every_change_is_in_code_that_runs_and_names_its_line(tmp_path: Path) ->
     ]
 
 
-def test_the_cheapest_test_that_fails_is_the_killer_and_what_nobody_kills_is_named(tmp_path: Path) -> None:
+def run_on_fares(tmp_path: Path, *words: str) -> str:
+    """What the command prints about FARES and its tests."""
     (tmp_path / "fares.py").write_text(FARES)
     (tmp_path / "test_fares.py").write_text(TESTS)
     # As tests/conftest.py does. What is frozen is in no list of the garbage collector.
     (tmp_path / "conftest.py").write_text(
         "import gc\ndef pytest_collection_finish(session):\n    gc.freeze()\n"
     )
-    words = [sys.executable, "-m", "tests.mutants", "fares.py", "--tests", "test_fares.py"]
+    command = [sys.executable, "-m", "tests.mutants", "fares.py", "--tests", "test_fares.py", *words]
     environment = {"PYTHONPATH": f"{ROOT}:{tmp_path}", "PATH": "/usr/bin:/bin"}
-    run = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
+    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
     assert run.returncode == 0, run.stderr
-    assert "10 mutants, 8 killed" in run.stdout
-    killers = {line.split("::")[1].split('"')[0] for line in run.stdout.splitlines() if "::" in line}
+    return run.stdout
+
+
+def test_the_cheapest_test_that_fails_is_the_killer_and_what_nobody_kills_is_named(tmp_path: Path) -> None:
+    printed = run_on_fares(tmp_path)
+    assert "10 mutants, 8 killed" in printed
+    killers = {line.split("::")[1].split('"')[0] for line in printed.splitlines() if "::" in line}
     within = "test_a_function_within_another_that_lives_already"
     assert killers == {"test_far", "test_near", "test_text", within}
-    survivors = [line for line in run.stdout.splitlines() if line.startswith("survived")]
+    survivors = [line for line in printed.splitlines() if line.startswith("survived")]
     assert len(survivors) == 2
     assert all("unheld" in line for line in survivors)
+
+
+def test_where_the_time_is_over_no_further_test_and_no_mutant_is_tried(tmp_path: Path) -> None:
+    printed = run_on_fares(tmp_path, "--minutes", "0").splitlines()
+    header, *files = printed[printed.index("0 mutants, 0 killed") + 1 :]
+    assert [line.split()[header.split().index("tests")] for line in files] == ["1"]

@@ -128,7 +128,6 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
         ),
         "",
         "![Throughput of micro-batches by number of places](reproducing/micro-batches.svg)",
-        "",
     ]
 
 

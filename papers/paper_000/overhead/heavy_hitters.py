@@ -213,5 +213,4 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
             ),
             left=2,
         ),
-        "",
     ]

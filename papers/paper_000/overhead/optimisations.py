@@ -248,11 +248,10 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
             " values, and nothing is forwarded. It counts keys all the same, which the times contain. MB is"
             " what a partitioner's state takes. The times are kept"
             " ([reproducing/decisions.json](reproducing/decisions.json))."
-        ),
-        "",
+        )
     ]
     for stream in TEXTS:
-        lines += [f"Variants of Dalton on {stream}", ""]
+        lines += ["", f"Variants of Dalton on {stream}", ""]
         lines += table(
             ["", *(f"{places} places" for places in PLACES)],
             [
@@ -276,7 +275,6 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
                 ),
             ],
         )
-        lines.append("")
     return lines
 
 

@@ -218,5 +218,4 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
             ),
             left=2,
         ),
-        "",
     ]

@@ -62,8 +62,7 @@ def test_both_instances_are_told_how_long_tuples_take_and_results_are_exact(
     )
     stream = Stream(settings)
     with Pipeline(settings, tmp_path) as pipeline:
-        for name in ("a-0", "b-1"):
-            pipeline.start("partition", "--until-ended", "--instance", name, name=name)
+        pipeline.start_instances("--until-ended", names=("a-0", "b-1"))
         for stage in ["aggregate"] if wiring == "fused" else ["combine", "reduce"]:
             pipeline.start(stage, "--until-ended")
         stream.write(500)

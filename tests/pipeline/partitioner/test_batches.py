@@ -67,8 +67,7 @@ def test_an_instance_killed_in_mid_batch_costs_time_and_nothing_else(
     with Pipeline(settings, tmp_path) as pipeline:
         for stage in ("aggregate",) if spark["wiring"] == "fused" else ("combine", "reduce"):
             pipeline.start(stage, "--until-ended")
-        pipeline.start("partition", "--instance", "a", name="a")
-        pipeline.start("partition", "--instance", "b", name="b")
+        pipeline.start_instances(names=("a", "b"))
 
         def shared() -> bool:
             stream.write(50)

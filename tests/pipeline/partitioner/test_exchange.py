@@ -269,14 +269,8 @@ def test_results_are_exact_while_instances_tell_each_other_are_killed_and_come_b
     how = {"name": name, "instances": instances, "workers": 4, "forwarding": forwarding}
     settings = end_to_end.make_settings(kafka_settings, query_name, tmp_path, partitioner=how)
     stream = end_to_end.Stream(settings)
-    numbers = tuple(str(number) for number in range(instances))
     half = (instances + 1) // 2
-    victims_by_turn = (numbers[:half], numbers[half:]) if kills == EACH_HALF else (numbers[:1],)
     with end_to_end.Pipeline(settings, tmp_path) as pipeline:
-
-        def start(*some: str) -> None:
-            for number in some:
-                pipeline.start("partition", "--instance", number, name=number)
 
         def route_with(*some: str) -> None:
             """Go on with the stream until these instances have a table of all of them. One alone hears
@@ -298,7 +292,8 @@ def test_results_are_exact_while_instances_tell_each_other_are_killed_and_come_b
             pipeline.wait_until(reached)
 
         pipeline.start("aggregate", "--until-ended")
-        start(*numbers)
+        numbers = pipeline.start_instances()
+        victims_by_turn = (numbers[:half], numbers[half:]) if kills == EACH_HALF else (numbers[:1],)
         route_with(*numbers)
         for victims in filter(None, victims_by_turn):
             survivors = [number for number in numbers if number not in victims]
@@ -306,7 +301,7 @@ def test_results_are_exact_while_instances_tell_each_other_are_killed_and_come_b
                 pipeline.kill(victim)
             if survivors:
                 route_with(*survivors)
-            start(*victims)
+            pipeline.start_instances(names=victims)
             route_with(*numbers)
         stream.end()
         pipeline.wait_until(lambda: end_to_end.has_ended(settings))

@@ -44,9 +44,7 @@ def test_a_join_of_the_papers_ends_with_0_differences_with_two_instances_that_sh
     with Pipeline(settings, tmp_path) as pipeline:
         pipeline.file = file  # a demo switches things off, for which TOML has no word
         pipeline.start("aggregate", "--until-ended", "--unchecked")
-        for instance in ("0", "1"):
-            words = ("--until-ended", "--unchecked", "--instance", instance)
-            pipeline.start("partition", *words, name=f"partition-{instance}")
+        pipeline.start_instances("--until-ended", "--unchecked")
         pipeline.wait_until(lambda: owners(settings) == [2, 2])
         replay(settings, source)
         pipeline.finish(timeout=250)

@@ -89,8 +89,7 @@ def test_a_summary_is_a_direct_aggregation_of_the_input_with_two_instances_and_t
     stream = Stream(settings)
     stream.write(2_000)
     with Pipeline(settings, tmp_path) as pipeline:
-        for instance in ("a", "b"):
-            pipeline.start("partition", "--until-ended", "--instance", instance, name=instance)
+        pipeline.start_instances("--until-ended", names=("a", "b"))
         pipeline.start("aggregate", "--until-ended")
         pipeline.wait_until(lambda: batches_done(areas, "fused") > 0, timeout=150)
         pipeline.kill("aggregate")
@@ -121,8 +120,7 @@ def test_a_summary_is_exact_though_workers_are_rescaled_and_partitioners_begin_a
             return owners(settings) == [2, 2]
 
         pipeline.start("aggregate", "--until-ended")
-        for instance in ("0", "1"):
-            pipeline.start("partition", "--instance", instance, name=instance)
+        instances = pipeline.start_instances()
         stream.write(1_000)
         pipeline.wait_until(shared)
         child = evenflow(pipeline.file, tmp_path / "plan.log", "plan", "--workers", "5")
@@ -131,7 +129,7 @@ def test_a_summary_is_exact_though_workers_are_rescaled_and_partitioners_begin_a
         stream.write(500)
         # One after the other, so that for a while they have different seeds.
         monkeypatch.setenv("EVENFLOW_PARTITIONER__SEED", "8")
-        for instance in ("0", "1"):
+        for instance in instances:
             pipeline.stop(instance)
             stream.write(300)
             again = pipeline.start("partition", "--instance", instance, name=f"{instance}-again")
@@ -140,7 +138,7 @@ def test_a_summary_is_exact_though_workers_are_rescaled_and_partitioners_begin_a
             stream.write(500)
         stream.end()
         pipeline.wait_until(lambda: has_ended(settings))
-        for instance in ("0", "1"):
+        for instance in instances:
             pipeline.stop(f"{instance}-again")
         pipeline.finish()
     assert_exact(settings, stream)

@@ -218,8 +218,7 @@ def test_parquet_results_by_more_instances_than_partitions_are_exact_and_a_file_
     stream.write(1_500, large=True)
     stream.end()
     with Pipeline(settings, tmp_path) as pipeline:
-        for instance in ("a", "b"):
-            pipeline.start("partition", "--until-ended", "--instance", instance, name=instance)
+        pipeline.start_instances("--until-ended", names=("a", "b"))
         pipeline.start("aggregate", "--until-ended")
         pipeline.finish()
     found: Result = {}

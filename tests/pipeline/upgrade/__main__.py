@@ -67,9 +67,7 @@ def _first_half(settings: Settings, folder: Path) -> None:
     stream = Stream(settings, seed=SEED)
     stages = ("fused",) if settings.spark.wiring == "fused" else ("combine", "reduce")
     with Pipeline(settings, folder) as pipeline:
-        services = [f"partition-{number}" for number in range(settings.partitioner.instances)]
-        for number, name in enumerate(services):
-            pipeline.start("partition", "--instance", str(number), name=name)
+        services = pipeline.start_instances()
         pipeline.start("aggregate")
         stream.write(BEFORE // 2)
         pipeline.wait_until(lambda: committed(settings) == BEFORE // 2)

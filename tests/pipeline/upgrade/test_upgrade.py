@@ -68,9 +68,7 @@ def test_a_query_that_a_release_began_goes_on_and_every_result_is_exact(restored
     folder = restored / "services" / name
     folder.mkdir(parents=True)
     with Pipeline(settings, folder) as pipeline:
-        services = [f"partition-{number}" for number in range(settings.partitioner.instances)]
-        for number, service in enumerate(services):
-            pipeline.start("partition", "--instance", str(number), "--until-ended", name=service)
+        services = pipeline.start_instances("--until-ended")
         pipeline.start("aggregate", "--until-ended")
         pipeline.finish()
     _assert_that_it_went_on(folder, settings, services)
@@ -84,7 +82,7 @@ def test_a_query_that_a_release_began_goes_on_and_every_result_is_exact(restored
         assert_exact(stream, exported(settings, folder / "results.parquet"))
 
 
-def _assert_that_it_went_on(folder: Path, settings: Settings, services: list[str]) -> None:
+def _assert_that_it_went_on(folder: Path, settings: Settings, services: tuple[str, ...]) -> None:
     """Nobody began anew: neither reading, nor what the partitioner had learned, nor micro-batches."""
     logs = {file.stem: file.read_text() for file in folder.glob("*.log")}
     assert sum("goes on after" in logs[service] for service in services) > 0

@@ -16,6 +16,7 @@ seeds = pytest.mark.parametrize("seed", range(20))
 QUIET = Shape(first=3, slow=0.5, tau=3, backlog=0)
 
 
+@pytest.mark.family
 @seeds
 @pytest.mark.parametrize(
     ("policy", "interval"), [("prompt-plus", 1.0), ("prompt-plus", 5.0), ("threshold", 5.0)]
@@ -33,6 +34,7 @@ def test_a_constant_load_changes_the_plan_at_most_once_in_the_first_minute_and_b
         assert was == then or later - earlier >= 60, run.changes
 
 
+@pytest.mark.family
 @seeds
 def test_a_driver_that_begins_again_changes_nothing_that_had_come_to_rest(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -43,6 +45,7 @@ def test_a_driver_that_begins_again_changes_nothing_that_had_come_to_rest(seed: 
     assert len(run.changes) == before, run.changes
 
 
+@pytest.mark.family
 @seeds
 @pytest.mark.parametrize("interval", [1.0, 5.0])
 def test_an_overload_from_the_beginning_is_answered_within_two_minutes_and_never_back(

@@ -187,6 +187,7 @@ def test_state_that_lacks_a_field_is_refused_even_if_the_field_has_a_default(nam
             restore(json.dumps(fields | {"state": state}).encode(), like=policy)
 
 
+@pytest.mark.family
 @each
 @pytest.mark.parametrize("number", range(len(BYTES)))
 def test_hostile_bytes_are_refused(name: str, number: int) -> None:

@@ -131,6 +131,7 @@ def filled_by_distinct_keys(name: str, options: dict) -> bool:
     return name != "dagreedy" and options.get("heavy_hitters") != "sketch" and not of_many_windows
 
 
+@pytest.mark.family
 @over([case for case in CASES if filled_by_distinct_keys(*case)])
 @pytest.mark.parametrize("keys", [3000, 20_000])
 def test_distinct_keys_alone_come_near_the_bound(name: str, options: dict, keys: int) -> None:

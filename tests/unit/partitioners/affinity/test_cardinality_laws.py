@@ -133,6 +133,7 @@ def holders_of(stream: Stream, out: np.ndarray, options: dict) -> list[dict[int,
     return found
 
 
+@pytest.mark.family
 @pytest.mark.parametrize("name", ["am", "cam"])
 @pytest.mark.parametrize("d", [1, 2, 5])
 @pytest.mark.parametrize("options", MODES, ids=lambda o: "-".join(map(str, o.values())))
