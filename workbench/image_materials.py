@@ -1,7 +1,7 @@
 """The bill of materials of the image in which it runs, as CycloneDX: `python -m workbench.image_materials`.
 
-`make sbom` tells of what is locked. This tells of what is there: packages of Debian, distributions of Python and
-jars, also those of a base image and of packages of one's own.
+`make sbom` tells of what is locked. This tells of what is there: packages of Debian, distributions of Python
+and jars, also those of a base image and of packages of one's own.
 """
 
 from __future__ import annotations
