@@ -72,12 +72,12 @@ class _Files:
 
     def _state(self) -> list[tuple[int, int, int]]:
         """What tells a file from the one that was there before. Of a missing file, nothing."""
-        found = []
+        states = []
         for file in (self._certificate, self._key):
             with suppress(OSError):
                 status = file.stat()
-                found.append((status.st_ino, status.st_mtime_ns, status.st_size))
-        return found
+                states.append((status.st_ino, status.st_mtime_ns, status.st_size))
+        return states
 
 
 def client_context(settings: WebSettings) -> ssl.SSLContext | None:
