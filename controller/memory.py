@@ -1,4 +1,4 @@
-"""What a policy has learned, kept across restarts in one record of `<query>.snapshots`.
+"""What a policy has learned, kept across restarts in one record of `<query>.controller`.
 
 Only quality depends on it.
 """
@@ -15,10 +15,7 @@ from topics.reader import read_last
 log = logging.getLogger(__name__)
 
 MEMORY_KEY = b"controller/policy"
-"""Key of the record.
-
-Partitioner instances use their names as keys in the same topic, and no name has a slash.
-"""
+"""Key of the record."""
 
 
 def snapshot_record(policy: Policy) -> tuple[bytes, bytes]:
@@ -31,7 +28,7 @@ def remember(settings: Settings, policy: Policy) -> bool:
 
     Returns whether there was a record that fits the policy. Raises ServiceError without a broker.
     """
-    last = read_last(settings.kafka, settings.topic("snapshots"), MEMORY_KEY)
+    last = read_last(settings.kafka, settings.topic("controller"), MEMORY_KEY)
     learned = None if last is None else last.value()
     if learned is None:
         return False

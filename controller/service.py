@@ -38,7 +38,7 @@ from topics.watch import TopicWatch
 
 log = logging.getLogger("controller")
 
-OWN_TOPICS: tuple[TopicRole, ...] = ("telemetry", "plan", "snapshots", "audit")
+OWN_TOPICS: tuple[TopicRole, ...] = ("telemetry", "plan", "snapshots", "controller", "audit")
 """Roles of the topics that the controller reads and writes."""
 _NEWEST = 500  # telemetry records that are read at the start: enough to have heard every part
 _TURN_SECONDS = 0.2

@@ -90,8 +90,9 @@ class Admission:
         sink.admit(settings, self._evidence(checkpoint, place, names))
         if planned is None:
             checkpoint.admit(read, written=written, results=place, noting=noting)
-            if noting:
-                note_beginning(settings, place, stage_location(settings, self._stage))
+        # Also behind a checkpoint, if the topic of the note was lost: it is wanted when the checkpoint is.
+        if noting and (planned is None or begun_at(settings, place) is None):
+            note_beginning(settings, place, stage_location(settings, self._stage))
         return "earliest"
 
     def _evidence(self, checkpoint: Checkpoint, place: str, names: Mapping[str, list[str]]) -> StartFacts:

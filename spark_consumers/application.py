@@ -22,6 +22,7 @@ from evenflow.telemetry import Stage
 from evenflow.twostep import Tally
 from monitoring.instruments.spark import SparkInstruments
 from monitoring.serving import served
+from spark_consumers.checkpoints.epoch import own_topic
 from spark_consumers.checkpoints.notes import (
     refuse_changed_notes,
     refuse_other_wiring,
@@ -200,8 +201,8 @@ def _topics(settings: Settings, stages: tuple[Stage, ...]) -> dict[str, TopicSta
         written.append("partials")
     if stages != ("combine",):
         written += sorted(sink_of(settings).topics)
-    written.append("snapshots")
-    roles: list[TopicRole] = ["routed", *written]
+    written += sorted({own_topic(stage) for stage in stages})
+    roles: list[TopicRole] = ["routed", "snapshots", *written]
     if stages != ("fused",) and "partials" not in written:
         roles.append("partials")
     states = ensure_topics(settings.kafka, [specs[role] for role in roles])

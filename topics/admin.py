@@ -101,6 +101,9 @@ def pipeline_topics(settings: Settings) -> dict[TopicRole, TopicSpec]:
         "telemetry": (1, a_week),
         "plan": (1, plan),
         "snapshots": (1, snapshots),
+        "combiner": (1, snapshots),
+        "reducer": (1, snapshots),
+        "controller": (1, snapshots),
         "audit": (1, a_week | {"retention.ms": str(_YEAR_MS)}),
     }
     if settings.exchanges:

@@ -13,6 +13,8 @@ from evenflow.settings import Settings
 
 SOON_SECONDS = 14 * 24 * 3_600
 """A certificate that ends earlier than this from now should be replaced."""
+PAGES = "web.tls_certificate"
+"""The setting whose file is read again when it is another one. Clients read theirs once."""
 _MOST_BYTES = 4_000_000
 """Larger than the system's bundle of all authorities."""
 
@@ -75,7 +77,7 @@ def _files(settings: Settings) -> Iterator[tuple[str, Path]]:
     files = {
         "kafka.ssl_ca": kafka.ssl_ca,
         "kafka.ssl_certificate": kafka.ssl_certificate,
-        "web.tls_certificate": web.tls_certificate,
+        PAGES: web.tls_certificate,
         "web.tls_ca": web.tls_ca,
         **{
             f"{section}.registry.ssl_ca": registry.ssl_ca

@@ -32,23 +32,26 @@ def machines(count: int, folder: Path, *, memory: str = "1g") -> Iterator[str]:
     """
     with ExitStack() as running:
 
-        def start(name: str, *words: str) -> ChildProcess:
+        def start(name: str, host: str, *words: str) -> ChildProcess:
             # What a Spark of this process has set there is not meant for these processes.
             inherited = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
-            env = inherited | {"SPARK_HOME": str(_HOME), "SPARK_DAEMON_MEMORY": "256m"}
-            command = [str(_HOME / "bin" / "spark-class"), *words, "--port", "0", "--webui-port", "0"]
+            # By SPARK_LOCAL_IP go the pages, which else listen on all addresses.
+            own = {"SPARK_HOME": str(_HOME), "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_IP": host}
+            at = ("--host", host, "--port", "0", "--webui-port", "0")
+            command = [str(_HOME / "bin" / "spark-class"), *words, *at]
             return running.enter_context(
-                ChildProcess(command, log=folder / f"{name}.log", name=name, env=env)
+                ChildProcess(command, log=folder / f"{name}.log", name=name, env=inherited | own)
             )
 
-        master = start("master", f"{_DAEMONS}.master.Master", "--host", "127.0.0.1")
+        master = start("master", "127.0.0.1", f"{_DAEMONS}.master.Master")
         address = _line(master, r"Starting Spark master at (spark://\S+)")
         for number in range(1, count + 1):
             worker = start(
                 f"machine-{number}",
-                *(f"{_DAEMONS}.worker.Worker", "--host", f"127.0.0.{number}"),
-                *("--cores", "1", "--memory", memory, "--work-dir", str(folder / f"machine-{number}")),
+                f"127.0.0.{number}",
+                f"{_DAEMONS}.worker.Worker",
                 address,
+                *("--cores", "1", "--memory", memory, "--work-dir", str(folder / f"machine-{number}")),
             )
             _line(worker, r"Successfully registered with master (\S+)")
         yield address

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from evenflow.errors import ConfigError
@@ -15,6 +15,7 @@ from evenflow.expressions.cost import Cost, cost_of
 from evenflow.grammar import paths
 from evenflow.settings.durations import Duration, format_duration
 from evenflow.settings.identity import begun_limits, changes, fingerprint
+from evenflow.settings.places import without_password
 from evenflow.settings.sections.choices import CHOICES, checked_apart
 from evenflow.settings.sections.control import ControlSettings
 from evenflow.settings.sections.exactness import Client, refused_extras
@@ -436,7 +437,7 @@ class ResultsSettings(Section):
         ),
     )
     topic: str | None = Field(default=None, description="Results topic. None: '<query name>.results'.")
-    path: str | None = Field(
+    path: Annotated[str, AfterValidator(without_password)] | None = Field(
         default=None,
         description=(
             "Folder or URI of the Parquet files or the Delta table, for this query alone. With postgres:"

@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from contextlib import suppress
 from pathlib import Path
+
+_PASSWORD = re.compile(r"[a-z][a-z0-9+.-]*://[^/@]*:[^/@]*@", re.IGNORECASE)
+
+
+def without_password(place: str) -> str:
+    """The place as it is, a path or URI. ValueError, which does not repeat it, if it holds a password.
+
+    Places are shown in messages and logs, noted in checkpoints and asked for by clients of other systems.
+    """
+    if _PASSWORD.match(place):
+        raise ValueError(
+            "it holds a password, and evenflow shows this setting in its messages: leave the password out,"
+            " and give it to the client of that place (docs/results.md, docs/security.md#secrets)"
+        )
+    return place
 
 
 def state_folder() -> str:

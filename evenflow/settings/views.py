@@ -25,11 +25,38 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
 TopicRole = Literal[
-    "input", "rejected", "routed", "partials", "results", "telemetry", "plan", "snapshots", "sync", "audit"
+    "input",
+    "rejected",
+    "routed",
+    "partials",
+    "results",
+    "telemetry",
+    "plan",
+    "snapshots",
+    "combiner",
+    "reducer",
+    "controller",
+    "sync",
+    "audit",
 ]
-"""The roles that a topic can have for its query."""
+"""The roles that a topic can have for its query.
+
+Each part keeps what it must find again in a topic of its own, because rights in Kafka know topics and no
+keys: the partitioner in `snapshots`, the others in the topic that is called as they are.
+"""
 OF_THE_QUERY: frozenset[TopicRole] = frozenset(
-    {"input", "rejected", "routed", "plan", "snapshots", "sync", "audit"}
+    {
+        "input",
+        "rejected",
+        "routed",
+        "plan",
+        "snapshots",
+        "combiner",
+        "reducer",
+        "controller",
+        "sync",
+        "audit",
+    }
 )
 """Roles of the topics that a view shares with its query."""
 RESERVED_VIEW_NAMES = OF_THE_QUERY | {
@@ -39,7 +66,6 @@ RESERVED_VIEW_NAMES = OF_THE_QUERY | {
     "partitioner",
     "claim",
     "control",
-    "controller",
 }
 """Names that no view can have, because `<query>.<name>` already names a topic,
 a group or a part of the query.

@@ -69,7 +69,7 @@ BUILD = _gauge("evenflow_build_info", "Always 1; labels say what runs.", "part",
 CERTIFICATE_END = _gauge(
     "evenflow_certificate_end_timestamp_seconds",
     "When the first certificate ends of those in a file that a setting names, as"
-    " the file was when this process started.",
+    " the file was when this process started. That of the pages: as it is now.",
     "setting",
 )
 PLAN_EPOCH = _gauge("evenflow_plan_epoch", "Epoch of the plan in force, 0 for none.", "part")

@@ -28,7 +28,7 @@ from prometheus_client.utils import floatToGoString
 import evenflow
 from evenflow.settings import Settings
 from monitoring.instruments.catalogue import BUILD, CERTIFICATE_END, Metric
-from topics.certificates import certificate_ends
+from topics.certificates import PAGES, certificate_ends
 
 # Otherwise each counter and histogram would have one more series, `_created`, which nothing here uses.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -120,8 +120,9 @@ class Instruments(Collector):
 
     def __init__(self, settings: Settings, part: str) -> None:
         self._query = settings.query.name
-        # Clients read these files once, so what counts is what they held then.
-        self._certificates = certificate_ends(settings)
+        self._settings = settings
+        # Clients read their files once, so what counts is what they held then.
+        self._certificates = [one for one in certificate_ends(settings) if one.setting != PAGES]
         self._part = part
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
@@ -156,7 +157,8 @@ class Instruments(Collector):
         """The metrics of one scrape. prometheus_client calls this."""
         sheet = Sheet(self._query)
         sheet.put(BUILD, 1, part=self._part, version=evenflow.__version__, python=platform.python_version())
-        for certificate in self._certificates:
+        pages = [one for one in certificate_ends(self._settings) if one.setting == PAGES]
+        for certificate in [*self._certificates, *pages]:
             sheet.put(CERTIFICATE_END, certificate.end, setting=certificate.setting)
         self.write(sheet)
         return sheet.families()

@@ -4,8 +4,8 @@ Rule "one writer per stage".
 
 Kafka decides which driver that is. Each stage of each query has a transactional id, `<query>.spark.<stage>`.
 A driver that starts takes the id over, which fences the driver before it, and writes the next epoch in a
-transaction. Epochs are records of `<query>.snapshots`, which is compacted, beside the notes of
-`results_note.py`.
+transaction. Epochs are records of the stage's own topic (`own_topic`), which is compacted, beside the notes
+of `results_note.py`.
 
 Whether a driver is still the newest is asked by writing its record once more. Kafka commits this transaction
 only for the newest holder of the id. Nothing that is remembered could answer: a driver may have stood still
@@ -36,7 +36,6 @@ from topics.call_thread import BoundedCalls
 from topics.reader import read_range
 
 _LOG = logging.getLogger("evenflow.spark")
-_ROLE: TopicRole = "snapshots"
 _TRANSACTION_TIMEOUT_MS = 30_000
 _LARGEST_RECORD = 10_000  # bytes
 _STEP_SECONDS = 5.0
@@ -69,6 +68,11 @@ class Holder:
             return None
 
 
+def own_topic(stage: Stage) -> TopicRole:
+    """Role of the topic in which a stage keeps what it must find again. No other stage writes there."""
+    return "combiner" if stage == "combine" else "reducer"
+
+
 def newest_holder(settings: Settings, stage: Stage) -> Holder | None:
     """The driver that has taken the stage last, by the records in Kafka. None if none ever has.
 
@@ -76,7 +80,7 @@ def newest_holder(settings: Settings, stage: Stage) -> Holder | None:
     epoch.
     """
     newest = None
-    for messages in read_range(settings.kafka, settings.topic(_ROLE)):
+    for messages in read_range(settings.kafka, settings.topic(own_topic(stage))):
         for message in messages:
             holder = Holder.read(message.value()) if message.key() == _key(settings, stage) else None
             if holder is not None and (newest is None or holder.epoch > newest.epoch):
@@ -159,7 +163,7 @@ class StageEpoch:
                     self._producer.begin_transaction()
                     self._open = True
                     self._producer.produce(
-                        self._settings.topic(_ROLE),
+                        self._settings.topic(own_topic(self._stage)),
                         key=_key(self._settings, self._stage),
                         value=self.holder.encode(),
                     )

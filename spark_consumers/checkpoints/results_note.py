@@ -1,10 +1,9 @@
 """The query's note in Kafka that its results have begun, and where.
 
 The note outlives a lost checkpoint (rule "results without a checkpoint are no start"). The note is one record
-of `<query>.snapshots` per place of
-results, with the key `spark/<place>`. The topic is compacted, so the record stays as long as the query has
-topics. Partitioner instances use the same topic, but their names have no slash, so no instance can have such
-a key.
+of `<query>.reducer` per place of results, with the key `spark/<place>`. The topic is compacted, so the record
+stays as long as the query has topics. Epochs in the same topic have the key `spark/epoch/...`, and no place
+begins like that.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from topics.reader import read_last
 
 IF_LOST = "if it is lost, `evenflow rename` computes every result again (docs/operations/data-loss.md)"
 """What to do about a checkpoint that is gone while Kafka has everything, in words."""
-_ROLE: TopicRole = "snapshots"
+_ROLE: TopicRole = "reducer"
 
 
 def begun_at(settings: Settings, place: str) -> str | None:

@@ -1,11 +1,17 @@
 """A control plane without a node, on loopback: for manifests, permissions and controllers. It needs no root.
 
 With `nodes` kwok plays that many nodes: their pods are scheduled and become Ready, and nothing of them runs.
+
+Without nodes it may be an API server that is there already, to which the kubeconfig in `EXISTING` leads.
+It has a name of its own, so that nobody's KUBECONFIG gives a cluster at work to tests, which make and remove
+the namespaces of the manifests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,12 +24,23 @@ from tests.ground.waiting import wait_until
 from workbench.local.ports import free_ports
 from workbench.local.processes import ChildProcess
 
+EXISTING = "EVENFLOW_TEST_KUBECONFIG"
+"""Environment variable with the kubeconfig of a cluster that is for tests alone."""
 _PLAYED = "kwok.x-k8s.io/node"
 
 
 @contextmanager
-def api_server(*, nodes: int = 0) -> Iterator[Kube]:
-    """A fresh API server with its controllers and scheduler, gone when the block ends."""
+def api_server(*, nodes: int = 0, environment: Mapping[str, str] = os.environ) -> Iterator[Kube]:
+    """A fresh API server with its controllers and scheduler, gone when the block ends; or the one in
+    `EXISTING`, unless `nodes` are asked for. Raises ServiceError if that one does not answer.
+    """
+    named = environment.get(EXISTING)
+    if named is not None and not nodes:
+        kubectl = shutil.which("kubectl")
+        existing = Kube(Path(named), None if kubectl is None else Path(kubectl))
+        existing.get("namespaces")
+        yield existing
+        return
     with temporary_folder("evenflow-api-") as folder, ExitStack() as ends:
 
         def start(part: str, command: Sequence[str]) -> ChildProcess:

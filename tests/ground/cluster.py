@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -30,7 +30,7 @@ _DNS = Path(__file__).parent / "manifests" / "dns.yaml"
 class Cluster(Kube):
     """`Kube` with a node under it."""
 
-    node: Node
+    node: Node = field(kw_only=True)
 
     def load(self, archive: Path, image: str) -> None:
         """Give the node an image from an archive of that one image, unless it has just that one."""
@@ -67,7 +67,7 @@ def cluster() -> Iterator[Cluster]:
         port = ends.enter_context(forwarded(node.sandbox.pid, "127.0.0.1", ports.api))
         node.start_containers()
         plane.start(port)
-        made = Cluster(kube_of(plane, folder, port).kubeconfig, node)
+        made = Cluster(kube_of(plane, folder, port).kubeconfig, node=node)
         for build, image in ((PAUSE, PAUSE_IMAGE), (COREDNS, _DNS_IMAGE)):
             made.load(_program_image(build, image), image)
         node.start_node(plane.kubeconfig)

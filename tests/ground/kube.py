@@ -19,16 +19,19 @@ from tests.ground.programs import KUBERNETES
 
 @dataclass(frozen=True)
 class Kube:
-    """kubeconfig: reaches the API server as its administrator, from this process's network."""
+    """kubeconfig: reaches the API server as its administrator, from this process's network. program: kubectl,
+    None: the one that is built.
+    """
 
     kubeconfig: Path
+    program: Path | None = None
 
     def kubectl(self, *words: str | Path, given: str | None = None, patience: float = 300) -> str:
         """What `kubectl WORDS` prints, with `given` on its standard input. Raises ServiceError with its
         complaint.
         """
         done = subprocess.run(
-            [KUBERNETES.programs()["kubectl"], f"--kubeconfig={self.kubeconfig}", *words],
+            [self.program or KUBERNETES.programs()["kubectl"], f"--kubeconfig={self.kubeconfig}", *words],
             input=given,
             capture_output=True,
             text=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from kubernetes.client import (
 )
 
 from evenflow.errors import ServiceError
+from tests.ground import api_server as servers
 from tests.ground.kube import Kube
 
 pytestmark = pytest.mark.k8s
@@ -35,6 +37,21 @@ def workers(kube: Kube, namespace: str) -> str:
     kube.apply(_deployment(namespace), *_may_scale(namespace))
     _wait_for_replicas(kube, namespace, 1)
     return f"system:serviceaccount:{namespace}:{SCALER}"
+
+
+def test_an_api_server_that_is_there_is_taken_and_left_running(kube: Kube, tmp_path: Path) -> None:
+    with servers.api_server(environment={servers.EXISTING: str(kube.kubeconfig)}) as taken:
+        assert taken.kubeconfig == kube.kubeconfig
+        taken.kubectl("create", "namespace", "of-somebody")
+    assert kube.get("namespace", "of-somebody")["metadata"]["name"] == "of-somebody"
+    kube.kubectl("delete", "namespace", "of-somebody", "--wait=false")
+    nobody = tmp_path / "nobody"
+    nobody.write_text("")
+    with (
+        pytest.raises(ServiceError, match="kubectl get namespaces"),
+        servers.api_server(environment={servers.EXISTING: str(nobody)}),
+    ):
+        pass
 
 
 def test_a_field_that_does_not_exist_is_refused(kube: Kube, namespace: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from spark_consumers.jars.hashes import listed_hashes
+from workbench.image_materials import bill
 from workbench.materials import with_jars
 
 ROOT = Path(__file__).parents[2]
@@ -101,3 +102,21 @@ def test_no_image_has_a_jar_of_the_old_lz4() -> None:
     assert "pyspark/jars/lz4-java-1.8.0.jar" in (ROOT / "docker/install.sh").read_text()
     old = [file for files in listed_hashes().values() for file in files if file.startswith("lz4-java-1.8")]
     assert old == []
+
+
+def test_the_bill_of_an_image_names_what_is_there_once() -> None:
+    status = (
+        "Package: libc6\nStatus: install ok installed\nArchitecture: amd64\nVersion: 2.36-9+deb12u10\n"
+        "Description: the library\n of C\n\n"
+        "Package: gone\nStatus: deinstall ok config-files\nArchitecture: all\nVersion: 1\n"
+    )
+    python = [("Some_Thing.x", "1.2"), ("some-thing.x", "1.2")]
+    jars = [("a.jar", "ab" * 32), ("copy-of-a.jar", "ab" * 32)]
+    made = bill(status, python, jars)
+    assert (made["bomFormat"], made["specVersion"], made["version"]) == ("CycloneDX", "1.6", 1)
+    assert [component["bom-ref"] for component in made["components"]] == [
+        f"jar:{'ab' * 32}",
+        "pkg:deb/debian/libc6@2.36-9%2Bdeb12u10?arch=amd64",
+        "pkg:pypi/some-thing-x@1.2",
+    ]
+    assert [one.get("version") for one in made["components"]] == [None, "2.36-9+deb12u10", "1.2"]

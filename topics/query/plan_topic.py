@@ -187,8 +187,8 @@ class PlanWriter:
     ) -> None:
         """Write all of these records in one transaction, or none of them.
 
-        telemetry, snapshot: (key, value) of records for the telemetry and the snapshots topic. audit: who
-        wants the plan. Raises Fenced if another writer has taken over, ServiceError for other refusals.
+        telemetry, snapshot: (key, value) of records for the telemetry and the controller's own topic. audit:
+        who wants the plan. Raises Fenced if another writer has taken over, ServiceError for other refusals.
         """
         settings = self._settings
 
@@ -200,7 +200,7 @@ class PlanWriter:
             for key, record in telemetry:
                 self._producer.produce(settings.topic("telemetry"), value=record, key=key)
             if snapshot is not None:
-                self._producer.produce(settings.topic("snapshots"), key=snapshot[0], value=snapshot[1])
+                self._producer.produce(settings.topic("controller"), key=snapshot[0], value=snapshot[1])
             if audit is not None:
                 self._producer.produce(settings.topic("audit"), value=audit.encode())
             self._producer.commit_transaction(self._patience)

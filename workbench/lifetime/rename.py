@@ -33,7 +33,7 @@ from workbench.lifetime.copying import Copier
 from workbench.lifetime.remains import refuse_while_alive
 from workbench.query_folders import folder_at
 
-COPIED: tuple[TopicRole, ...] = ("routed", "rejected", "plan", "snapshots")
+COPIED: tuple[TopicRole, ...] = ("routed", "rejected", "plan", "snapshots", "controller")
 """Roles of the topics that are copied. The Spark stages write their topics anew."""
 # These two must hold all records from the first one on.
 _FIRST_HAVE: tuple[TopicRole, ...] = ("routed", "rejected")
@@ -184,7 +184,7 @@ def _refuse_taken(after: Settings) -> None:
         [
             f"{query_settings.query.name}.{role}"
             for query_settings in queries(after)
-            for role in ("telemetry", "partials", "results")
+            for role in ("telemetry", "partials", "results", "combiner", "reducer")
         ],
     )
     left = [topic.name for topic in written.values() if topic.records]
@@ -219,11 +219,8 @@ def _like(spec: TopicSpec, source: TopicState | None) -> TopicSpec:
 
 
 def _goes_along(message: Record) -> bool:
-    """Whether a record is copied.
-    Those that say that the old name has begun, and where its results are, are not.
-    """
-    key = message.key() or b""
-    return key != IDENTITY_KEY and not key.startswith(b"spark/")
+    """Whether a record is copied. The one that says that the old name has begun is not."""
+    return message.key() != IDENTITY_KEY
 
 
 def _moved(renaming: Renaming, copies: dict[str, TopicState]) -> list[TopicPartition]:

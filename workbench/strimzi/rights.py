@@ -97,7 +97,8 @@ def _combiner(settings: Settings) -> list[Right]:
     """
     return [
         *_may_each(settings, "Read", "routed", "partials", "plan"),
-        *_may_each(settings, "Write", "partials", "telemetry", "snapshots"),
+        *_may_each(settings, "Write", "partials", "telemetry"),
+        *(_may(settings, operation, "combiner") for operation in _BOTH),
         *_epochs(settings, "combine"),
         *_of_spark(settings),
     ]
@@ -106,7 +107,8 @@ def _combiner(settings: Settings) -> list[Right]:
 def _reducer(settings: Settings) -> list[Right]:
     return [
         *_may_each(settings, "Read", "partials", "plan"),
-        *_may_each(settings, "Write", "results", "telemetry", "snapshots"),
+        *_may_each(settings, "Write", "results", "telemetry"),
+        *(_may(settings, operation, "reducer") for operation in _BOTH),
         *_epochs(settings, "reduce"),
         *_of_spark(settings),
     ]
@@ -133,8 +135,8 @@ def _of_spark(settings: Settings) -> list[Right]:
 def _controller(settings: Settings) -> list[Right]:
     query = settings.query.name
     return [
-        *(_may(settings, "Read", role) for role in ("plan", "telemetry")),
-        *(_may(settings, "Write", role) for role in ("plan", "telemetry", "snapshots", "audit")),
+        *(_may(settings, "Read", role) for role in ("plan", "telemetry", "controller")),
+        *(_may(settings, "Write", role) for role in ("plan", "telemetry", "controller", "audit")),
         *(Right("group", f"{query}.{role}-reader", ("Read",)) for role in ("plan", "telemetry")),
         Right("transactionalId", f"{query}.controller", ("Describe", "Write")),
     ]
@@ -143,7 +145,7 @@ def _controller(settings: Settings) -> list[Right]:
 def _tools(settings: Settings) -> list[Right]:
     read: tuple[TopicRole, ...] = (
         *("input", "routed", "rejected", "partials", "results"),
-        *("telemetry", "plan", "audit"),
+        *("telemetry", "plan", "reducer", "audit"),
     )
     return [
         *_may_each(settings, "Read", *read),

@@ -6,10 +6,10 @@ import os
 import re
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from evenflow.settings.durations import Duration
-from evenflow.settings.places import state_folder
+from evenflow.settings.places import state_folder, without_password
 from evenflow.settings.sections.section import Section
 
 _IN_THE_DRIVER = re.compile(r"local(\[[^\]]*\])?")
@@ -55,7 +55,7 @@ class SparkSettings(Section):
             " interval, at least 400."
         ),
     )
-    checkpoint: str | None = Field(
+    checkpoint: Annotated[str, AfterValidator(without_password)] | None = Field(
         default=None,
         description=(
             "Folder (or URI: s3a://bucket/path, hdfs://...) of the checkpoints. It must outlive the process."

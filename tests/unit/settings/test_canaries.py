@@ -90,6 +90,29 @@ def test_no_error_of_settings_repeats_a_value(place: str, wrong: Any) -> None:
     assert CANARY not in re.sub(rf"\.{CANARY}", "", str(refused.value))
 
 
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"results": {"sink": "postgres", "path": f"postgresql://me:{CANARY}@h/db/rows"}},
+        {"results": {"sink": "delta", "path": f"s3a://me:{CANARY}@bucket/rows"}},
+        {"spark": {"checkpoint": f"S3A://me:{CANARY}@bucket/x"}},
+    ],
+)
+def test_a_place_with_a_password_in_it_is_refused_and_not_repeated(section: Mapping[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="it holds a password") as refused:
+        load_settings(query={"name": "q"}, input={"partitions": 4}, **section)
+    assert CANARY not in f"{refused.value}{refused.value.hint}"
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["abfss://box@account.dfs.example/x", "postgresql://me@h:5432/db/rows", "/a:b@c", "s3a://b/k:v@w"],
+)
+def test_a_place_without_a_password_is_taken(place: str) -> None:
+    settings = load_settings(query={"name": "q"}, input={"partitions": 4}, spark={"checkpoint": place})
+    assert settings.spark.checkpoint == place
+
+
 def test_no_error_in_another_place_repeats_a_value(tmp_path: Path) -> None:
     made = tables() | {"partitioner": {"workers": CANARY}}
     for attempt in (lambda: load_settings(**made), lambda: Settings(**made)):

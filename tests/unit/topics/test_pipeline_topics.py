@@ -30,6 +30,9 @@ def test_every_role_has_a_topic_with_its_partitions(settings: Settings) -> None:
         "telemetry": ("q.telemetry", 1),
         "plan": ("q.plan", 1),
         "snapshots": ("q.snapshots", 1),
+        "combiner": ("q.combiner", 1),
+        "reducer": ("q.reducer", 1),
+        "controller": ("q.controller", 1),
         "audit": ("q.audit", 1),
     }
 

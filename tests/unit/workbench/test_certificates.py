@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -60,6 +60,20 @@ def test_a_certificate_is_named_two_weeks_before_it_ends(settings: Settings) -> 
         assert finding.status == status
         assert words in finding.what
         assert bool(finding.do) == (status != "ok")
+
+
+def test_a_part_exports_the_end_of_the_certificate_that_its_pages_have_now(tmp_path: Path) -> None:
+    file = tmp_path / "page.pem"
+    settings = load_settings(
+        query={"name": "q"}, input={"partitions": 2}, web={"tls_certificate": str(file), "tls_key": str(file)}
+    )
+    instruments = ControllerInstruments(settings)
+    labels = {"query": "q", "setting": "web.tls_certificate"}
+    for end in (END, END + timedelta(days=90)):
+        own = trustme.CA().issue_cert("127.0.0.1", not_after=end)
+        own.cert_chain_pems[0].write_to_path(file)
+        value = instruments.registry.get_sample_value("evenflow_certificate_end_timestamp_seconds", labels)
+        assert value == end.timestamp()
 
 
 def test_a_part_exports_the_end_of_what_it_started_with(settings: Settings) -> None:

@@ -118,6 +118,38 @@ def test_pages_speak_tls_and_nothing_else_when_they_have_a_certificate(server: s
             answer(port, "/metrics/")
 
 
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_certificate_that_is_replaced_counts_for_the_next_connection(server: str, tmp_path: Path) -> None:
+    files = {"tls_certificate": str(tmp_path / "cert.pem"), "tls_key": str(tmp_path / "key.pem")}
+
+    def replace() -> ssl.SSLContext:
+        """Write a certificate of a new authority; what trusts this authority alone."""
+        authority = trustme.CA()
+        own = authority.issue_cert("127.0.0.1")
+        for name, pem in (("cert.pem", own.cert_chain_pems[0]), ("key.pem", own.private_key_pem)):
+            pem.write_to_path(tmp_path / "new")
+            (tmp_path / "new").replace(tmp_path / name)
+        context = ssl.create_default_context()
+        authority.configure_trust(context)
+        return context
+
+    def status(context: ssl.SSLContext) -> int:
+        with closing(HTTPSConnection("127.0.0.1", port, timeout=20, context=context)) as connection:
+            connection.request("GET", "/metrics/")
+            return connection.getresponse().status
+
+    first = replace()
+    with serving(server, tmp_path, **files) as port:
+        assert status(first) == 200
+        second = replace()
+        assert status(second) == 200
+        with pytest.raises(ssl.SSLCertVerificationError):
+            status(first)
+        (tmp_path / "key.pem").write_text("half a fi")
+        assert status(second) == 200, "files that do not fit together are left alone"
+        assert status(replace()) == 200
+
+
 def test_files_of_tls_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.pem").write_text("no certificate")
     file = str(tmp_path / "a.pem")

@@ -24,16 +24,18 @@ MATRIX: Mapping[str, Mapping[str, str]] = {
     },
     "sync": {"partitioner": "RW"},
     "audit": {"controller": "W", "tools": "R"},
-    # One topic, in which each part has keys of its own: ACLs know topics and no keys
-    # (docs/security.md#what-remains).
+    # What each part must find again. Everybody reads in `snapshots` how the query began.
     "snapshots": {
         "partitioner": "RW",
-        "combiner": "RW",
-        "reducer": "RW",
-        "controller": "RW",
+        "combiner": "R",
+        "reducer": "R",
+        "controller": "R",
         "tools": "R",
         "replay": "R",
     },
+    "combiner": {"combiner": "RW"},
+    "reducer": {"reducer": "RW", "tools": "R"},
+    "controller": {"controller": "RW"},
 }
 """Topic -> part -> operations, for a split query with two instances, measured speeds and results in Kafka."""
 

@@ -1,0 +1,165 @@
+"""Whether anything grows: `python -m tests.chaos.soak` lets the pipeline of chaos run without a fault.
+
+Each part is looked at every few seconds, with all processes below it: its memory, its open files and its
+threads. So are the checkpoint and the broker's folder. The first quarter is left out, because Java takes its
+heap by then. Of what is left, the median of the last third is compared with that of the first. At the end all
+results are compared with brute force.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+from typing import Annotated, NamedTuple
+
+import psutil
+import typer
+
+from benchmarks.measuring.machine import machine
+from benchmarks.measuring.page_tables import into_page
+from tests.chaos.course import Course
+from tests.chaos.rounds import Outcome, judge
+from tests.chaos.world import TUPLES_AT_ONCE, World
+
+PAGE = Path("docs/measurements.md")
+ROWS = PAGE.with_suffix("") / "soak.json"
+FEWEST = 12
+"""Looks that a verdict needs."""
+_WITHIN = 240.0
+"""Seconds in which a micro-batch has to be committed at the end."""
+
+
+class Soak(NamedTuple):
+    """What a run without faults has shown."""
+
+    seconds: list[float]
+    """When each look was, since the first tuple."""
+    sizes: dict[str, list[float]]
+    """What was looked at -> its size at each look."""
+    outcome: Outcome
+    """Of the comparison at the end."""
+
+
+def soak(folder: Path, *, minutes: float, every: float, rate: int = 200) -> Soak:
+    """Let the pipeline run for so long in this folder, which must be empty.
+
+    every: seconds between two looks. rate: tuples per second, a multiple of five. Raises AssertionError if a
+    part ended, or if a result is not that of brute force.
+    """
+    course = Course(
+        seed=1, wiring="fused", sink="kafka", partitioner="evenflow", instances=2, views=False,
+        late="reject", registered=False, strikes=(),
+    )  # fmt: skip
+    found = Soak([], {}, Outcome(course))
+    with World(course, folder, quick=False, tuples_at_once=TUPLES_AT_ONCE * rate // 200) as world:
+        while world.seconds < minutes * 60:
+            world.pass_seconds(every)
+            found.seconds.append(round(world.seconds, 1))
+            for name, size in sizes(world):
+                found.sizes.setdefault(name, []).append(round(size, 2))
+        assert not world.ends, f"a part ended although nothing happened: {world.history}"
+        world.stop_feeding()
+        world.stop_all()
+        world.finish(_WITHIN)
+        assert world.violations == []
+        judge(world.stream, folder, found.outcome)
+    return found
+
+
+def sizes(world: World) -> Iterator[tuple[str, float]]:
+    """What is there now: its name with its unit, and its size."""
+    for name, part in world.parts.items():
+        memory, files, threads = of_process(part.pid)
+        yield from ((f"{name}: memory, MB", memory), (f"{name}: open files", files))
+        yield f"{name}: threads", threads
+    for name, folder in (
+        ("checkpoint", world.folder / "checkpoint"),
+        ("broker's topics", world.folder / "broker"),
+    ):
+        number, size = of_folder(folder)
+        yield from ((f"{name}: files", number), (f"{name}: MB", size))
+
+
+def of_process(pid: int) -> tuple[float, int, int]:
+    """MB of memory, open files and threads of this process and of all below it."""
+    memory = files = threads = 0
+    with suppress(psutil.Error):
+        above = psutil.Process(pid)
+        for process in (above, *above.children(recursive=True)):
+            with suppress(psutil.Error):  # it has just ended
+                memory += process.memory_info().rss
+                files += process.num_fds()
+                threads += process.num_threads()
+    return memory / 2**20, files, threads
+
+
+def of_folder(folder: Path) -> tuple[int, float]:
+    """Files and MB below this folder."""
+    number = size = 0
+    for file in folder.rglob("*"):
+        with suppress(OSError):  # it has just been deleted
+            if file.is_file():
+                number += 1
+                size += file.stat().st_size
+    return number, size / 2**20
+
+
+def thirds(values: Sequence[float]) -> tuple[float, float]:
+    """Medians of the first and of the last third of what is left without the first quarter.
+
+    Raises ValueError for fewer than `FEWEST` values.
+    """
+    if len(values) < FEWEST:
+        raise ValueError(f"{len(values)} looks are too few: at least {FEWEST}")
+    rest = values[len(values) // 4 :]
+    third = len(rest) // 3
+    return median(rest[:third]), median(rest[-third:])
+
+
+def table(sizes: Mapping[str, Sequence[float]]) -> str:
+    """A table in Markdown: the first third, the last third, and how much more that is."""
+    lines = ["| what | first third | last third | last / first |", "|---|---|---|---|"]
+    for name, values in sizes.items():
+        first, last = thirds(values)
+        lines.append(f"| {name} | {first:,.0f} | {last:,.0f} | {last / first if first else 1.0:.2f} |")
+    return "\n".join(lines)
+
+
+def write(found: Soak, *, rate: int, page: Path = PAGE, rows: Path = ROWS) -> None:
+    """Keep what was seen, and put its table into the page.
+
+    Raises ValueError if the page has no place for it.
+    """
+    content = {"machine": machine(), "rate": rate, "seconds": found.seconds, "sizes": found.sizes}
+    rows.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    text = into_page(page.read_text(encoding="utf-8"), "chaos", "soak", table(found.sizes))
+    page.write_text(text, encoding="utf-8")
+
+
+def main(
+    minutes: Annotated[float, typer.Option(min=1, help="How long the stream runs.")] = 30,
+    every: Annotated[float, typer.Option(min=1, help="Seconds between two looks.")] = 5,
+    rate: Annotated[int, typer.Option(min=5, help="Tuples per second.")] = 1_000,
+    keep: Annotated[
+        bool, typer.Option("--write", help="Keep the rows and write the table of docs/measurements.md.")
+    ] = False,
+) -> None:
+    """Let the pipeline run without a fault, and print a table of what grew."""
+    if minutes * 60 / every < FEWEST:
+        raise typer.BadParameter(
+            f"at least {FEWEST} looks are needed: take more minutes or a smaller --every"
+        )
+    with tempfile.TemporaryDirectory(prefix="evenflow-soak-") as folder:
+        found = soak(Path(folder), minutes=minutes, every=every, rate=rate)
+    print(table(found.sizes))
+    print(found.outcome)
+    if keep:
+        write(found, rate=rate)
+
+
+if __name__ == "__main__":
+    typer.run(main)
