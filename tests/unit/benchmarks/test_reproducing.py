@@ -202,7 +202,7 @@ def test_every_verdict_says_how_many_parts_hold(page: Path) -> None:
     rows = re.findall(
         r"\| \*\*([a-z ]+)\*\* \| (-|\d+ of \d+) \| [a-z' ]+ \| (?:-|paper|data|ours|measure) \|", text
     )
-    assert len(rows) == len([claim for claim in CLAIMS if not claim.by_construction])
+    assert len(rows) == len([claim for claim in CLAIMS if not claim.constructed])
     assert all((level == "not measured") == (parts == "-") for level, parts in rows)
 
 
