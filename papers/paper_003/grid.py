@@ -43,7 +43,14 @@ UNKNOWN = {
 """Other values of what the paper does not say: rho and the bound of the queue, here what comes in 1 s (the
 latency budget) or in 10 s (a step). `load_cell` has rho 0.9 with 1 s."""
 UNKNOWN_LOAD, UNKNOWN_STEPS = "poisson", 2_000
-"""The load under which all of them are played, by every learner, and the steps of each."""
+"""The load under which all of them are played, and the steps of each."""
+LEARNER_UNKNOWN = (
+    "rho=0.3, queue of 1 s",
+    "rho=0.5, queue of 1 s",
+    "rho=0.7, queue of 1 s",
+    "rho=0.3, queue of 10 s",
+)
+"""Those of `UNKNOWN` that the learners play."""
 
 
 def load_cell(plan: RunPlan, load: str, policy: str) -> Cell:
@@ -81,6 +88,6 @@ def cells(plan: RunPlan) -> list[Cell]:
     cells_of_page = [load_cell(plan, *at) for at in product(LOADS, (*NAMES, BEST_FIXED))]
     cells_of_page += [operator_cell(plan, *at) for at in product(OPERATORS, (PAPER, LINUCB))]
     for load, unknown in unknown_settings():
-        policies = (PAPER, LINUCB, *LEARNERS) if load == UNKNOWN_LOAD else (PAPER, LINUCB)
-        cells_of_page += [unknown_cell(plan, load, unknown, policy) for policy in policies]
+        cells_of_page += [unknown_cell(plan, load, unknown, policy) for policy in (PAPER, LINUCB)]
+    cells_of_page += [unknown_cell(plan, UNKNOWN_LOAD, *at) for at in product(LEARNER_UNKNOWN, LEARNERS)]
     return cells_of_page + [doubling_cell(plan, policy) for policy in (PAPER, WIDER, LINUCB)]

@@ -16,6 +16,7 @@ from papers.paper_003.grid import (
     BEST_FIXED,
     KMAX,
     LEARNER_STEPS,
+    LEARNER_UNKNOWN,
     LEARNERS,
     LINUCB,
     LOAD_NAMES,
@@ -23,7 +24,6 @@ from papers.paper_003.grid import (
     NAMES,
     OURS,
     PAPER,
-    UNKNOWN,
     UNKNOWN_LOAD,
     UNKNOWN_STEPS,
     load_cell,
@@ -115,7 +115,7 @@ def _unknowns(figures: SectionFigures, plan: RunPlan) -> list[str]:
                         for name, at in product(LEARNERS, shown[:2])
                     ),
                 ]
-                for unknown in UNKNOWN
+                for unknown in LEARNER_UNKNOWN
             ),
         ),
         "",
