@@ -535,12 +535,13 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
         (
             "The paper says both that rules with one choice lack the aggregation (6.1.3) and that theirs is"
             " constant (6.2.1). So there are two readings. *Direct*: their workers make the rows, and other"
-            " rules send partial results to the aggregation. *Gather*: every rule does. The claims are judged"
-            " by both. In query 2 rides are dealt out by taxi. The aggregation gets the fares of each"
-            " pick-up cell from everyone, and the last cell of each taxi from rules that split taxis (gather:"
-            " from all). Then fares and vacant taxis are dealt out by cell, by the same rule. AM-2-H counts"
-            " as a rule with one choice, as in the paper, though its sketch splits up to 0.6 % of the keys."
-            " In *direct* nobody combines the rows of these keys, so its times are too low by their share."
+            " rules send partial results to the aggregation. *Gather*: every rule does. A claim that one"
+            " reading decides by itself is judged by the other, and all others by both. In query 2 rides are"
+            " dealt out by taxi. The aggregation gets the fares of each pick-up cell from everyone, and the"
+            " last cell of each taxi from rules that split taxis (gather: from all). Then fares and vacant"
+            " taxis are dealt out by cell, by the same rule. AM-2-H counts as a rule with one choice, as in"
+            " the paper, though its sketch splits up to 0.6 % of the keys. In *direct* nobody combines the"
+            " rows of these keys, so its times are too low by their share."
         ),
         "",
         (
