@@ -101,6 +101,14 @@ class Claim:
     """Whether this is a check or variant of ours. Such a claim is not counted among the papers' claims."""
     by_construction: str = ""
     """Why what we measure makes the claim true, whatever the partitioners do. Such a claim is not counted."""
+    false_by_construction: str = ""
+    """Why what we measure makes the claim false, whatever the partitioners do. Such a claim is not"
+    " counted."""
+
+    @property
+    def constructed(self) -> str:
+        """Why what we measure decides the claim. Empty if the partitioners do."""
+        return self.by_construction or self.false_by_construction
 
 
 @dataclass(frozen=True)
@@ -123,7 +131,7 @@ class Judged:
     @property
     def counts(self) -> bool:
         """Whether the verdict is one of those on the papers' claims that the page counts."""
-        return not self.claim.own and not self.claim.by_construction
+        return not self.claim.own and not self.claim.constructed
 
 
 def verdict(checks: Sequence[bool], *, every: bool = False) -> Level:

@@ -54,8 +54,9 @@ Each verdict names its *measure*:
 
 {measures}
 
-A claim that our own measure makes true, whatever the partitioners do, is not counted. Those claims have a list of their
-own, [true by construction](#true-by-construction). Checks and variants of ours ("ours, to ...") are not counted either.
+A claim that our own measure makes true or false, whatever the partitioners do, is not counted. Those claims have lists
+of their own, [true by construction](#true-by-construction) and [false by construction](#false-by-construction). Checks
+and variants of ours ("ours, to ...") are not counted either.
 
 *Lower* and *higher* compare seed by seed: a is lower than b if it is lower in at least 9 of 10 seeds and its median is
 lower by more than 1 %. A smaller distance counts as *no difference*, and so as no win. All other comparisons are of
@@ -205,7 +206,7 @@ def _summary(verdicts: dict[str, list[Judged]]) -> list[str]:
             item.reason or "-",
         ]
         for item in every
-        if not item.claim.by_construction
+        if not item.claim.constructed
     ]
     return [
         f"{count.total()} claims of the papers: {total}.",
@@ -213,22 +214,26 @@ def _summary(verdicts: dict[str, list[Judged]]) -> list[str]:
         *_reasons(every),
         *table(["source", "claim", "verdict", "parts that hold", "measure", "reason"], rows, left=6),
         "",
-        *_by_construction(every),
+        *_by_construction(every, holds=True),
+        "",
+        *_by_construction(every, holds=False),
     ]
 
 
-def _by_construction(every: Sequence[Judged]) -> list[str]:
+def _by_construction(every: Sequence[Judged], *, holds: bool) -> list[str]:
+    """The list of the claims that what we measure makes true, or false."""
+    answer = "true" if holds else "false"
     rows = [
-        [item.claim.source, item.claim.statement, item.parts, item.claim.measure, item.claim.by_construction]
+        [item.claim.source, item.claim.statement, item.parts, item.claim.measure, item.claim.constructed]
         for item in every
-        if item.claim.by_construction
+        if (item.claim.by_construction if holds else item.claim.false_by_construction)
     ]
     return [
-        "### True by construction",
+        f"### {answer.capitalize()} by construction",
         "",
         (
-            "What we measure makes these claims true by itself. So they say nothing about the papers, and are"
-            " not counted."
+            f"What we measure makes these claims {answer} by itself. So they say nothing about the papers, and"
+            " are not counted."
         ),
         "",
         *table(["source", "claim", "parts that hold", "measure", "why"], rows, left=5),
@@ -254,8 +259,9 @@ def _claims(items: list[Judged]) -> list[str]:
             f"    * ours: {item.ours}",
             f"    * **{item.level}**{_parts(item)}{': ' + item.why if item.why else ''}",
         ]
-        if claim.by_construction:
-            lines.append(f"    * true by construction, so not counted: {claim.by_construction}")
+        if claim.constructed:
+            answer = "true" if claim.by_construction else "false"
+            lines.append(f"    * {answer} by construction, so not counted: {claim.constructed}")
         elif item.reason:
             lines.append(f"    * reason: {REASONS[item.reason]}")
     return lines

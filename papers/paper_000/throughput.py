@@ -275,7 +275,9 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
             " with each slide sends a partial result of the window of each key to a reducer, which makes the"
             " row. `hashing`, `cam`, `dagreedy`, `dalton` and `evenflow` forward keys that one combiner has"
             " alone: it makes their rows. Each slide makes the rows of the whole window, so they are most of"
-            " the work where there are many keys. Partitioners are left out."
+            " the work where there are many keys. Partitioners are left out. No network is priced in any"
+            " figure of this paper, because it states none: its section 5 names servers, and neither links"
+            " nor what a message costs."
         ),
         "",
     ]

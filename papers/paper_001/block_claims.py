@@ -9,7 +9,18 @@ from papers.cells.store import MissingError, SectionFigures
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
 from papers.markdown import number, ratio
-from papers.paper_001.block_grid import OTHERS, RIVALS, RULES, block_cell, streams
+from papers.paper_001.block_grid import (
+    BY_SIZE,
+    OTHERS,
+    RIVALS,
+    RULES,
+    TPCH,
+    block_cell,
+    combined_cell,
+    size_cell,
+    sizes,
+    streams,
+)
 
 
 def _present(figures: SectionFigures, plan: RunPlan) -> list[str]:
@@ -64,6 +75,15 @@ def _cardinality(figures: SectionFigures, plan: RunPlan) -> Outcome:
             for rule in ("hashing", "prompt")
         ]
         phrases.append(f"{stream}: " + ", ".join(f"{rule} {number(value)}" for rule, value in at.items()))
+    for size in sizes(plan):
+        each = {rule: figures.values(size_cell(plan, size, rule), "bci") for rule in BY_SIZE}
+        checks += [
+            median(each[rule]) <= min(median(each[other]) for other in OTHERS) / 2
+            and all(lower(each[rule], each[other]) for other in OTHERS)
+            for rule in ("hashing", "prompt")
+        ]
+        shown = ", ".join(f"{rule} {number(median(values))}" for rule, values in each.items())
+        phrases.append(f"{TPCH}, {size}: {shown}")
     return Outcome("; ".join(phrases), tuple(checks))
 
 
@@ -137,6 +157,15 @@ def _buckets(figures: SectionFigures, plan: RunPlan) -> Outcome:
     return Outcome(f"BSI of the buckets: {'; '.join(phrases)}", tuple(checks))
 
 
+def _combined_buckets(figures: SectionFigures, plan: RunPlan) -> Outcome:
+    checks, phrases = [], []
+    for stream in _present(figures, plan):
+        hashed, ours = (figures.values(combined_cell(plan, stream), name) for name in ("hashed", "allocated"))
+        checks.append(lower(ours, hashed))
+        phrases.append(f"{stream}: {number(median(hashed))} -> {number(median(ours))}")
+    return Outcome(f"partial results: {'; '.join(phrases)}", tuple(checks))
+
+
 def _quasi(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for stream in _present(figures, plan):
@@ -170,15 +199,16 @@ CLAIMS = (
         "001, fig. 2.6c-d",
         "BCI: hashing and Prompt are much better than all others.",
         "hashing and Prompt each: lower than that of shuffling, time-based, PK-2, PK-5 and cAM, and at most"
-        ' half of it (our number for "much")',
+        ' half of it (our number for "much"), on every stream, and on TPC-H in four other sizes',
         _cardinality,
         measure="counted copies",
         reason="measure",
         because=(
             "By this measure shuffling is a strong rival, see below, and hashing is behind it on most"
             " streams. The thesis shows tweets and TPC-H, and gives neither the size of a batch nor the"
-            " number of blocks. Here each stream has one size and 16 blocks. Others were not examined, on"
-            " TPC-H either."
+            " number of blocks. On TPC-H Prompt is far ahead of all with 20,000 and 500,000 tuples, and with"
+            " 4 and 64 blocks, and hashing is behind all others in each of them. So no size makes the claim"
+            " hold for hashing. What the thesis measured of it was not examined."
         ),
         every=True,
     ),
@@ -237,13 +267,23 @@ CLAIMS = (
         measure="counted tuples",
         reason="measure",
         because=(
-            "Tuples are counted as if map tasks did not combine. Where they do, as in the section"
-            " `micro-batch-queue`, a cluster is one partial result of a data block, so its tuples do not"
-            " burden a bucket. Buckets of partial results were not examined here. Prompt splits exactly the"
-            " frequent keys, and split keys must be hashed so that their parts meet. Worst fit can only place"
-            " the other keys around them. On Zipf 1.5 and words the median of worst fit is lower, but not in"
-            " 9 of 10 seeds."
+            "Tuples are counted, as in the thesis, whose clusters have the list of their values. Prompt"
+            " splits exactly the frequent keys, and split keys must be hashed so that their parts meet. On"
+            " Zipf 1.5 these have 83 % of the tuples, and alone make 96 % of what is above the mean with"
+            " worst fit: no placement of the others could do much. On Zipf 1.0 and words one could (3,753 and"
+            " 509 by the split keys alone, against 7,799 and 4,939). That tasks place their clusters without"
+            " a word to each other, and give each bucket one before another gets a second, was not examined"
+            " as the cause. Where map tasks combine worst fit wins everywhere (see the check of ours)."
         ),
+    ),
+    Claim(
+        "ours, to 001 Alg. 3",
+        "Where map tasks combine, worst-fit allocation beats hashing the clusters.",
+        "a cluster is one partial result: max - mean of the partial results of 16 buckets, in Prompt's"
+        " blocks: lower than when hashed",
+        _combined_buckets,
+        measure="counted copies",
+        own=True,
     ),
     Claim(
         "001, 2.4.1, Alg. 1",

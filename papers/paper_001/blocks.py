@@ -4,8 +4,9 @@ buckets of Alg. 3.
 A micro-batch has 100,000 tuples in 16 data blocks. Rules with memory forget at the end of a batch. The thesis
 uses tweets, TPC-H and a synthetic Zipf stream. Here the streams are Zipf with three exponents, words, TPC-H's
 lineitem by its part (the thesis's query 1), and flights. Synthetic streams are drawn anew for each seed,
-since Prompt itself uses no hash. Reduce buckets are hashed with another function for each seed: the seed
-renames the key hashes, and `bucket_of` then mixes the new names.
+since Prompt itself uses no hash. TPC-H is also cut into batches and blocks of other sizes. Reduce buckets are
+hashed with another function for each seed: the seed renames the key hashes, and `bucket_of` then mixes the
+new names. They are measured in tuples, and where map tasks combine in partial results.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from evenflow import metrics
 from evenflow.charts.axes import decades
 from evenflow.charts.page import page
 from evenflow.keys import bucket_of, salts
-from evenflow.partitioners.prompt.reduce_buckets import allocate_all, clusters_of
+from evenflow.partitioners.prompt.reduce_buckets import MapOutput, allocate_all, clusters_of
 from papers.cells.run_plan import Cell, Opened, RunPlan
 from papers.cells.store import SectionFigures, Values
 from papers.markdown import figure, number, ratio, table
@@ -26,12 +27,18 @@ from papers.paper_001.block_claims import CLAIMS
 from papers.paper_001.block_grid import (
     BATCHES,
     BUCKETS,
+    BY_SIZE,
+    COMBINED,
     NAME,
     RULES,
+    TPCH,
     WORKERS,
     batch_tuples,
     block_cell,
     cells,
+    combined_cell,
+    size_cell,
+    sizes,
     streams,
 )
 from papers.pictures.charts import Emphasis, scatter
@@ -61,10 +68,10 @@ def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
             stream = type(stream)(
                 stream.keys, stream.codes, np.arange(len(stream)), stream.key_count, len(stream)
             )
-        batch = batch_tuples(plan)
-        workers = tumbled(stream, cell.partitioner, workers=WORKERS, seed=seed, window_ms=batch)
+        batch = _batch(cell, plan)
+        workers = tumbled(stream, cell.partitioner, workers=cell.workers, seed=seed, window_ms=batch)
         each = [
-            _block_figures(workers[rows], stream.codes[rows], stream.keys[rows] ^ renamed)
+            _figures(cell, workers[rows], stream.codes[rows], stream.keys[rows] ^ renamed)
             for rows in windows(stream, batch)
         ]
         for name in each[0]:
@@ -74,20 +81,38 @@ def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     return series
 
 
-def _block_figures(blocks: np.ndarray, codes: np.ndarray, keys: np.ndarray) -> dict[str, float]:
+def _batch(cell: Cell, plan: RunPlan) -> int:
+    """Tuples of a batch."""
+    own = cell.experiment.partition(" batches of ")[2]
+    return int(own) if own else batch_tuples(plan)
+
+
+def _figures(cell: Cell, blocks: np.ndarray, codes: np.ndarray, keys: np.ndarray) -> dict[str, float]:
+    """What is kept of a batch: bsi, bci, fullest, ksr and mpi of its data blocks, and of its reduce buckets
+    max - mean: hashed and allocated, by the hash of the key and by 001's Alg. 3.
+
+    Buckets are measured in tuples. Where map tasks combine, they are measured in partial results.
+    """
     clusters = clusters_of(blocks, keys)
-    sizes = clusters.sizes
-    # Tuples of each reduce bucket, by the hash of the key and by 001's Alg. 3.
+    if cell.experiment == COMBINED:
+        return _bucket_figures(clusters._replace(sizes=np.ones_like(clusters.sizes)))
+    workers = cell.workers
+    return {
+        "bsi": metrics.block_size_imbalance(blocks, workers),
+        "bci": metrics.block_cardinality_imbalance(blocks, codes, workers),
+        "fullest": float(metrics.worker_cardinalities(blocks, codes, workers).max()),
+        "ksr": metrics.replication_factor(blocks, codes),
+        "mpi": metrics.micro_batch_index(blocks, codes, workers),
+        **_bucket_figures(clusters),
+    }
+
+
+def _bucket_figures(clusters: MapOutput) -> dict[str, float]:
     hashed, allocated = (
-        np.bincount(buckets, weights=sizes, minlength=BUCKETS)
+        np.bincount(buckets, weights=clusters.sizes, minlength=BUCKETS)
         for buckets in (bucket_of(clusters.keys, BUCKETS), allocate_all(clusters, BUCKETS))
     )
     return {
-        "bsi": metrics.block_size_imbalance(blocks, WORKERS),
-        "bci": metrics.block_cardinality_imbalance(blocks, codes, WORKERS),
-        "fullest": float(metrics.worker_cardinalities(blocks, codes, WORKERS).max()),
-        "ksr": metrics.replication_factor(blocks, codes),
-        "mpi": metrics.micro_batch_index(blocks, codes, WORKERS),
         "hashed": float(hashed.max() - hashed.mean()),
         "allocated": float(allocated.max() - allocated.mean()),
     }
@@ -122,9 +147,50 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
         lines.append("")
     return [
         *lines,
+        *_by_size(figures, plan),
+        *_combined(figures, plan),
         f"{PICTURE}:",
         "",
         "![BSI relative to hashing against BCI relative to shuffling](reproducing/micro-batch.svg)",
+    ]
+
+
+def _by_size(figures: SectionFigures, plan: RunPlan) -> list[str]:
+    """BCI on TPC-H by the size of a batch and the number of data blocks."""
+    names = sizes(plan)
+    return [
+        f"BCI on {TPCH}, with other sizes of a batch and other numbers of data blocks:",
+        "",
+        *table(
+            ["rule", *names],
+            (
+                [f"`{rule}`", *(figure(figures, size_cell(plan, size, rule), "bci") for size in names)]
+                for rule in BY_SIZE
+            ),
+        ),
+        "",
+    ]
+
+
+def _combined(figures: SectionFigures, plan: RunPlan) -> list[str]:
+    """Reduce buckets where map tasks combine."""
+    return [
+        (
+            "Reduce buckets where map tasks combine. A cluster is one partial result then, and Alg. 3 counts"
+            " it as one. max - mean of the partial results of the buckets, of Prompt's data blocks:"
+        ),
+        "",
+        *table(
+            ["stream", "hashed", "Alg. 3"],
+            (
+                [
+                    stream,
+                    *(figure(figures, combined_cell(plan, stream), name) for name in ("hashed", "allocated")),
+                ]
+                for stream in streams(plan)
+            ),
+        ),
+        "",
     ]
 
 

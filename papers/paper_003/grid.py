@@ -43,6 +43,14 @@ UNKNOWN = {
 """Other values of what the paper does not say: rho and the bound of the queue, here what comes in 1 s (the
 latency budget) or in 10 s (a step). `load_cell` has rho 0.9 with 1 s."""
 UNKNOWN_LOAD, UNKNOWN_STEPS = "poisson", 2_000
+"""The load under which all of them are played, and the steps of each."""
+LEARNER_UNKNOWN = (
+    "rho=0.3, queue of 1 s",
+    "rho=0.5, queue of 1 s",
+    "rho=0.7, queue of 1 s",
+    "rho=0.3, queue of 10 s",
+)
+"""Those of `UNKNOWN` that the learners play."""
 
 
 def load_cell(plan: RunPlan, load: str, policy: str) -> Cell:
@@ -56,9 +64,18 @@ def operator_cell(plan: RunPlan, operator: str, policy: str) -> Cell:
     return Cell(NAME, operator, Stream("poisson", plan.pick(OPERATOR_STEPS, 150)), KMAX, policy)
 
 
-def unknown_cell(plan: RunPlan, unknown: str, policy: str) -> Cell:
-    """Figure 5 with other values of what the paper does not say."""
-    return Cell(NAME, unknown, Stream(UNKNOWN_LOAD, plan.pick(UNKNOWN_STEPS, 150)), KMAX, policy)
+def unknown_cell(plan: RunPlan, load: str, unknown: str, policy: str) -> Cell:
+    """Figures 5-7 with other values of what the paper does not say."""
+    return Cell(NAME, unknown, Stream(load, plan.pick(UNKNOWN_STEPS, 150)), KMAX, policy)
+
+
+def unknown_settings() -> list[tuple[str, str]]:
+    """Pairs (load, other values). Loads other than `UNKNOWN_LOAD` have the bound of 1 s only."""
+    return [
+        (load, unknown)
+        for load, unknown in product(LOADS, UNKNOWN)
+        if load == UNKNOWN_LOAD or UNKNOWN[unknown]["omega_max"] is None
+    ]
 
 
 def doubling_cell(plan: RunPlan, policy: str) -> Cell:
@@ -70,5 +87,7 @@ def cells(plan: RunPlan) -> list[Cell]:
     """Every load with every policy, other operators, and the load that doubles."""
     cells_of_page = [load_cell(plan, *at) for at in product(LOADS, (*NAMES, BEST_FIXED))]
     cells_of_page += [operator_cell(plan, *at) for at in product(OPERATORS, (PAPER, LINUCB))]
-    cells_of_page += [unknown_cell(plan, *at) for at in product(UNKNOWN, (PAPER, LINUCB))]
+    for load, unknown in unknown_settings():
+        cells_of_page += [unknown_cell(plan, load, unknown, policy) for policy in (PAPER, LINUCB)]
+    cells_of_page += [unknown_cell(plan, UNKNOWN_LOAD, *at) for at in product(LEARNER_UNKNOWN, LEARNERS)]
     return cells_of_page + [doubling_cell(plan, policy) for policy in (PAPER, WIDER, LINUCB)]

@@ -16,6 +16,7 @@ from papers.paper_003.grid import (
     BEST_FIXED,
     KMAX,
     LEARNER_STEPS,
+    LEARNER_UNKNOWN,
     LEARNERS,
     LINUCB,
     LOAD_NAMES,
@@ -23,10 +24,11 @@ from papers.paper_003.grid import (
     NAMES,
     OURS,
     PAPER,
-    UNKNOWN,
+    UNKNOWN_LOAD,
     UNKNOWN_STEPS,
     load_cell,
     unknown_cell,
+    unknown_settings,
 )
 from papers.paper_003.measuring import edges
 
@@ -67,7 +69,7 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
 
 
 def _unknowns(figures: SectionFigures, plan: RunPlan) -> list[str]:
-    """The table over rho and the bound of the queue."""
+    """The tables over rho and the bound of the queue."""
     shown = (("first", _reward), ("reached", _whole), ("all", _reward))
     head = [
         f"{NAMES[policy]}, {name}" for policy in (PAPER, LINUCB) for name in ("first", "-0.3 after", "all")
@@ -75,21 +77,45 @@ def _unknowns(figures: SectionFigures, plan: RunPlan) -> list[str]:
     return [
         (
             "Other values of what the paper does not say: rho, and the bound of the queue as what comes"
-            " within 1 s (the latency budget) or within 10 s (a step). Arrivals are Poisson,"
-            f" {plan.pick(UNKNOWN_STEPS, 150):,} steps each. Rho 0.9 with 1 s has the table above."
+            " within 1 s (the latency budget) or within 10 s (a step)."
+            f" {plan.pick(UNKNOWN_STEPS, 150):,} steps each. Rho 0.9 with 1 s has the tables above."
         ),
         "",
         *table(
-            ["rho, bound", *head],
+            ["load", "rho, bound", *head],
+            (
+                [
+                    LOAD_NAMES[load],
+                    unknown,
+                    *(
+                        figure(figures, unknown_cell(plan, load, unknown, policy), *at)
+                        for policy, at in product((PAPER, LINUCB), shown)
+                    ),
+                ]
+                for load, unknown in unknown_settings()
+            ),
+            left=2,
+        ),
+        "",
+        (
+            f"The same for the learners under {LOAD_NAMES[UNKNOWN_LOAD]}: the mean reward of the first 100"
+            " steps, and -0.3 after."
+        ),
+        "",
+        *table(
+            [
+                "rho, bound",
+                *(f"{NAMES[name]}, {which}" for name in LEARNERS for which in ("first", "-0.3 after")),
+            ],
             (
                 [
                     unknown,
                     *(
-                        figure(figures, unknown_cell(plan, unknown, policy), *at)
-                        for policy, at in product((PAPER, LINUCB), shown)
+                        figure(figures, unknown_cell(plan, UNKNOWN_LOAD, unknown, name), *at)
+                        for name, at in product(LEARNERS, shown[:2])
                     ),
                 ]
-                for unknown in UNKNOWN
+                for unknown in LEARNER_UNKNOWN
             ),
         ),
         "",
