@@ -46,7 +46,7 @@ WAYS = (
     ("partly", "prompt"),
 )
 """(partitioner, spark.reduce)"""
-_TASKS = {"combine_tasks": WORKERS, "buckets": WORKERS}
+_TASKS: dict[str, Any] = {"combine_tasks": WORKERS, "buckets": WORKERS}
 """As many tasks of both kinds as there are workers, so that a task works off one data block."""
 _SKEWS = (1.0, 1.5)
 _LARGE = (1.0, "partly", "prompt", 5)
