@@ -58,6 +58,7 @@ SCENARIOS = {
     "spark-forwarding": "spark.forwarding",
     "spark-task-times": "spark.task_times",
     "spark-costly-work": "spark.costly_work",
+    "spark-costly-live": "spark.costly_live",
     "elasticity-spike": "elasticity.spike",
     "elasticity-staircase": "elasticity.staircase",
     "elasticity-sine": "elasticity.sine",
