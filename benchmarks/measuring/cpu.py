@@ -104,11 +104,11 @@ class Ledger:
 
     def held(self) -> dict[str, int]:
         """Bytes in memory by label, of the processes of the last look."""
-        held: dict[str, int] = {}
+        resident: dict[str, int] = {}
         for key in self._alive:
             label = self._labels[key]
-            held[label] = held.get(label, 0) + self._processes[key].resident
-        return held
+            resident[label] = resident.get(label, 0) + self._processes[key].resident
+        return resident
 
 
 class CpuMeter:

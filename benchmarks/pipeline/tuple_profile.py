@@ -175,12 +175,16 @@ def shares(steps: Sequence[Step], seconds: Mapping[str, float], *, tuples: int) 
 
     seconds: as of `profiled`. ValueError for a step of which no function was called.
     """
-    found = {one.what: [seconds[name] for name in one.functions if name in seconds] for one in steps}
-    unknown = [what for what, each in found.items() if not each]
+    seconds_by_step = {
+        one.what: [seconds[name] for name in one.functions if name in seconds] for one in steps
+    }
+    unknown = [what for what, each in seconds_by_step.items() if not each]
     if unknown:
         raise ValueError(f"nothing was called for: {', '.join(unknown)}")
-    rest = seconds[""] - sum(map(sum, found.values()))
-    return {what: _ns(sum(each), tuples) for what, each in found.items()} | {"the rest": _ns(rest, tuples)}
+    rest = seconds[""] - sum(map(sum, seconds_by_step.values()))
+    return {what: _ns(sum(each), tuples) for what, each in seconds_by_step.items()} | {
+        "the rest": _ns(rest, tuples)
+    }
 
 
 def written(settings: Settings) -> Frames:
