@@ -121,17 +121,16 @@ def run(*, smoke: bool) -> dict[str, object]:
     tuples = 200_000 if smoke else 4_000_000
     facts = machine()  # before the scenario puts load on the machine itself
     with measured_broker("driver") as (broker, meter), TemporaryDirectory(prefix=FOLDER) as folder:
-        settings = prepare(
-            settings_for(
-                broker.settings(),
-                ID,
-                input={"topic": f"{ID}.input"},
-                partitioner={"workers": WORKERS, "name": "evenflow"},
-                spark={"checkpoint": f"{folder}/checkpoint", "batch_interval": 0},
-            )
+        settings = settings_for(
+            broker.settings(),
+            ID,
+            input={"topic": f"{ID}.input"},
+            partitioner={"workers": WORKERS, "name": "evenflow"},
+            spark={"checkpoint": f"{folder}/checkpoint", "batch_interval": 0},
         )
         with step(f"writing {tuples:,} tuples"):
             write_input(settings, tuples=tuples)
+        settings = prepare(settings)
         with step("the partitioner"):
             thread, process = profiled(lambda: DataPlane(settings, until_ended=True).run())
         frames = written(settings)
