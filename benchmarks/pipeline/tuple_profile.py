@@ -274,7 +274,10 @@ def _fetched(settings: Settings) -> float:
 
 def _produced(settings: Settings, frames: Frames) -> float:
     other = settings_for(
-        settings.kafka, f"{ID}-limit", input=settings.input.model_dump(), partitioner={"workers": WORKERS}
+        settings.kafka,
+        f"{ID}-limit",
+        input={"topic": settings.topic("input")},
+        partitioner={"workers": WORKERS},
     )
     ensure_topics(other.kafka, pipeline_topics(other).values())
     config = {
