@@ -34,7 +34,8 @@ from spark_consumers.layout import Layout
 from spark_consumers.sinks.base import Shape
 from spark_consumers.tasks import OnTally, Stopwatch
 
-_PIECE = 32_768  # bytes: fits into one send of the loopback, see MapOfBytes
+PIECE = 1 << 20
+"""Most bytes of a value that go to Spark's state server in one request, see `MapOfBytes`."""
 _COUNT = struct.Struct("<I")
 _CHECKSUM = struct.Struct("<I")
 
@@ -205,27 +206,32 @@ class Within:
 
 
 class MapOfBytes:
-    """BucketState over Spark's MapState, in pieces of at most 32 KiB.
+    """BucketState over Spark's MapState, in pieces of at most `PIECE` bytes.
 
-    Spark 4.0's state server takes a request with one `read`, whether or not the whole request has arrived. A
-    value that arrives in parts is stored damaged or refused ("invalid pickle opcode"). A value that fits into
-    one send of the loopback always arrives whole, so values are cut into such pieces. Piece 0 begins with the
-    number of pieces.
+    A request costs half a millisecond, however few bytes it carries, and is held in memory several times. So
+    pieces are large, and values have no bound. Spark's state server takes requests of any size since 4.0.2
+    (SPARK-53870). Piece 0 begins with the number of pieces, so values in pieces of any other size are read,
+    too.
 
     Before each piece stands the CRC-32 of its name and its bytes. Every method raises DataLossError for a
     piece that does not have its checksum, and `get` also for one that is missing.
+
+    Nobody else may write the map meanwhile.
     """
 
     def __init__(self, state: Any) -> None:
         self._map = state
+        self._counts: dict[str, int] = {}
+        """Pieces of each name that was looked at, 0 for a name that is not there."""
 
     def get(self, name: str) -> bytes | None:
         """The bytes of this name, or None."""
         first = self._piece(name, 0)
+        count = self._counts[name] = 0 if first is None else _pieces(first)
         if first is None:
             return None
-        whole = [first[_COUNT.size :]]
-        for number in range(1, _pieces(first)):
+        whole = [memoryview(first)[_COUNT.size :]]
+        for number in range(1, count):
             piece = self._piece(name, number)
             if piece is None:
                 raise _damaged(f"{_piece_name(name, number)!r} is missing")
@@ -234,51 +240,63 @@ class MapOfBytes:
 
     def put(self, name: str, value: bytes) -> None:
         """Set the bytes of this name."""
-        before = self._piece(name, 0)
+        before = self._count(name)
         whole = memoryview(value)
         # Rounded up. An empty value has one piece, too, as piece 0 says that the name exists.
-        count = max(1, -(-len(whole) // _PIECE))
+        count = self._counts[name] = max(1, -(-len(whole) // PIECE))
         for number in range(count):
-            piece = bytes(whole[number * _PIECE : (number + 1) * _PIECE])
+            piece = whole[number * PIECE : (number + 1) * PIECE]
             own = _piece_name(name, number)
-            self._map.updateValue(
-                (own,), (_sealed(own, _COUNT.pack(count) + piece if number == 0 else piece),)
-            )
+            head = [_COUNT.pack(count)] if number == 0 else []
+            self._map.updateValue((own,), (_sealed(own, *head, piece),))
         # Remove the pieces of a longer value that was here before.
-        for number in range(count, 0 if before is None else _pieces(before)):
+        for number in range(count, before):
             self._map.removeKey((_piece_name(name, number),))
 
     def delete(self, name: str) -> None:
         """Remove this name."""
-        first = self._piece(name, 0)
-        if first is not None:
-            for number in range(_pieces(first)):
-                self._map.removeKey((_piece_name(name, number),))
+        for number in range(self._count(name)):
+            self._map.removeKey((_piece_name(name, number),))
+        self._counts[name] = 0
 
-    def _piece(self, name: str, number: int) -> bytes | None:
+    def _count(self, name: str) -> int:
+        if name not in self._counts:
+            first = self._piece(name, 0)
+            self._counts[name] = 0 if first is None else _pieces(first)
+        return self._counts[name]
+
+    def _piece(self, name: str, number: int) -> memoryview | None:
         own = _piece_name(name, number)
         row = self._map.getValue((own,))
-        return None if row is None else _opened(own, bytes(row[0]))
+        return None if row is None else _opened(own, row[0])
 
 
-def _sealed(name: str, piece: bytes) -> bytes:
-    """The piece behind its checksum."""
-    return _CHECKSUM.pack(zlib.crc32(piece, zlib.crc32(name.encode()))) + piece
+def _sealed(name: str, *parts: bytes | memoryview) -> bytes:
+    """A piece, which these parts make up, behind its checksum."""
+    return b"".join([_checksum(name, *parts), *parts])
 
 
-def _opened(name: str, sealed: bytes) -> bytes:
+def _opened(name: str, sealed: bytes) -> memoryview:
     """The piece that `_sealed` made these bytes of. Raises DataLossError if they are others."""
-    piece = sealed[_CHECKSUM.size :]
-    if _sealed(name, piece) != sealed:
+    whole = memoryview(sealed)
+    piece = whole[_CHECKSUM.size :]
+    if _checksum(name, piece) != whole[: _CHECKSUM.size]:
         raise _damaged(f"the bytes of {name!r} do not have their checksum")
     return piece
+
+
+def _checksum(name: str, *parts: bytes | memoryview) -> bytes:
+    checksum = zlib.crc32(name.encode())
+    for part in parts:
+        checksum = zlib.crc32(part, checksum)
+    return _CHECKSUM.pack(checksum)
 
 
 def _damaged(damage: str) -> DataLossError:
     return DataLossError(f"the reducer's state is damaged: {damage}", hint=DAMAGED)
 
 
-def _pieces(first: bytes) -> int:
+def _pieces(first: memoryview) -> int:
     return int(_COUNT.unpack_from(first)[0])
 
 

@@ -1,4 +1,5 @@
-"""CPU time by process while something is measured. It moves far less from machine to machine than wall time.
+"""CPU time and memory by process while something is measured. CPU time moves far less from machine to machine
+than wall time.
 
 A meter watches trees of processes. Each tree has a label, and the Java processes in it may have a label of
 their own. CPU time is cumulative: a process that has ended keeps what it used. A child that lived only
@@ -101,10 +102,18 @@ class Ledger:
                 seconds[COMPILERS] = seconds.get(COMPILERS, 0.0) + process.compilers
         return seconds
 
+    def held(self) -> dict[str, int]:
+        """Bytes in memory by label, of the processes of the last look."""
+        resident: dict[str, int] = {}
+        for key in self._alive:
+            label = self._labels[key]
+            resident[label] = resident.get(label, 0) + self._processes[key].resident
+        return resident
+
 
 class CpuMeter:
     """Looks at the processes twice a second, in a thread of its own, and says what was used between two
-    moments.
+    moments, and held at most.
     """
 
     def __init__(
@@ -116,6 +125,7 @@ class CpuMeter:
         self._machine = machine
         self._ledger = Ledger()
         self._series: list[tuple[float, Used]] = []
+        self._held: list[tuple[float, dict[str, int]]] = []
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="cpu-meter", daemon=True)
@@ -137,6 +147,7 @@ class CpuMeter:
             self._ledger.look(self._look())
             moment = time.time()
             self._series.append((moment, self._ledger.used() | {MACHINE: self._machine()}))
+            self._held.append((moment, self._ledger.held()))
         return moment
 
     def between(self, begin: float, end: float) -> Used:
@@ -147,6 +158,15 @@ class CpuMeter:
             before, after = self._at(begin), self._at(end)
         grown = {label: seconds - before.get(label, 0.0) for label, seconds in after.items()}
         return {label: max(0.0, seconds) for label, seconds in grown.items()}
+
+    def most_held(self, begin: float, end: float) -> dict[str, int]:
+        """Most bytes in memory between two moments by label, as of the looks between them."""
+        most: dict[str, int] = {}
+        with self._lock:
+            for moment, held in self._held:
+                if begin <= moment <= end:
+                    most |= {label: max(size, most.get(label, 0)) for label, size in held.items()}
+        return most
 
     def _at(self, moment: float) -> Used:
         place = bisect_left(self._series, moment, key=lambda entry: entry[0])

@@ -172,7 +172,8 @@ def running_query(
     with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as place:
         folder = Path(place)
         spark = {"checkpoint": str(folder / "checkpoint")} | parts.pop("spark", {})
-        settings = settings_for(kafka, name, partitioner={"workers": WORKERS}, spark=spark, **parts)
+        partitioner = {"workers": WORKERS} | parts.pop("partitioner", {})
+        settings = settings_for(kafka, name, partitioner=partitioner, spark=spark, **parts)
         save_settings(settings, folder / "settings.json")
         running = Running(settings, folder, meter)
         try:

@@ -1,5 +1,5 @@
-"""CPU time of processes from Linux's /proc: user and system seconds of a process and of its children that
-ended.
+"""CPU time and memory of processes from Linux's /proc: user and system seconds of a process and of its
+children that ended, and what a process holds.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 _PROC = "/proc"
 _REMEMBERED = 20
 """Number of looks after which the JVMs' threads are listed anew. On many cores compiler threads come and
@@ -37,6 +38,8 @@ class Process:
     """CPU seconds of its children that have ended and were waited for, and of the children of these."""
     compilers: float = 0.0
     """CPU seconds of the JVM's compiler threads. Part of `own`."""
+    resident: int = 0
+    """Bytes that it has in memory. What it shares with others is counted for each of them."""
 
 
 class ProcessTable:
@@ -71,6 +74,7 @@ class ProcessTable:
             own=_seconds(fields[11], fields[12]),
             reaped=_seconds(fields[13], fields[14]),
             compilers=self._compiler_seconds(pid, started) if name == "java" else 0.0,
+            resident=int(fields[21]) * _PAGE,
         )
 
     def _compiler_seconds(self, pid: int, started: int) -> float:

@@ -41,7 +41,7 @@ def run(*, smoke: bool) -> dict[str, object]:
 
             def hand_over() -> Speed:
                 source = records(spark, settings, topic).coalesce(tasks)
-                dropped = source.mapInArrow(_drop(), combiner.BLOBS)
+                dropped = source.mapInArrow(dropping(), combiner.BLOBS)
                 return stream_speed(dropped, folder, meter, rows=frames, tuples=counted)
 
             def combine() -> Speed:
@@ -64,7 +64,7 @@ def run(*, smoke: bool) -> dict[str, object]:
     }
 
 
-def _drop() -> Callable[[Batches], Batches]:
+def dropping() -> Callable[[Batches], Batches]:
     """A task that takes the frames from the JVM and does nothing. Any combiner in Python pays that first."""
 
     def task(batches: Batches) -> Batches:

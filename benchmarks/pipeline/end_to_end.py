@@ -97,7 +97,7 @@ def _live_figures(running: Running, zipf: float, rate: Any, *, smoke: bool) -> d
     running.start_replay("trickle", zipf, _TRICKLE)
     with step("the windows of the pause", running.counts):
         running.up_to_date()
-    live = _Live(running, zipf, seconds=5.0 if smoke else _STEP_SECONDS)
+    live = Live(running, zipf, seconds=5.0 if smoke else _STEP_SECONDS)
     if smoke:
         return {"half_load": live.hold(5_000, "step")}
     return _searched(live, first=_FIRST * rate)
@@ -109,7 +109,7 @@ def _times(ours: dict[str, Any], bare: dict[str, Any]) -> float | None:
     return round(ours[name]["all"] / bare[name]["all"], 2) if ours else None
 
 
-def _searched(live: _Live, *, first: float) -> dict[str, object]:
+def _searched(live: Live, *, first: float) -> dict[str, object]:
     begin = max((index for index, rate in enumerate(LADDER) if rate <= first), default=0)
     live.hold(LADDER[max(0, begin - 2)], "warm-up")
     steps: list[dict[str, Any]] = []
@@ -145,7 +145,7 @@ def _short(figures: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in figures.items() if not name.startswith("cpu_")}
 
 
-class _Live:
+class Live:
     """Steps of live replay into the running query."""
 
     def __init__(self, running: Running, zipf: float, *, seconds: float) -> None:

@@ -36,6 +36,28 @@ def test_children_are_counted_with_their_root_and_strangers_are_not() -> None:
     assert ledger.used() == {"root": 3.0}
 
 
+def test_memory_is_that_of_the_processes_that_live_and_the_most_of_a_stretch_of_time() -> None:
+    def holding(pid: int, resident: int, parent: int = ROOT) -> Process:
+        return Process(pid, parent, 1, "python", 1.0, 0.0, resident=resident)
+
+    looks = iter(
+        [
+            table(holding(ROOT, 10, parent=1), holding(CHILD, 5), holding(OTHER, 99, parent=1)),
+            table(holding(ROOT, 12, parent=1)),
+            table(holding(ROOT, 40, parent=1)),
+        ]
+    )
+    meter = CpuMeter(lambda: next(looks), lambda: 0.0)
+    meter.watch(ROOT, "root", below="below")
+    first, second, third = meter.now(), meter.now(), meter.now()
+    assert meter.most_held(first, second) == {"root": 12, "below": 5}
+    assert meter.most_held(second, third) == {"root": 40}
+
+
+def test_this_process_holds_memory() -> None:
+    assert ProcessTable().read()[os.getpid()].resident > 1_000_000
+
+
 def test_a_child_that_ended_is_counted_once() -> None:
     ledger = watching()
     ledger.look(table(process(ROOT, 1.0, parent=1), process(CHILD, 2.0)))

@@ -1,4 +1,4 @@
-"""Values of the reducer's state travel to Spark in pieces that its state server reads whole."""
+"""Values of the reducer's state travel to Spark in pieces."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from hypothesis import strategies as st
 
 from evenflow.errors import DataLossError, EvenflowError
 from evenflow.twostep import merge_leaders, reduce, reduce_leaders
-from spark_consumers.reducer import MapOfBytes
+from spark_consumers import reducer
+from spark_consumers.reducer import PIECE, MapOfBytes
 from spark_consumers.sinks.base import gathered
 from tests.examples import examples
 from tests.unit.twostep.pipe import INPUTS, INVERTIBLE, ROUTED, SLIDE, Pipe, feed, plan_of
 
 
 class Map:
-    """Spark's MapState as far as it is used: a dictionary that refuses what the real server damages."""
+    """Spark's MapState as far as it is used: a dictionary that refuses what is larger than a piece with its
+    head may be.
+    """
 
     def __init__(self) -> None:
         self.content: dict[str, bytes] = {}
@@ -27,14 +30,14 @@ class Map:
         return (self.content[key[0]],) if key[0] in self.content else None
 
     def updateValue(self, key: tuple[str], value: tuple[bytes]) -> None:  # noqa: N802
-        assert len(value[0]) <= 40_000
+        assert len(value[0]) <= PIECE + 8
         self.content[key[0]] = value[0]
 
     def removeKey(self, key: tuple[str]) -> None:  # noqa: N802
         self.content.pop(key[0], None)
 
 
-SIZES = st.sampled_from([0, 1, 32_767, 32_768, 32_769, 65_536, 200_000])
+SIZES = st.sampled_from([0, 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 3 * PIECE + 7])
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.one_of(st.none(), SIZES)), max_size=12))
@@ -50,7 +53,7 @@ def test_any_sequence_of_puts_and_deletes_is_read_back_and_leaves_nothing_behind
             expected[name] = bytes([number % 251]) * size
             state.put(name, expected[name])
         assert {n: state.get(n) for n in "ab"} == {n: expected.get(n) for n in "ab"}
-    pieces = sum(max(1, -(-len(value) // 32_768)) for value in expected.values())
+    pieces = sum(max(1, -(-len(value) // PIECE)) for value in expected.values())
     assert len(stored.content) == pieces
 
 
@@ -68,8 +71,8 @@ def test_no_flipped_bit_of_a_piece_is_read_as_a_value(data):
 def test_a_piece_that_is_missing_or_stands_under_another_name_is_refused():
     stored = Map()
     state = MapOfBytes(stored)
-    state.put("a", bytes(100_000))
-    state.put("b", bytes(100_000))
+    state.put("a", bytes(3 * PIECE))
+    state.put("b", bytes(3 * PIECE))
     stored.content["a#1"] = stored.content["b#1"]
     with pytest.raises(DataLossError, match="'a#1' do not have their checksum"):
         state.get("a")
@@ -77,9 +80,45 @@ def test_a_piece_that_is_missing_or_stands_under_another_name_is_refused():
     with pytest.raises(DataLossError, match="'b#2' is missing"):
         state.get("b")
     stored.content["b#0"] = b"\0"
-    for use in (state.get, state.delete, lambda name: state.put(name, b"")):
+    for use in (MapOfBytes.get, MapOfBytes.delete, lambda state, name: state.put(name, b"")):
         with pytest.raises(DataLossError, match="'b#0' do not have"):
-            use("b")
+            use(MapOfBytes(stored), "b")
+
+
+@given(st.sampled_from([1, 100, 32_768, 2 * PIECE]), st.sampled_from([0, 99, 100_000]))
+def test_a_value_in_pieces_of_another_size_is_read_replaced_and_deleted(piece, size):
+    stored = Map()
+    value = bytes(range(256)) * 400
+    with pytest.MonkeyPatch.context() as other:
+        other.setattr(reducer, "PIECE", piece)
+        MapOfBytes(stored).put("a", value[:size])
+    assert MapOfBytes(stored).get("a") == value[:size]
+    copy = Map()
+    copy.content = dict(stored.content)
+    MapOfBytes(stored).put("a", value)
+    assert MapOfBytes(stored).get("a") == value
+    assert list(stored.content) == ["a#0"]
+    MapOfBytes(copy).delete("a")
+    assert not copy.content
+
+
+def test_a_value_that_was_read_is_not_read_again_when_it_is_replaced():
+    asked = []
+
+    class Watched(Map):
+        def getValue(self, key):  # noqa: N802
+            asked.append(key[0])
+            return super().getValue(key)
+
+    stored = Watched()
+    MapOfBytes(stored).put("a", b"before")
+    state = MapOfBytes(stored)
+    asked.clear()
+    assert state.get("a") == b"before"
+    state.put("a", b"after")
+    state.delete("a")
+    assert asked == ["a#0"]
+    assert state.get("a") is None
 
 
 def flip(stored, data):

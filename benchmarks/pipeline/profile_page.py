@@ -1,0 +1,113 @@
+"""`python -m benchmarks.pipeline.profile_page`: docs/profile.md, of docs/measurements/tuple-profile.json.
+
+Nothing is measured: `evenflow bench tuple-profile` does that, and writes .evenflow/bench/tuple-profile.json.
+Copy this file to docs/measurements to keep its figures.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from benchmarks.pipeline.tuple_profile import COMBINER, PARTITIONER, REDUCER, WAYS, Step
+from benchmarks.scale.pages import table
+
+PAGE = Path("docs/profile.md")
+FIGURES = Path("docs/measurements/tuple-profile.json")
+_HEAD = ("step", "ns a tuple", "of all", "limit")
+_SPARK_HEAD = ("what Spark does", "JVM", "Python", "more in the JVM", "more in Python")
+
+
+def page(figures: Mapping[str, Any]) -> str:
+    """The text of the page. figures: what the scenario `tuple-profile` reports."""
+    limits, spark = figures["limits"], figures["spark"]
+    scan, combined = (sum(spark[WAYS[number]].values()) for number in (0, 2))
+    client = limits["fetched"] + limits["produced"]
+    facts = figures["machine"]
+    return f"""# Where the time of a tuple goes
+
+CPU time in nanoseconds a tuple, from the input topic to the row, by process and step.
+`evenflow bench tuple-profile` measures it, and `python -m benchmarks.pipeline.profile_page` makes this page.
+The stream has {figures["tuples"]:,} tuples of {figures["keys"]:,} keys, Zipf 1.0, and
+{figures["workers"]} workers. The query counts and sums over windows of 60 s by 1 s, which makes
+{figures["rows_a_tuple"]} rows a tuple. The machine has {facts["cores"]} cores ({facts["cpu"]}), and its load
+before was {facts["load_average"]}.
+
+CPU time moves less than speed does when others use the machine, but it moves. So read shares, not digits.
+
+## Limits
+
+{table(("limit", "ns a tuple", "what"), _limit_rows(limits))}
+
+## Partitioner
+
+These are the steps of the data plane's thread. The threads of the Kafka client run beside it. To fetch and to
+produce by themselves takes {client:.0f} ns, so they cannot take less.
+
+{table(_HEAD, _rows(PARTITIONER, figures["partitioner"], limits))}
+
+## Combiner and reducer
+
+The cores by themselves, without Spark, and with the state in memory. First the combiner:
+
+{table(_HEAD, _rows(COMBINER, figures["combiner"], limits))}
+
+The reducer:
+
+{table(_HEAD, _rows(REDUCER, figures["reducer"], limits))}
+
+## Spark
+
+Each way does something more than the one before it. *More* is what that costs. The limit of all is the bare
+scan. The combiner takes {combined / scan:.2f} times its CPU time. A speed of 0.7 of the scan allows 1.43.
+
+{table(_SPARK_HEAD, _spark_rows(spark))}
+"""
+
+
+def _limit_rows(limits: Mapping[str, float]) -> Iterator[tuple[object, ...]]:
+    yield "fetched", f"{limits['fetched']:.0f}", "the same client fetches the topic, and nothing else is done"
+    yield "produced", f"{limits['produced']:.0f}", "the client writes the same frames, without transactions"
+    yield "copied", f"{limits['copied']:.0f}", "the bytes of a record are copied once"
+
+
+def _rows(
+    steps: Sequence[Step], found: Mapping[str, float], limits: Mapping[str, float]
+) -> Iterator[tuple[object, ...]]:
+    whole = sum(found.values())
+    named = {one.what: one.limit for one in steps}
+    for what, ns in found.items():
+        limit = named.get(what)
+        yield (
+            what,
+            f"{ns:.0f}",
+            f"{100 * ns / whole if whole else 0:.0f} %",
+            "" if limit is None else f"{limit}: {limits[limit]:.0f}",
+        )
+    yield "**all**", f"**{whole:.0f}**", "", ""
+
+
+def _spark_rows(spark: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[object, ...]]:
+    first = spark[WAYS[0]]
+    yield WAYS[0], f"{first['spark_jvm']:.0f}", f"{first['spark_python']:.0f}", "", ""
+    for before, way in pairwise(WAYS):
+        now = spark[way]
+        yield (
+            way,
+            *(f"{now[process]:.0f}" for process in ("spark_jvm", "spark_python")),
+            *(f"{now[process] - spark[before][process]:.0f}" for process in ("spark_jvm", "spark_python")),
+        )
+
+
+def main() -> int:
+    """Write the page. The working directory is the repository."""
+    PAGE.write_text(page(json.loads(FIGURES.read_text(encoding="utf-8"))), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
