@@ -235,7 +235,7 @@ def _warn_of_waits(settings: Settings) -> None:
 def _warn_of_travel(settings: Settings) -> None:
     if reasons := obstacles(settings):
         _LOG.warning(
-            "partitioner.forwarding is on, and brings nothing here: %s. Results are the same",
+            "partitioner.forwarding is on, and brings little or nothing here: %s. Results are the same",
             "; ".join(reasons),
         )
 

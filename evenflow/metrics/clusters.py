@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.keys import bucket_of, first_slot
+from evenflow.keys import Buckets, first_slot
 from evenflow.numeric.arrays import Int32s, Int64s, UInt64s, Whole
 from evenflow.numeric.kernels import kernel
 
@@ -120,11 +120,10 @@ class BatchSummary(NamedTuple):
     """Figures of the stage behind it: how even its reduce buckets are."""
 
 
-def summary(hashes: UInt64s, data_blocks: Int32s, *, workers: Whole, buckets: Whole) -> BatchSummary:
+def summary(hashes: UInt64s, data_blocks: Int32s, *, workers: Whole, buckets: Buckets) -> BatchSummary:
     """The summary of a micro-batch. hashes, data_blocks: of each tuple, shape (tuples,).
 
-    workers: number of data blocks. buckets: number of reduce buckets. A key's bucket is that of its hash. A
-    bucket's size is counted in clusters, which is what a reduce task gets after the map-side combining.
+    workers: number of data blocks. buckets: the reduce buckets. A bucket's size is counted in clusters, which is what a reduce task gets after the map-side combining.
     """
     clusters = clusters_of(hashes, data_blocks)
     order = np.argsort(clusters.keys, kind="stable")
@@ -137,8 +136,8 @@ def summary(hashes: UInt64s, data_blocks: Int32s, *, workers: Whole, buckets: Wh
     ratio = len(ordered) / len(keys) if len(keys) else 0.0
     sizes = np.bincount(clusters.data_blocks, weights=clusters.sizes, minlength=workers)
     cluster_counts = np.bincount(clusters.data_blocks, minlength=workers)
-    reduced = np.bincount(bucket_of(clusters.keys, int(buckets)), minlength=buckets)
-    distinct = np.bincount(bucket_of(keys, int(buckets)), minlength=buckets)
+    reduced = np.bincount(buckets.of(clusters.keys), minlength=buckets.number)
+    distinct = np.bincount(buckets.of(keys), minlength=buckets.number)
     return BatchSummary(
         tuples=len(hashes),
         keys=len(keys),

@@ -226,7 +226,14 @@ class PartitionerSettings(Section):
             " Only 'evenflow' can be told. This affects the balance, never the results."
         ),
     )
-    seed: int = Field(default=7, ge=0, description="Seed of the hash family and of every random choice.")
+    seed: int = Field(
+        default=7,
+        ge=0,
+        description=(
+            "Seed of the hash family and of every random choice. With forwarding it is fixed for the life of a"
+            " query."
+        ),
+    )
     instance: str = Field(
         default="0",
         pattern=r"^[A-Za-z0-9._-]{1,64}$",
@@ -925,7 +932,7 @@ class Settings(BaseSettings):
         before = _partitions(identity)
         if before is not None and before < now["input"]["partitions"]:
             now["input"]["partitions"] = before
-        lines = changes(identity, now)
+        lines = changes(*map(_with_forwarding, (identity, now)))
         unset = self.partitioner.routed_partitions is None
         named = "partitioner.routed_partitions"
         return [
@@ -946,6 +953,12 @@ class Settings(BaseSettings):
         identity = self.identity()
         del identity["input"]["partitions"]
         return fingerprint(identity)
+
+
+def _with_forwarding(identity: dict[str, Any]) -> dict[str, Any]:
+    """The identity with forwarding spelled out where it is off: then it has neither that nor the seed."""
+    how = identity.get("partitioner", {})
+    return identity | {"partitioner": how if "forwarding" in how else how | {"forwarding": "off"}}
 
 
 def _partitions(identity: dict[str, Any]) -> int | None:

@@ -139,7 +139,7 @@ class Batches:
         self._how = how
         self._router = router
         self._clock = clock
-        self._buckets = settings.spark.buckets
+        self._buckets = settings.buckets
         self._heartbeat = Heartbeat(how.interval / 1000, release_early=how.release_early, clock=clock)
         self._by_event = how.clock == "event"
         self._open: list[Piece] = []

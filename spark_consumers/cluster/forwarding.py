@@ -1,16 +1,17 @@
 """Forwarding: the bucket of a key is that of its home, so what is not split is reduced where it was combined.
 
-Worker w is combined by one task, whose executor Kafka's source chooses by the number of the partition. Bucket
-b gets nearly all its partials from workers w with w mod buckets = b. Spark prefers to run the bucket where
-most of its input lies, and then where its state is. So such partials never leave their machine. Nothing
-depends on that: a bucket is a function of the key, so the parts of a split key meet in one bucket as ever.
+Worker w is combined by one task. Kafka's source prefers an executor for it, by the number of the partition.
+Bucket b gets nearly all its partials from workers w with w mod buckets = b. Spark prefers to run the bucket
+on the host where most of its input lies, and then where its state is. So such partials stay on their machine.
+Nothing depends on that: a bucket is a function of the key, so the parts of a split key meet in one bucket.
 """
 
 from __future__ import annotations
 
 from evenflow.settings import Settings
+from spark_consumers.cluster.machines import with_children
 
-_LOCALITY_WAIT = "10s"
+_LOCALITY_WAIT = "3s"
 """How long a task waits for a core of the executor that has its input, instead of taking any free core."""
 
 
@@ -33,6 +34,8 @@ def obstacles(settings: Settings) -> list[str]:
         reasons.append("with spark.wiring = 'split' every partial goes through Kafka")
     elif spark.in_one_process:
         reasons.append(f"spark.master is {spark.master}: all tasks run in one process")
+    elif with_children(settings):
+        reasons.append(f"spark.master is {spark.master}: all executors are on one machine")
     if spark.reduce == "prompt":
         reasons.append("with spark.reduce = 'prompt' partials go to reduce tasks first")
     if workers % buckets and buckets % workers:

@@ -52,7 +52,7 @@ def soak(folder: Path, *, minutes: float, every: float, rate: int = 200) -> Soak
     """
     course = Course(
         seed=1, wiring="fused", sink="kafka", partitioner="evenflow", instances=2, views=False,
-        late="reject", registered=False, strikes=(),
+        late="reject", registered=False, forwarding="off", strikes=(),
     )  # fmt: skip
     found = Soak([], {}, Outcome(course))
     with World(course, folder, quick=False, tuples_at_once=TUPLES_AT_ONCE * rate // 200) as world:

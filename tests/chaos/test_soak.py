@@ -13,7 +13,7 @@ from tests.chaos.soak import Soak, of_folder, of_process, table, thirds, write
 
 COURSE = Course(
     seed=1, wiring="fused", sink="kafka", partitioner="evenflow", instances=2, views=False, late="reject",
-    registered=False, strikes=(),
+    registered=False, forwarding="off", strikes=(),
 )  # fmt: skip
 
 

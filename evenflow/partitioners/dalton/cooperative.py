@@ -3,8 +3,7 @@
 Idea: each instance is a Dalton with statistics windows of DSYNC ms. At the end of such an interval it tells
 the reducer what it has learned and counted (`tell`). It is then in AWAIT until the common table comes
 (`hear`), and otherwise in PREPARE. In AWAIT it decides by the table it has, and keeps its rewards back. The
-new
-table replaces the old one, and the rewards kept back are learned on top of it. From then on a key's local
+new table replaces the old one, and the rewards kept back are learned on top of it. From then on a key's local
 count is compared with the load of all partitioners (GL, in proportion if the interval has changed). So a key
 that is frequent at one partitioner only is not split.
 

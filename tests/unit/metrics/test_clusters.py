@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow import metrics
-from evenflow.keys import bucket_of
+from evenflow.keys import Buckets, bucket_of
 from evenflow.metrics.clusters import clusters_of, summary
 
 N, BUCKETS = 5, 3
@@ -34,7 +34,7 @@ def test_every_tuple_counts_in_the_cluster_of_its_key_and_data_block(tuples: lis
 @given(TUPLES)
 def test_the_summary_has_the_figures_of_the_definitions(tuples: list[tuple[int, int]]) -> None:
     hashes, data_blocks = columns(tuples)
-    found = summary(hashes, data_blocks, workers=N, buckets=BUCKETS)
+    found = summary(hashes, data_blocks, workers=N, buckets=Buckets(BUCKETS))
     holders = {key: set(data_blocks[hashes == key].tolist()) for key in hashes.tolist()}
     assert (found.tuples, found.keys) == (len(tuples), len(holders))
     assert found.split.tolist() == sorted(key for key, blocks in holders.items() if len(blocks) > 1)

@@ -245,6 +245,18 @@ def test_with_forwarding_the_seed_is_part_of_the_fingerprint(tmp_path: Path) -> 
     assert len({of(""), of('forwarding = "on"'), of('forwarding = "on"\nseed = 8')}) == 3
 
 
+def test_changed_forwarding_is_named_and_the_seed_only_where_it_counts(tmp_path: Path) -> None:
+    def settings(lines: str) -> Settings:
+        text = f'[partitioner]\n{lines}\n[input]\ntopic = "clicks"\npartitions = 4'
+        return load_settings(written(tmp_path, text))
+
+    off, on, other = settings(""), settings('forwarding = "on"'), settings('forwarding = "on"\nseed = 8')
+    assert on.changes_since(off.identity()) == ['partitioner.forwarding: "off" -> "on"']
+    assert off.changes_since(on.identity()) == ['partitioner.forwarding: "on" -> "off"']
+    assert other.changes_since(on.identity()) == ["partitioner.seed: 7 -> 8"]
+    assert settings("seed = 8").changes_since(off.identity()) == []
+
+
 def test_the_fingerprint_needs_the_number_of_input_partitions(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="number of input partitions is not known"):
         _ = load_settings(written(tmp_path, "")).fingerprint

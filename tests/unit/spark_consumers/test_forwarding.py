@@ -29,7 +29,7 @@ def test_without_forwarding_nothing_is_asked_of_spark_and_nothing_is_in_the_way(
 
 def test_with_forwarding_a_task_waits_for_the_executor_that_has_its_input() -> None:
     on = settings(seed=11)
-    assert session_conf(on)["spark.locality.wait"] == "10s"
+    assert session_conf(on)["spark.locality.wait"] == "3s"
     assert session_conf(settings({"conf": {"spark.locality.wait": "1s"}}))["spark.locality.wait"] == "1s"
     assert obstacles(on) == []
     assert Layout.from_settings(on, "t").forwarding_seed == 11
@@ -44,6 +44,7 @@ def test_in_one_process_no_task_waits() -> None:
     [
         ({"wiring": "split"}, 8, "every partial goes through Kafka"),
         ({"master": "local[*]"}, 8, "all tasks run in one process"),
+        ({"master": "local-cluster[2,1,1024]"}, 8, "all executors are on one machine"),
         ({"reduce": "prompt"}, 8, "partials go to reduce tasks first"),
         ({"buckets": 3}, 8, "of 8 workers (partitioner.workers) and 3 buckets (spark.buckets) neither"),
     ],
