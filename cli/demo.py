@@ -58,8 +58,10 @@ def demo(
     ] = "fused",
     forwarding: Annotated[
         Literal["on", "off"],
-        typer.Option(help="Whether the reduce bucket of a key is that of its home (partitioner.forwarding). "
-            "Here Spark is one process, so nothing is saved."),
+        typer.Option(
+            help="Whether the reduce bucket of a key is that of its home (partitioner.forwarding). "
+            "Here Spark is one process, so nothing is saved."
+        ),
     ] = "off",
     limit: Annotated[int | None, typer.Option(min=0, help="Only the first ROWS tuples.")] = None,
     control: Annotated[

@@ -70,8 +70,16 @@ scan. The combiner takes {combined / scan:.2f} times its CPU time. A speed of 0.
 
 
 def _limit_rows(limits: Mapping[str, float]) -> Iterator[tuple[object, ...]]:
-    yield "fetched", f"{limits['fetched']:.0f}", "the same client fetches the topic, and nothing else is done"
-    yield "produced", f"{limits['produced']:.0f}", "the client writes the same frames, without transactions"
+    yield (
+        "fetched",
+        f"{limits['fetched']:.0f}",
+        "threads of the client while it fetches the topic, and nothing else is done",
+    )
+    yield (
+        "produced",
+        f"{limits['produced']:.0f}",
+        "threads of the client while it writes the same frames, without transactions",
+    )
     yield "copied", f"{limits['copied']:.0f}", "the bytes of a record are copied once"
 
 

@@ -32,6 +32,7 @@ _MIB = 2**20
 def run(*, smoke: bool) -> dict[str, object]:
     """A row for each skew and placement."""
     ways = list(product(SKEWS, PLACEMENTS))
+    seconds = 5.0 if smoke else _SECONDS
     rows: list[dict[str, Any]] = []
     with measured_broker() as (broker, meter):
         for number, (skew, placement) in enumerate(ways[-1:] if smoke else ways):
@@ -50,9 +51,9 @@ def run(*, smoke: bool) -> dict[str, object]:
                     "combine_wait": COST_US,
                 },
             ) as running:
-                figures = _live(running, skew, seconds=5.0 if smoke else _SECONDS)
+                figures = _live(running, skew, seconds=seconds)
             rows.append({"zipf": skew, "placement": placement, **figures})
-    return {"cost_us": COST_US, "rate": RATE, "seconds": _SECONDS, "workers": WORKERS, "rows": rows}
+    return {"cost_us": COST_US, "rate": RATE, "seconds": seconds, "workers": WORKERS, "rows": rows}
 
 
 def _live(running: Running, zipf: float, *, seconds: float) -> dict[str, Any]:

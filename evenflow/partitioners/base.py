@@ -179,7 +179,7 @@ class Partitioner(ABC):
     papers: ClassVar[tuple[Paper, ...]] = ()
     """What to cite for the algorithm. Empty: it was not published."""
     hashed_homes: ClassVar[bool] = False
-    """Whether F_1 is the home of every key that is not split (`homes_are_hashed`)."""
+    """What `homes_are_hashed` says unless options or sources change it."""
     variable_state: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Arrays of `_state` whose shape differs from that in the first state. Each has a word for each dimension
     that varies, and "" for a dimension that does not. Dimensions with the same word are equally long."""
@@ -416,7 +416,9 @@ class Partitioner(ABC):
 
     @property
     def homes_are_hashed(self) -> bool:
-        """Whether F_1 is the home of every key that is not split, with these options and sources."""
+        """Whether F_1 is the home of keys that are not split, of all but one in a hundred, with these options
+        and sources.
+        """
         return self.hashed_homes
 
     @property
