@@ -243,8 +243,8 @@ def add(sums: dict[str, float], more: Mapping[str, float]) -> None:
 
 
 def limits(settings: Settings, frames: Frames, *, tuples: int) -> dict[str, float]:
-    """Nanoseconds a tuple. `fetched`, `produced`: of the client's threads, for the topic and nothing else, and for
-    the same frames without transactions. `copied`: of this thread, for the bytes of the records once.
+    """Nanoseconds a tuple. `fetched`, `produced`: of the client's threads, for the topic and nothing else,
+    and for the same frames without transactions. `copied`: of this thread, for the records' bytes once.
     """
     return {
         "fetched": _ns(_fetched(settings), tuples),

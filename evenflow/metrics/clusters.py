@@ -123,7 +123,8 @@ class BatchSummary(NamedTuple):
 def summary(hashes: UInt64s, data_blocks: Int32s, *, workers: Whole, buckets: Buckets) -> BatchSummary:
     """The summary of a micro-batch. hashes, data_blocks: of each tuple, shape (tuples,).
 
-    workers: number of data blocks. buckets: the reduce buckets. A bucket's size is counted in clusters, which is what a reduce task gets after the map-side combining.
+    workers: number of data blocks. buckets: the reduce buckets. A bucket's size is counted in clusters, which
+    is what a reduce task gets after the map-side combining.
     """
     clusters = clusters_of(hashes, data_blocks)
     order = np.argsort(clusters.keys, kind="stable")

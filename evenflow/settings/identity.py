@@ -40,6 +40,18 @@ def changes(before: Any, now: Any, name: str = "") -> list[str]:
     return [] if before == now else [f"{name}: {_word(before)} -> {_word(now)}"]
 
 
+def with_forwarding(identity: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The identity, and where it lacks forwarding, that it is off and the seed of the other one.
+
+    A query without forwarding has no seed that counts, so a change of forwarding is no change of the seed.
+    """
+    how, others = identity.get("partitioner"), other.get("partitioner")
+    if not isinstance(how, dict) or not isinstance(others, dict) or "forwarding" in how:
+        return identity
+    seed = {"seed": others["seed"]} if "seed" in others else {}
+    return identity | {"partitioner": how | {"forwarding": "off"} | seed}
+
+
 def begun_limits(identity: dict[str, Any]) -> dict[str, int | None]:
     """What the query in an identity has of `CHANGEABLE`, in ms (None: off). A value that no query can have
     is left out.

@@ -14,7 +14,7 @@ from evenflow.errors import ConfigError
 from evenflow.expressions.cost import Cost, cost_of
 from evenflow.grammar import paths
 from evenflow.settings.durations import Duration, format_duration
-from evenflow.settings.identity import begun_limits, changes, fingerprint
+from evenflow.settings.identity import begun_limits, changes, fingerprint, with_forwarding
 from evenflow.settings.places import without_password
 from evenflow.settings.sections.choices import CHOICES, checked_apart
 from evenflow.settings.sections.control import ControlSettings
@@ -230,8 +230,8 @@ class PartitionerSettings(Section):
         default=7,
         ge=0,
         description=(
-            "Seed of the hash family and of every random choice. With forwarding it is fixed for the life of a"
-            " query."
+            "Seed of the hash family and of every random choice. With forwarding it is fixed for the life of"
+            " a query."
         ),
     )
     instance: str = Field(
@@ -932,7 +932,7 @@ class Settings(BaseSettings):
         before = _partitions(identity)
         if before is not None and before < now["input"]["partitions"]:
             now["input"]["partitions"] = before
-        lines = changes(*map(_with_forwarding, (identity, now)))
+        lines = changes(with_forwarding(identity, now), with_forwarding(now, identity))
         unset = self.partitioner.routed_partitions is None
         named = "partitioner.routed_partitions"
         return [
@@ -953,12 +953,6 @@ class Settings(BaseSettings):
         identity = self.identity()
         del identity["input"]["partitions"]
         return fingerprint(identity)
-
-
-def _with_forwarding(identity: dict[str, Any]) -> dict[str, Any]:
-    """The identity with forwarding spelled out where it is off: then it has neither that nor the seed."""
-    how = identity.get("partitioner", {})
-    return identity | {"partitioner": how if "forwarding" in how else how | {"forwarding": "off"}}
 
 
 def _partitions(identity: dict[str, Any]) -> int | None:

@@ -57,7 +57,7 @@ class SparkCluster:
     def ask(self, total: int) -> None:
         """As the protocol says."""
         with _refusals():
-            # Executors are asked for anywhere, whatever hosts tasks prefer. Python has no other way to Scala's empty map.
+            # Executors may be on any host. Python has no other way to Scala's empty map.
             nowhere = getattr(self._jvm, "scala.collection.immutable.Map$").__getattr__("MODULE$").empty()
             if not self._context.requestTotalExecutors(total, 0, nowhere):
                 raise Refused("it does not acknowledge the request")

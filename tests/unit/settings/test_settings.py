@@ -10,7 +10,14 @@ from pydantic import ValidationError
 
 from evenflow.errors import ConfigError
 from evenflow.partitioners import create
-from evenflow.settings import KafkaSettings, PartitionerSettings, Query, load_settings, save_settings
+from evenflow.settings import (
+    KafkaSettings,
+    PartitionerSettings,
+    Query,
+    Settings,
+    load_settings,
+    save_settings,
+)
 from evenflow.settings.describe import describe_settings, settings_markdown
 from evenflow.settings.durations import format_duration, parse_duration
 from evenflow.settings.kafka import aiokafka_config, java_config, librdkafka_config, spark_options
