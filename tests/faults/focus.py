@@ -321,7 +321,7 @@ FOCUSES: dict[str, Focus] = {
     ),
     "offsets that fall": Focus(
         (
-            Aim(("offsets fall back",), (("*", 60, 350),), (0.0, 0.3)),
+            Aim(("offsets fall back",), (("*", 60, 400),), (0.0, 0.3)),
             Aim(("rebalance",), _ANYWHERE, count=(0, 1)),
         ),
         {
