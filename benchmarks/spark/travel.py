@@ -2,8 +2,8 @@
 
 Two machines with a core each work off a routed topic of nine batches, three batches a trigger. There are as
 many buckets as workers. Spark says how many bytes its tasks read from a shuffle on their own machine and on
-the other one. The triggers of a turn are those of a query that starts anew, so the first one decides where the
-buckets stay. It takes three batches, as the first record of each partition has no tuples.
+the other one. The triggers of a turn are those of a query that starts anew, so the first one decides where
+the buckets stay. It takes three batches, as the first record of each partition has no tuples.
 """
 
 from __future__ import annotations
