@@ -1,6 +1,6 @@
 """What a policy has learned, kept across restarts in one record of `<query>.controller`.
 
-Only quality depends on it.
+evenflow 0.1.0 wrote it into `<query>.snapshots`. Only quality depends on it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ import logging
 from evenflow.elasticity import Policy
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
+from evenflow.settings.views import TopicRole
 from topics.reader import read_last
 
 log = logging.getLogger(__name__)
 
 MEMORY_KEY = b"controller/policy"
 """Key of the record."""
+_ROLES: tuple[TopicRole, ...] = ("controller", "snapshots")
+"""Roles of the topics in which the record may stand: that of today, and that of 0.1.0."""
 
 
 def snapshot_record(policy: Policy) -> tuple[bytes, bytes]:
@@ -28,8 +31,8 @@ def remember(settings: Settings, policy: Policy) -> bool:
 
     Returns whether there was a record that fits the policy. Raises ServiceError without a broker.
     """
-    last = read_last(settings.kafka, settings.topic("controller"), MEMORY_KEY)
-    learned = None if last is None else last.value()
+    found = (read_last(settings.kafka, settings.topic(role), MEMORY_KEY) for role in _ROLES)
+    learned = next((last.value() for last in found if last is not None), None)
     if learned is None:
         return False
     try:

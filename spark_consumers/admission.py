@@ -14,7 +14,7 @@ from evenflow.settings.views import TopicRole
 from evenflow.telemetry import Stage
 from spark_consumers.checkpoints.folders import Folder
 from spark_consumers.checkpoints.notes import Checkpoint, resume_offsets, stage_location
-from spark_consumers.checkpoints.results_note import begun_at, note_beginning
+from spark_consumers.checkpoints.results_note import begun_at, is_noted, note_beginning
 from spark_consumers.sinks import sink_of
 from spark_consumers.sinks.base import StartFacts
 from topics.state import TopicState
@@ -90,8 +90,9 @@ class Admission:
         sink.admit(settings, self._evidence(checkpoint, place, names))
         if planned is None:
             checkpoint.admit(read, written=written, results=place, noting=noting)
-        # Also behind a checkpoint, if the topic of the note was lost: it is wanted when the checkpoint is.
-        if noting and (planned is None or begun_at(settings, place) is None):
+        # Also behind a checkpoint, if the topic of the note was lost, or an earlier release wrote it into
+        # another one: it is wanted when the checkpoint is.
+        if noting and (planned is None or not is_noted(settings, place)):
             note_beginning(settings, place, stage_location(settings, self._stage))
         return "earliest"
 

@@ -34,7 +34,7 @@ from spark_consumers.layout import Layout
 from spark_consumers.sinks.base import Shape
 from spark_consumers.tasks import OnTally, Stopwatch
 
-PIECE = 1 << 20
+STATE_PIECE_BYTES = 1 << 20
 """Most bytes of a value that go to Spark's state server in one request, see `MapOfBytes`."""
 _COUNT = struct.Struct("<I")
 _CHECKSUM = struct.Struct("<I")
@@ -206,7 +206,7 @@ class Within:
 
 
 class MapOfBytes:
-    """BucketState over Spark's MapState, in pieces of at most `PIECE` bytes.
+    """BucketState over Spark's MapState, in pieces of at most `STATE_PIECE_BYTES` bytes.
 
     A request costs half a millisecond, however few bytes it carries, and is held in memory several times. So
     pieces are large, and values have no bound. Spark's state server takes requests of any size since 4.0.2
@@ -243,9 +243,9 @@ class MapOfBytes:
         before = self._count(name)
         whole = memoryview(value)
         # Rounded up. An empty value has one piece, too, as piece 0 says that the name exists.
-        count = self._counts[name] = max(1, -(-len(whole) // PIECE))
+        count = self._counts[name] = max(1, -(-len(whole) // STATE_PIECE_BYTES))
         for number in range(count):
-            piece = whole[number * PIECE : (number + 1) * PIECE]
+            piece = whole[number * STATE_PIECE_BYTES : (number + 1) * STATE_PIECE_BYTES]
             own = _piece_name(name, number)
             head = [_COUNT.pack(count)] if number == 0 else []
             self._map.updateValue((own,), (_sealed(own, *head, piece),))

@@ -40,15 +40,19 @@ class CertificateEnd:
         return f"{self.setting}: {self.file} ends on {day}, in {days} days"
 
 
-def certificate_ends(settings: Settings) -> list[CertificateEnd]:
+def certificate_ends(settings: Settings, *, only: str | None = None) -> list[CertificateEnd]:
     """The earliest end in each file of certificates that the settings name.
     The system's authorities are left out.
+
+    only: the name of a setting. Then no other file is read.
 
     A file that cannot be read, or holds something else, is left out: the client that needs it refuses it by
     name.
     """
     ends = []
     for name, file in _files(settings):
+        if only not in (None, name):
+            continue
         try:
             with file.open("rb") as opened:
                 content = opened.read(_MOST_BYTES)

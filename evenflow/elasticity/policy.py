@@ -237,14 +237,16 @@ class Policy(ABC):
         """Continue from this snapshot.
 
         Raises IncompatibleStateError for a snapshot of another policy, seed or options, or for bytes that are
-        no snapshot. The bounds are not compared: the present bounds apply to each decision.
+        no snapshot. The bounds are not compared: the present bounds apply to each decision. An option that
+        came after the snapshot had its default then.
         """
         try:
             fields = read_object(snapshot, most_bytes=_MOST_BYTES, depth=_DEEPEST)
             version = fields.whole("v", 0, 1_000)
             if version != SNAPSHOT_VERSION:
                 raise ValueError(f"it is of version {version}")
-            differ = [name for name, value in self._made().items() if fields.fields.get(name) != value]
+            then = fields.fields | {"options": self._completed(fields.fields["options"])}
+            differ = [name for name, value in self._made().items() if then.get(name) != value]
             if differ:
                 raise ValueError(f"it was made with another {', '.join(differ)}")
             self._load_whole(fields.part("state").fields)
@@ -263,6 +265,15 @@ class Policy(ABC):
 
     def _made(self) -> dict[str, Any]:
         return {"name": self.name, "seed": self.seed, "options": self.options.model_dump(mode="json")}
+
+    def _completed(self, options: Any) -> Any:
+        """The options of a snapshot with the defaults of those that it lacks. As they are if they do not
+        fit.
+        """
+        try:
+            return self.options_type.model_validate(options).model_dump(mode="json")
+        except ValueError:
+            return options
 
     def _state(self) -> dict[str, Any]:
         return {}

@@ -157,8 +157,7 @@ class Instruments(Collector):
         """The metrics of one scrape. prometheus_client calls this."""
         sheet = Sheet(self._query)
         sheet.put(BUILD, 1, part=self._part, version=evenflow.__version__, python=platform.python_version())
-        pages = [one for one in certificate_ends(self._settings) if one.setting == PAGES]
-        for certificate in [*self._certificates, *pages]:
+        for certificate in [*self._certificates, *certificate_ends(self._settings, only=PAGES)]:
             sheet.put(CERTIFICATE_END, certificate.end, setting=certificate.setting)
         self.write(sheet)
         return sheet.families()

@@ -31,9 +31,10 @@ from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from evenflow.telemetry import Stage
 from evenflow.text.strict_json import read_object
+from spark_consumers.checkpoints.results_note import ROLE_BEFORE
 from topics import clients
 from topics.call_thread import BoundedCalls
-from topics.reader import read_range
+from topics.reader import read_all
 
 _LOG = logging.getLogger("evenflow.spark")
 _TRANSACTION_TIMEOUT_MS = 30_000
@@ -77,11 +78,11 @@ def newest_holder(settings: Settings, stage: Stage) -> Holder | None:
     """The driver that has taken the stage last, by the records in Kafka. None if none ever has.
 
     It is not the holder in the last record (`read_last`): a record that is none, whoever wrote it, hides no
-    epoch.
+    epoch. The drivers of 0.1.0 count, too.
     """
     newest = None
-    for messages in read_range(settings.kafka, settings.topic(own_topic(stage))):
-        for message in messages:
+    for role in (own_topic(stage), ROLE_BEFORE):
+        for message in read_all(settings.kafka, settings.topic(role)):
             holder = Holder.read(message.value()) if message.key() == _key(settings, stage) else None
             if holder is not None and (newest is None or holder.epoch > newest.epoch):
                 newest = holder

@@ -3,7 +3,7 @@
 The note outlives a lost checkpoint (rule "results without a checkpoint are no start"). The note is one record
 of `<query>.reducer` per place of results, with the key `spark/<place>`. The topic is compacted, so the record
 stays as long as the query has topics. Epochs in the same topic have the key `spark/epoch/...`, and no place
-begins like that.
+begins like that. evenflow 0.1.0 wrote both into `<query>.snapshots`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from topics.reader import read_last
 IF_LOST = "if it is lost, `evenflow rename` computes every result again (docs/operations/data-loss.md)"
 """What to do about a checkpoint that is gone while Kafka has everything, in words."""
 _ROLE: TopicRole = "reducer"
+ROLE_BEFORE: TopicRole = "snapshots"
+"""Role of the topic in which 0.1.0 kept what is now in topics of the parts' own. Nothing is written there."""
 
 
 def begun_at(settings: Settings, place: str) -> str | None:
@@ -25,8 +27,16 @@ def begun_at(settings: Settings, place: str) -> str | None:
 
     None if it never has begun.
     """
-    last = read_last(settings.kafka, settings.topic(_ROLE), _key(place))
-    return None if last is None else _checkpoint(last.value())
+    for role in (_ROLE, ROLE_BEFORE):
+        last = read_last(settings.kafka, settings.topic(role), _key(place))
+        if last is not None:
+            return _checkpoint(last.value())
+    return None
+
+
+def is_noted(settings: Settings, place: str) -> bool:
+    """Whether the note stands in the topic into which it is written now."""
+    return read_last(settings.kafka, settings.topic(_ROLE), _key(place)) is not None
 
 
 def note_beginning(settings: Settings, place: str, checkpoint: str) -> None:

@@ -280,9 +280,9 @@ def table_of(settings: Settings) -> Table:
         port = parts.port
     except ValueError:
         raise ConfigError("results.path is no address of a table", hint=f"write {_FORM}") from None
-    if parts.query:  # it is not shown
+    if parts.password is not None or parts.query:  # neither is shown
         raise ConfigError(
-            "results.path holds options, and evenflow shows this setting in its messages",
+            "results.path holds a password or options, and evenflow shows this setting in its messages",
             hint=f"write {_FORM}; {_PASSWORD}",
         )
     names = [unquote(name) for name in parts.path.split("/")[1:]]

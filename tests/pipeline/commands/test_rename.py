@@ -177,6 +177,21 @@ def test_a_copy_that_was_cut_off_is_recognised_and_made_anew(kafka_settings: Any
     run(after)
 
 
+def test_what_0_1_0_noted_about_results_in_the_same_topic_does_not_go_along(
+    kafka_settings: Any, query_name: str
+) -> None:
+    before = began(kafka_settings, query_name)
+    client = clients.producer(before.kafka)
+    for key in (f"spark/kafka {query_name}.results", f"spark/epoch/{query_name}/fused", "controller/policy"):
+        client.produce(before.topic("snapshots"), key=key, value=b"{}")
+    clients.flush(client, before.kafka)
+    after = renamed(before, f"{query_name}-new")
+    rename(before, after)
+    keys = {message.key() for message in records(after, "snapshots")}
+    assert b"controller/policy" in keys
+    assert not [key for key in keys if key.startswith(b"spark/")]
+
+
 def test_a_name_that_has_begun_is_refused(kafka_settings: Any, query_name: str) -> None:
     before = began(kafka_settings, query_name)
     after = renamed(before, f"{query_name}-new")

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from controller.decide import Judgement
+from controller.memory import snapshot_record
 from controller.service import Controller
 from evenflow.errors import ConfigError
 from evenflow.plans import Plan
@@ -27,7 +28,7 @@ from tests.pipeline.routed import create_topics, records
 from tests.pipeline.spark_stream import start
 from tests.unit.controller.parts import batch, partitioner, settings_of
 from topics import clients
-from topics.admin import describe
+from topics.admin import delete_topics, describe
 from topics.offsets import stable_ends
 from topics.query.plan_topic import Fenced, PlanWriter, read_plans
 
@@ -300,6 +301,21 @@ def test_a_restarted_controller_goes_on_from_the_newest_epoch_with_what_the_poli
         while len(pipeline.plans) == 1:
             pipeline.batch(controller, load=1.6, workers=5)
     assert [(plan.epoch, plan.p) for plan in pipeline.plans] == [(1, 5), (2, 6)]
+
+
+def test_a_controller_goes_on_with_what_the_policy_of_0_1_0_knew(pipeline: Pipeline) -> None:
+    with running(pipeline) as controller:
+        for _ in range(3):
+            pipeline.batch(controller, load=1.6)
+        key, value = snapshot_record(controller.policy)
+        knew = controller.policy.snapshot()
+    client = clients.producer(pipeline.settings.kafka)
+    client.produce(pipeline.settings.topic("snapshots"), key=key, value=value)
+    clients.flush(client, pipeline.settings.kafka)
+    delete_topics(pipeline.settings.kafka, [pipeline.settings.topic("controller")])
+    create_topics(pipeline.settings)
+    with running(pipeline) as controller:
+        assert controller.policy.snapshot() == knew
 
 
 def test_a_plan_by_hand_is_adopted_and_of_one_epoch_the_first_counts(

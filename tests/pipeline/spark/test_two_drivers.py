@@ -19,7 +19,7 @@ import pytest
 from evenflow.errors import FencedError, ServiceError
 from evenflow.settings import KafkaSettings
 from spark_consumers.application import run
-from spark_consumers.checkpoints.epoch import StageEpoch, newest_holder
+from spark_consumers.checkpoints.epoch import Holder, StageEpoch, newest_holder
 from spark_consumers.checkpoints.folders import Folder
 from spark_consumers.checkpoints.result_files import ResultFiles
 from spark_consumers.checkpoints.run_folder import LocalFiles, StoredFiles, take_along
@@ -40,6 +40,7 @@ from tests.pipeline.spark_stream import (
     with_spark,
     written_rows,
 )
+from topics import clients
 from workbench.local.broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(400)]
@@ -245,6 +246,21 @@ def test_a_newer_epoch_fences_the_older_one_at_its_next_check(
     )
     for epoch in (old, new, other):
         epoch.close()
+
+
+def test_an_epoch_that_0_1_0_has_written_counts(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+) -> None:
+    settings = make_settings(kafka_settings, query_name, tmp_path)
+    before = Holder(epoch=7, who="a driver of 0.1.0")
+    client = clients.producer(kafka_settings)
+    client.produce(settings.topic("snapshots"), key=f"spark/epoch/{query_name}/fused", value=before.encode())
+    clients.flush(client, kafka_settings)
+    assert newest_holder(settings, "fused") == before
+    epoch = StageEpoch(settings, "fused")
+    assert epoch.number == 8
+    assert newest_holder(settings, "fused") == epoch.holder
+    epoch.close()
 
 
 @pytest.mark.long

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings, load_settings
+from evenflow.telemetry import Stage
+from spark_consumers.checkpoints.epoch import newest_holder
+from spark_consumers.checkpoints.results_note import begun_at, is_noted
+from spark_consumers.sinks import sink_of
+from tests.patience import PATIENCE
 from tests.pipeline.end_to_end import (
     Pipeline,
     as_toml,
@@ -17,6 +23,7 @@ from tests.pipeline.end_to_end import (
     exported,
 )
 from tests.pipeline.upgrade.kept import BEFORE, FOR_EVER, QUERIES, RELEASES, HalfWritten
+from tests.unit.spark_consumers.admitting import found
 from topics.reader import read_range
 from workbench.local.broker import EmbeddedBroker
 from workbench.result_rows import export
@@ -25,6 +32,10 @@ from workbench.verify.shell import verify
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(600)]
 
 ARCHIVES = sorted(RELEASES.glob("*.tar.xz"))
+each = pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name == "fused" else pytest.mark.more) for name in QUERIES],
+)
 AFTER = 1_200
 """Tuples that are written after the upgrade."""
 
@@ -50,10 +61,36 @@ def test_there_is_the_state_of_a_release() -> None:
     assert ARCHIVES
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name == "fused" else pytest.mark.more) for name in QUERIES],
-)
+@each
+def test_where_a_release_began_is_known_without_its_checkpoint(restored: Path, name: str) -> None:
+    settings = load_settings(restored / f"{name}.toml")
+    stages: tuple[Stage, ...] = ("fused",) if settings.spark.wiring == "fused" else ("combine", "reduce")
+    for stage in stages:
+        holder = newest_holder(settings, stage)
+        assert holder is not None
+        assert holder.epoch >= 1
+    place = sink_of(settings).place(settings)
+    begun = begun_at(settings, place)
+    assert begun is not None
+    assert begun.endswith(f"/checkpoint/{name}/{stages[-1]}")
+    # Records of other queries may lie in a topic that the user names, so there only the note can refuse.
+    shared = settings.model_copy(update={"results": settings.results.model_copy(update={"topic": "shared"})})
+    facts = {"written": lambda topic: 1, "planned": None}
+    sink_of(shared).admit(shared, found(**facts))
+    with pytest.raises(IncompatibleStateError, match="already holds results of query"):
+        sink_of(shared).admit(shared, found(**facts, begun=begun))
+    folder = restored / "elsewhere" / name
+    folder.mkdir(parents=True)
+    lost = load_settings(restored / f"{name}.toml", spark={"checkpoint": str(folder / "checkpoint")})
+    with Pipeline(lost, folder) as pipeline:
+        refused = pipeline.start("aggregate")
+        assert refused.wait(60.0 * PATIENCE) == 2
+        said = " ".join(refused.output().split())
+        pipeline.running.clear()
+    assert f"its checkpoint is not there (it was {begun})" in said
+
+
+@each
 def test_a_query_that_a_release_began_goes_on_and_every_result_is_exact(restored: Path, name: str) -> None:
     settings = load_settings(restored / f"{name}.toml")
     stream = HalfWritten(settings)
@@ -72,6 +109,7 @@ def test_a_query_that_a_release_began_goes_on_and_every_result_is_exact(restored
         pipeline.start("aggregate", "--until-ended")
         pipeline.finish()
     _assert_that_it_went_on(folder, settings, services)
+    assert is_noted(settings, sink_of(settings).place(settings)), "the note stands where it is written today"
     if settings.query.late == "update":  # brute force knows one rule of lateness; verify knows the other
         report = verify(settings)
         assert (report.exact, report.ended, report.read) == (True, True, BEFORE + AFTER), report.text()

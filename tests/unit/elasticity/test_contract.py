@@ -165,6 +165,20 @@ def test_state_of_another_policy_seed_or_version_is_refused(name: str) -> None:
             restore(json.dumps(fields | wrong).encode(), like=policy)
 
 
+@each
+def test_an_option_that_came_after_the_snapshot_had_its_default_then(name: str) -> None:
+    policy = made(name)
+    fields = json.loads(policy.snapshot())
+    usual = type(policy).options_type().model_dump(mode="json")
+    earlier = {option: value for option, value in fields["options"].items() if value != usual[option]}
+    restored = restore(json.dumps(fields | {"options": earlier}).encode(), like=policy)
+    assert restored.snapshot() == policy.snapshot()
+    for option in earlier:
+        without = {other: value for other, value in fields["options"].items() if other != option}
+        with pytest.raises(IncompatibleStateError, match="it was made with another options"):
+            restore(json.dumps(fields | {"options": without}).encode(), like=policy)
+
+
 @deciding
 def test_state_that_is_none_of_ours_is_refused(name: str) -> None:
     policy = made(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.elasticity import Bounds, Decision, Observation, Policy, StageObservation, create
+from evenflow.elasticity import Bounds, Decision, Observation, Policy, StageObservation, create, restore
 from evenflow.elasticity.policies.ds2 import growth
+from evenflow.errors import IncompatibleStateError
 from tests.examples import examples
 from tests.unit.elasticity.observations import BOUNDS, INTERVAL_MS, Plant
 from tests.unit.elasticity.test_prompt_plus import PLANTS
@@ -36,6 +38,17 @@ def seen(
     }
     fields = {"step": step, "interval_ms": INTERVAL_MS, "p": p, "r": r, "wiring": "split", "stages": stages}
     return Observation(**{**fields, **changed})
+
+
+def test_a_snapshot_from_before_there_was_a_forecast_fits_if_there_is_none_today() -> None:
+    policy = made()
+    policy.decide(seen(1, (1_400, 1_000), (60, 100)))
+    fields = json.loads(policy.snapshot())
+    del fields["options"]["forecast_s"]
+    earlier = json.dumps(fields).encode()
+    assert restore(earlier, like=made()).snapshot() == policy.snapshot()
+    with pytest.raises(IncompatibleStateError, match="another options"):
+        restore(earlier, like=made(forecast_s=60))
 
 
 def test_parallelism_is_reckoned_in_one_step() -> None:

@@ -94,6 +94,8 @@ def test_no_error_of_settings_repeats_a_value(place: str, wrong: Any) -> None:
     "section",
     [
         {"results": {"sink": "postgres", "path": f"postgresql://me:{CANARY}@h/db/rows"}},
+        {"results": {"sink": "postgres", "path": f"postgresql://me@tenant:{CANARY}@h/db/rows"}},
+        {"results": {"sink": "postgres", "path": f" \tpostgresql://me:{CANARY}@h/db/rows"}},
         {"results": {"sink": "delta", "path": f"s3a://me:{CANARY}@bucket/rows"}},
         {"spark": {"checkpoint": f"S3A://me:{CANARY}@bucket/x"}},
     ],
@@ -106,7 +108,7 @@ def test_a_place_with_a_password_in_it_is_refused_and_not_repeated(section: Mapp
 
 @pytest.mark.parametrize(
     "place",
-    ["abfss://box@account.dfs.example/x", "postgresql://me@h:5432/db/rows", "/a:b@c", "s3a://b/k:v@w"],
+    ["abfss://box@account.dfs.example/x", "postgresql://me@tenant@h:5432/db/rows", "/a:b@c", "s3a://b/k:v@w"],
 )
 def test_a_place_without_a_password_is_taken(place: str) -> None:
     settings = load_settings(query={"name": "q"}, input={"partitions": 4}, spark={"checkpoint": place})

@@ -57,9 +57,12 @@ def test_an_address_of_another_form_is_refused_with_the_form(path: str) -> None:
     assert "postgresql://user@host:5432/database/table" in str(caught.value.hint)
 
 
-def test_a_password_among_the_options_is_refused_and_not_repeated() -> None:
-    with pytest.raises(ConfigError, match=r"results\.path holds options") as caught:
-        table_of(settings_of("postgresql://h/db/rows?password=s3cret"))
+@pytest.mark.parametrize(
+    "path", ["postgresql://h/db/rows?password=s3cret", "postgresql:/\n/me:s3cret@h/db/rows"]
+)
+def test_a_password_that_the_settings_do_not_see_is_refused_and_not_repeated(path: str) -> None:
+    with pytest.raises(ConfigError, match=r"results\.path holds a password or options") as caught:
+        table_of(settings_of(path))
     assert "s3cret" not in f"{caught.value} {caught.value.hint}"
     assert "PGPASSFILE" in str(caught.value.hint)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evenflow.errors import DataLossError, EvenflowError
 from evenflow.twostep import merge_leaders, reduce, reduce_leaders
 from spark_consumers import reducer
-from spark_consumers.reducer import PIECE, MapOfBytes
+from spark_consumers.reducer import STATE_PIECE_BYTES, MapOfBytes
 from spark_consumers.sinks.base import gathered
 from tests.examples import examples
 from tests.unit.twostep.pipe import INPUTS, INVERTIBLE, ROUTED, SLIDE, Pipe, feed, plan_of
@@ -30,14 +30,24 @@ class Map:
         return (self.content[key[0]],) if key[0] in self.content else None
 
     def updateValue(self, key: tuple[str], value: tuple[bytes]) -> None:  # noqa: N802
-        assert len(value[0]) <= PIECE + 8
+        assert len(value[0]) <= STATE_PIECE_BYTES + 8
         self.content[key[0]] = value[0]
 
     def removeKey(self, key: tuple[str]) -> None:  # noqa: N802
         self.content.pop(key[0], None)
 
 
-SIZES = st.sampled_from([0, 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 3 * PIECE + 7])
+SIZES = st.sampled_from(
+    [
+        0,
+        1,
+        STATE_PIECE_BYTES - 1,
+        STATE_PIECE_BYTES,
+        STATE_PIECE_BYTES + 1,
+        2 * STATE_PIECE_BYTES,
+        3 * STATE_PIECE_BYTES + 7,
+    ]
+)
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.one_of(st.none(), SIZES)), max_size=12))
@@ -53,7 +63,7 @@ def test_any_sequence_of_puts_and_deletes_is_read_back_and_leaves_nothing_behind
             expected[name] = bytes([number % 251]) * size
             state.put(name, expected[name])
         assert {n: state.get(n) for n in "ab"} == {n: expected.get(n) for n in "ab"}
-    pieces = sum(max(1, -(-len(value) // PIECE)) for value in expected.values())
+    pieces = sum(max(1, -(-len(value) // STATE_PIECE_BYTES)) for value in expected.values())
     assert len(stored.content) == pieces
 
 
@@ -71,8 +81,8 @@ def test_no_flipped_bit_of_a_piece_is_read_as_a_value(data):
 def test_a_piece_that_is_missing_or_stands_under_another_name_is_refused():
     stored = Map()
     state = MapOfBytes(stored)
-    state.put("a", bytes(3 * PIECE))
-    state.put("b", bytes(3 * PIECE))
+    state.put("a", bytes(3 * STATE_PIECE_BYTES))
+    state.put("b", bytes(3 * STATE_PIECE_BYTES))
     stored.content["a#1"] = stored.content["b#1"]
     with pytest.raises(DataLossError, match="'a#1' do not have their checksum"):
         state.get("a")
@@ -85,12 +95,12 @@ def test_a_piece_that_is_missing_or_stands_under_another_name_is_refused():
             use(MapOfBytes(stored), "b")
 
 
-@given(st.sampled_from([1, 100, 32_768, 2 * PIECE]), st.sampled_from([0, 99, 100_000]))
+@given(st.sampled_from([1, 100, 32_768, 2 * STATE_PIECE_BYTES]), st.sampled_from([0, 99, 100_000]))
 def test_a_value_in_pieces_of_another_size_is_read_replaced_and_deleted(piece, size):
     stored = Map()
     value = bytes(range(256)) * 400
     with pytest.MonkeyPatch.context() as other:
-        other.setattr(reducer, "PIECE", piece)
+        other.setattr(reducer, "STATE_PIECE_BYTES", piece)
         MapOfBytes(stored).put("a", value[:size])
     assert MapOfBytes(stored).get("a") == value[:size]
     copy = Map()

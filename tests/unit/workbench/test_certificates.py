@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import trustme
+from cryptography import x509
 
 from evenflow.settings import Settings, load_settings
 from monitoring.instruments.controller import ControllerInstruments
+from topics import certificates
 from topics.certificates import certificate_ends, ending_soon
 from workbench.doctor.checks import check_certificates
 
@@ -74,6 +77,27 @@ def test_a_part_exports_the_end_of_the_certificate_that_its_pages_have_now(tmp_p
         own.cert_chain_pems[0].write_to_path(file)
         value = instruments.registry.get_sample_value("evenflow_certificate_end_timestamp_seconds", labels)
         assert value == end.timestamp()
+
+
+def test_a_scrape_reads_the_certificate_of_the_pages_alone(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = settings.kafka.ssl_certificate
+    web = settings.web.model_copy(update={"tls_certificate": file, "tls_key": settings.kafka.ssl_key})
+    instruments = ControllerInstruments(settings.model_copy(update={"web": web}))
+    read: list[bytes] = []
+
+    def parsed(content: bytes) -> list[x509.Certificate]:
+        read.append(content)
+        return x509.load_pem_x509_certificates(content)
+
+    monkeypatch.setattr(certificates, "x509", SimpleNamespace(load_pem_x509_certificates=parsed))
+    (family,) = (one for one in instruments.collect() if one.name.startswith("evenflow_certificate_end"))
+    assert {sample.labels["setting"] for sample in family.samples} == {
+        "kafka.ssl_certificate",
+        "web.tls_certificate",
+    }
+    assert len(read) == 1
 
 
 def test_a_part_exports_the_end_of_what_it_started_with(settings: Settings) -> None:
