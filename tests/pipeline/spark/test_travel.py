@@ -19,6 +19,11 @@ from tests.pipeline.spark_stream import results
 pytestmark = [pytest.mark.pipeline, pytest.mark.more, pytest.mark.timeout(400)]
 
 BATCHES = 6
+CONF = {
+    "spark.locality.wait": "60s",  # the first tasks of a busy machine take long
+    # A Java that has had a session in one process would go on to ask for that session's secret.
+    "spark.authenticate": "false",
+}
 
 
 def test_with_forwarding_most_partials_stay_on_the_machine_that_combined_them(
@@ -38,7 +43,7 @@ def test_with_forwarding_most_partials_stay_on_the_machine_that_combined_them(
                 master=master,
                 executor_memory="1g",
                 buckets=WORKERS,
-                conf={"spark.locality.wait": "60s"},  # the first tasks of a busy machine take long
+                conf=CONF,
             )
             session = session_on(settings, 2)
             try:
