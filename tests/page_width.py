@@ -88,12 +88,15 @@ def _pieces(text: str) -> list[str]:
 
 def main() -> int:
     """Name the pages that are too wide, or wrap them."""
-    wide = [page for page in pages() if wrapped(page.read_text(encoding="utf-8")) != page.read_text("utf-8")]
-    for page in wide:
-        print(page.relative_to(ROOT))
-        if "--write" in sys.argv:
-            page.write_text(wrapped(page.read_text(encoding="utf-8")), encoding="utf-8")
-    return 0 if "--write" in sys.argv or not wide else 1
+    write, wide = "--write" in sys.argv, 0
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        if (narrow := wrapped(text)) != text:
+            wide += 1
+            print(page.relative_to(ROOT))
+            if write:
+                page.write_text(narrow, encoding="utf-8")
+    return 0 if write or not wide else 1
 
 
 if __name__ == "__main__":

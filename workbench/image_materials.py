@@ -18,6 +18,7 @@ from urllib.parse import quote
 import evenflow
 from spark_consumers.jars.fetch import cache_dir
 from spark_consumers.jars.hashes import folder_hashes
+from workbench.materials import jar_component
 
 STATUS = Path("/var/lib/dpkg/status")
 """What Debian's dpkg has installed."""
@@ -30,15 +31,7 @@ def bill(debian: str, python: Iterable[tuple[str, str]], jars: Iterable[tuple[st
     components = [
         *_debian(debian),
         *(_library(f"pkg:pypi/{_python_name(name)}@{version}", name, version) for name, version in python),
-        *(
-            {
-                "type": "file",
-                "bom-ref": f"jar:{digest}",
-                "name": file,
-                "hashes": [{"alg": "SHA-256", "content": digest}],
-            }
-            for file, digest in jars
-        ),
+        *(jar_component(file, digest) for file, digest in jars),
     ]
     # The same jar may lie in two folders, and a distribution may be found by two paths.
     unique = {component["bom-ref"]: component for component in components}

@@ -21,16 +21,18 @@ def with_jars(bill: Mapping[str, Any], sets: Mapping[str, Mapping[str, str]]) ->
     A jar of two is there once.
     """
     jars = {(file, digest) for files in sets.values() for file, digest in files.items()}
-    components = [
-        {
-            "type": "file",
-            "bom-ref": f"jar:{digest}",
-            "name": file,
-            "hashes": [{"alg": "SHA-256", "content": digest}],
-        }
-        for file, digest in sorted(jars)
-    ]
+    components = [jar_component(file, digest) for file, digest in sorted(jars)]
     return {**bill, "components": [*bill.get("components", []), *components]}
+
+
+def jar_component(file: str, digest: str) -> dict[str, Any]:
+    """The component of a jar. digest: its SHA-256."""
+    return {
+        "type": "file",
+        "bom-ref": f"jar:{digest}",
+        "name": file,
+        "hashes": [{"alg": "SHA-256", "content": digest}],
+    }
 
 
 if __name__ == "__main__":

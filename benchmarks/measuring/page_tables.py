@@ -1,8 +1,16 @@
-"""Puts tables into a page of the docs. The page says with comments where they belong."""
+"""Puts tables into a page of the docs, which says with comments where they belong. And words for a cell."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import dropwhile
+from statistics import median
+
+
+def median_and_range(values: Iterable[float], digits: int) -> str:
+    """`MEDIAN (LEAST-GREATEST)`, each with so many digits after the point."""
+    listed = list(values)
+    return f"{median(listed):.{digits}f} ({min(listed):.{digits}f}-{max(listed):.{digits}f})"
 
 
 def into_page(page: str, benchmark: str, part: str, table: str) -> str:

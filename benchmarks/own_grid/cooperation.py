@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.measuring.page_tables import median_and_range
 from benchmarks.own_grid.hard_streams import generated_once
 from benchmarks.own_grid.measuring import Size, full_windows, scenario_of
 from benchmarks.own_grid.seed_ranges import OURS, as_range, in_processes, seeds_of
@@ -100,8 +101,9 @@ def told(size: Size) -> Iterator[str]:
         ]
         best_two, *best_sixteen = (f"{np.median(column[way]):.2f}" for way in IDEAL)
         yield (
-            f"| {kind} {z:g} | {single} | {two} | {_spread(column[2])} | {best_two} | {sixteen} | "
-            f"{_spread(column[16])} | {' | '.join(best_sixteen)} | {', '.join(missed)} |"
+            f"| {kind} {z:g} | {single} | {two} | {median_and_range(column[2], 2)} | {best_two} | "
+            f"{sixteen} | {median_and_range(column[16], 2)} | {' | '.join(best_sixteen)} | "
+            f"{', '.join(missed)} |"
         )
 
 
@@ -129,7 +131,7 @@ def apart(size: Size) -> Iterator[str]:
     for (kind, z, _), found in zip(STREAMS, of_streams, strict=True):
         times = found[:, 1:] / found[:, :1]
         columns = [*found[:, 0].T, *(times[:, :, 0] / np.sqrt(APART[1:])).T, *times[:, :, 1].T]
-        yield f"| {kind} {z:g} | {' | '.join(map(_spread, columns))} |"
+        yield f"| {kind} {z:g} | {' | '.join(median_and_range(column, 2) for column in columns)} |"
 
 
 def _unevenness(cell: tuple[Size, Stream, int, Ideal]) -> tuple[float, float]:
@@ -138,10 +140,6 @@ def _unevenness(cell: tuple[Size, Stream, int, Ideal]) -> tuple[float, float]:
     windows = ideal_windows(size, generated_once(size, *stream, seed), seed, way)
     over = windows - windows.mean(axis=1, keepdims=True)
     return float(over.std()), float(over.max(axis=1).mean())
-
-
-def _spread(values: Float64s) -> str:
-    return f"{np.median(values):.2f} ({values.min():.2f}-{values.max():.2f})"
 
 
 def _measured(cell: tuple[Size, Stream, int, int | Ideal]) -> tuple[float, float]:

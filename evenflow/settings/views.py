@@ -10,7 +10,7 @@ a view that groups by another column: both steps together are exact for any rout
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -44,29 +44,10 @@ TopicRole = Literal[
 Each part keeps what it must find again in a topic of its own, because rights in Kafka know topics and no
 keys: the partitioner in `snapshots`, the others in the topic that is called as they are.
 """
-OF_THE_QUERY: frozenset[TopicRole] = frozenset(
-    {
-        "input",
-        "rejected",
-        "routed",
-        "plan",
-        "snapshots",
-        "combiner",
-        "reducer",
-        "controller",
-        "sync",
-        "audit",
-    }
-)
+_ROLES: frozenset[TopicRole] = frozenset(get_args(TopicRole))
+OF_THE_QUERY = _ROLES - {"partials", "results", "telemetry"}
 """Roles of the topics that a view shares with its query."""
-RESERVED_VIEW_NAMES = OF_THE_QUERY | {
-    "partials",
-    "results",
-    "telemetry",
-    "partitioner",
-    "claim",
-    "control",
-}
+RESERVED_VIEW_NAMES = _ROLES | {"partitioner", "claim", "control"}
 """Names that no view can have, because `<query>.<name>` already names a topic,
 a group or a part of the query.
 """

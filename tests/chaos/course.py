@@ -102,6 +102,13 @@ class Course:
         return "\n".join([shape, *map(str, self.strikes)])
 
 
+UNHARMED = Course(
+    seed=1, wiring="fused", sink="kafka", partitioner="evenflow", instances=2, views=False, late="reject",
+    registered=False, forwarding="off", strikes=(),
+)  # fmt: skip
+"""A pipeline without drawn strikes."""
+
+
 def draw(seed: int, *, faults: int, kinds: Sequence[str] = KINDS) -> Course:
     """The course of this seed. faults: number of strikes. kinds: those that this machine can play."""
     dice = random.Random(seed)

@@ -28,9 +28,9 @@ from confluent_kafka import Consumer, TopicPartition
 from benchmarks.measuring.machine import machine
 from benchmarks.measuring.page_tables import into_page
 from evenflow.settings import Settings
-from tests.chaos.course import Course
+from tests.chaos.course import UNHARMED
 from tests.chaos.processes import java_of, python_workers
-from tests.chaos.rounds import Outcome, judge
+from tests.chaos.rounds import Outcome, end_exactly
 from tests.chaos.world import TICK, World
 from tests.patience import PATIENCE
 from tests.pipeline.spark_stream import result_row
@@ -41,7 +41,6 @@ ROWS = PAGE.with_suffix("") / "recovery.json"
 _WITHIN = 120.0 * PATIENCE
 """Seconds in which windows have to come again."""
 _DRIVER = "aggregate"
-_INSTANCES = 2
 
 
 def _nothing(world: World) -> None:
@@ -100,22 +99,14 @@ def measure(folder: Path, *, times: int, losses: Mapping[str, Callable[[World], 
 
     Raises AssertionError if windows do not come again, or if a result is not that of brute force.
     """
-    course = Course(
-        seed=1, wiring="fused", sink="kafka", partitioner="evenflow", instances=_INSTANCES, views=False,
-        late="reject", registered=False, forwarding="off", strikes=(),
-    )  # fmt: skip
-    recovery = Recovery({name: [] for name in losses}, Outcome(course))
-    with World(course, folder, quick=False) as world:
+    recovery = Recovery({name: [] for name in losses}, Outcome(UNHARMED))
+    with World(UNHARMED, folder, quick=False) as world:
         for name, lose in losses.items():
             for _ in range(times):
                 # What the last loss has left to do must not count for this one.
                 _seconds_after(world, _nothing)
                 recovery.seconds[name].append(_seconds_after(world, lose))
-        world.stop_feeding()
-        world.stop_all()
-        world.finish(_WITHIN)
-        assert world.violations == []
-        judge(world.stream, folder, recovery.outcome)
+        end_exactly(world, recovery.outcome, patience=_WITHIN)
     return recovery
 
 

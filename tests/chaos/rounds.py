@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -77,8 +78,28 @@ def play(course: Course, folder: Path, *, small_disks: bool = False) -> Outcome:
 
 def growth(sizes: list[int]) -> float | None:
     """Median of the last third as a multiple of the median of the first. None for fewer than six sizes."""
+    if len(sizes) < 6:
+        return None
+    first, last = thirds(sizes)
+    return last / max(1, first)
+
+
+def thirds(sizes: Sequence[float]) -> tuple[float, float]:
+    """Medians of the first and of the last third. At least three sizes."""
     third = len(sizes) // 3
-    return median(sizes[-third:]) / max(1, median(sizes[:third])) if third >= 2 else None
+    return median(sizes[:third]), median(sizes[-third:])
+
+
+def end_exactly(world: World, outcome: Outcome, *, patience: float) -> None:
+    """Let a pipeline without drawn strikes come to its end, and compare its results with brute force.
+
+    patience: as of `World.finish`. Raises AssertionError if it does not end, or if a result differs.
+    """
+    world.stop_feeding()
+    world.stop_all()
+    world.finish(patience)
+    assert world.violations == []
+    judge(world.stream, world.folder, outcome)
 
 
 def judge(stream: Stream, folder: Path, outcome: Outcome) -> None:

@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from statistics import median
 from typing import Annotated, NamedTuple
 
 import psutil
@@ -21,8 +20,8 @@ import typer
 
 from benchmarks.measuring.machine import machine
 from benchmarks.measuring.page_tables import into_page
-from tests.chaos.course import Course
-from tests.chaos.rounds import Outcome, judge
+from tests.chaos.course import UNHARMED
+from tests.chaos.rounds import Outcome, end_exactly, thirds
 from tests.chaos.world import TUPLES_AT_ONCE, World
 
 PAGE = Path("docs/measurements.md")
@@ -50,23 +49,15 @@ def soak(folder: Path, *, minutes: float, every: float, rate: int = 200) -> Soak
     every: seconds between two looks. rate: tuples per second, a multiple of five. Raises AssertionError if a
     part ended, or if a result is not that of brute force.
     """
-    course = Course(
-        seed=1, wiring="fused", sink="kafka", partitioner="evenflow", instances=2, views=False,
-        late="reject", registered=False, forwarding="off", strikes=(),
-    )  # fmt: skip
-    found = Soak([], {}, Outcome(course))
-    with World(course, folder, quick=False, tuples_at_once=TUPLES_AT_ONCE * rate // 200) as world:
+    found = Soak([], {}, Outcome(UNHARMED))
+    with World(UNHARMED, folder, quick=False, tuples_at_once=TUPLES_AT_ONCE * rate // 200) as world:
         while world.seconds < minutes * 60:
             world.pass_seconds(every)
             found.seconds.append(round(world.seconds, 1))
             for name, size in sizes(world):
                 found.sizes.setdefault(name, []).append(round(size, 2))
         assert not world.ends, f"a part ended although nothing happened: {world.history}"
-        world.stop_feeding()
-        world.stop_all()
-        world.finish(_WITHIN)
-        assert world.violations == []
-        judge(world.stream, folder, found.outcome)
+        end_exactly(world, found.outcome, patience=_WITHIN)
     return found
 
 
@@ -108,23 +99,21 @@ def of_folder(folder: Path) -> tuple[int, float]:
     return number, size / 2**20
 
 
-def thirds(values: Sequence[float]) -> tuple[float, float]:
+def settled_thirds(values: Sequence[float]) -> tuple[float, float]:
     """Medians of the first and of the last third of what is left without the first quarter.
 
     Raises ValueError for fewer than `FEWEST` values.
     """
     if len(values) < FEWEST:
         raise ValueError(f"{len(values)} looks are too few: at least {FEWEST}")
-    rest = values[len(values) // 4 :]
-    third = len(rest) // 3
-    return median(rest[:third]), median(rest[-third:])
+    return thirds(values[len(values) // 4 :])
 
 
 def table(sizes: Mapping[str, Sequence[float]]) -> str:
     """A table in Markdown: the first third, the last third, and how much more that is."""
     lines = ["| what | first third | last third | last / first |", "|---|---|---|---|"]
     for name, values in sizes.items():
-        first, last = thirds(values)
+        first, last = settled_thirds(values)
         lines.append(f"| {name} | {first:,.0f} | {last:,.0f} | {last / first if first else 1.0:.2f} |")
     return "\n".join(lines)
 

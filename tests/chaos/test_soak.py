@@ -7,27 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.course import Course
+from tests.chaos.course import UNHARMED
 from tests.chaos.rounds import Outcome
-from tests.chaos.soak import Soak, of_folder, of_process, table, thirds, write
-
-COURSE = Course(
-    seed=1, wiring="fused", sink="kafka", partitioner="evenflow", instances=2, views=False, late="reject",
-    registered=False, forwarding="off", strikes=(),
-)  # fmt: skip
+from tests.chaos.soak import Soak, of_folder, of_process, settled_thirds, table, write
 
 
 def test_what_grows_is_seen_and_how_it_began_is_left_out() -> None:
     steady = [900.0] * 3 + [100.0] * 9
     grows = [10.0 * number for number in range(12)]
-    assert thirds(steady) == (100.0, 100.0)
-    assert thirds(grows) == (40.0, 100.0)
+    assert settled_thirds(steady) == (100.0, 100.0)
+    assert settled_thirds(grows) == (40.0, 100.0)
     assert table({"steady": steady, "grows": grows}).splitlines()[2:] == [
         "| steady | 100 | 100 | 1.00 |",
         "| grows | 40 | 100 | 2.50 |",
     ]
     with pytest.raises(ValueError, match="11 looks are too few"):
-        thirds([1.0] * 11)
+        settled_thirds([1.0] * 11)
 
 
 def test_a_process_and_a_folder_have_the_sizes_that_they_have(tmp_path: Path) -> None:
@@ -44,7 +39,7 @@ def test_a_process_and_a_folder_have_the_sizes_that_they_have(tmp_path: Path) ->
 def test_rows_are_kept_and_the_table_stands_in_the_page(tmp_path: Path) -> None:
     page, rows = tmp_path / "page.md", tmp_path / "rows.json"
     page.write_text("before\n<!-- chaos soak -->\n| old |\nafter\n", encoding="utf-8")
-    found = Soak([5.0 * number for number in range(12)], {"threads": [7.0] * 12}, Outcome(COURSE))
+    found = Soak([5.0 * number for number in range(12)], {"threads": [7.0] * 12}, Outcome(UNHARMED))
     write(found, rate=1_000, page=page, rows=rows)
     assert page.read_text(encoding="utf-8").splitlines() == [
         "before",

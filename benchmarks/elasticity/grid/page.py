@@ -7,6 +7,7 @@ from statistics import fmean, median
 
 from benchmarks.elasticity.grid.loads import LOADS, STATED
 from benchmarks.elasticity.grid.measuring import POLICIES, Figures
+from benchmarks.measuring.page_tables import median_and_range
 from benchmarks.scale.pages import table
 
 Grid = Mapping[str, Mapping[str, Figures]]
@@ -22,12 +23,12 @@ def loads_table() -> str:
 
 def late_table(grid: Grid) -> str:
     """Steps with a late latency, in percent: the median over the seeds, and the range."""
-    return _by_load(grid, lambda figures: _spread([100 * late for late in figures["late"]]))
+    return _by_load(grid, lambda figures: median_and_range([100 * late for late in figures["late"]], 0))
 
 
 def units_table(grid: Grid) -> str:
     """Units in use: the median over the seeds, and the range."""
-    return _by_load(grid, lambda figures: _spread(figures["units"]))
+    return _by_load(grid, lambda figures: median_and_range(figures["units"], 0))
 
 
 def summary_table(grid: Grid) -> str:
@@ -67,10 +68,6 @@ def _by_load(grid: Grid, cell: Callable[[Figures], str]) -> str:
 
 def _name(policy: str) -> str:
     return f"**`{policy}`**" if policy == RECOMMENDED else f"`{policy}`"
-
-
-def _spread(values: list[float]) -> str:
-    return f"{median(values):.0f} ({min(values):.0f}-{max(values):.0f})"
 
 
 PARTS: dict[str, Callable[[Grid], str]] = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from benchmarks.elasticity.scale_out.measuring import POLICY, VARIANTS, Figures
+from benchmarks.measuring.page_tables import median_and_range
 from benchmarks.scale.pages import table
 from workbench.elastic import SHAPES
 
@@ -19,17 +19,17 @@ _LIVE = Path(__file__).parents[3] / "docs/measurements"
 
 def overloaded_table(runs: Runs) -> str:
     """Share of the time in overload, in percent."""
-    return _by_shape(runs, lambda figures: _spread([100 * share for share in figures["overloaded"]], 0))
+    return _by_shape(runs, lambda figures: median_and_range(_percent(figures["overloaded"]), 0))
 
 
 def p99_table(runs: Runs) -> str:
     """99th percentile of the latency, in seconds, and the windows that were later than 20 s."""
-    return _by_shape(runs, lambda figures: _spread(figures["p99"], 1) + _late(figures))
+    return _by_shape(runs, lambda figures: median_and_range(figures["p99"], 1) + _late(figures))
 
 
 def cores_table(runs: Runs) -> str:
     """Core-seconds of executors."""
-    return _by_shape(runs, lambda figures: _spread(figures["cores"], 0))
+    return _by_shape(runs, lambda figures: median_and_range(figures["cores"], 0))
 
 
 def live_table(runs: Runs) -> str:
@@ -41,11 +41,11 @@ def live_table(runs: Runs) -> str:
             (
                 shape,
                 f"{100 * live['overloaded']:.0f} %",
-                _spread([100 * share for share in figures["overloaded"]], 0) + " %",
+                median_and_range(_percent(figures["overloaded"]), 0) + " %",
                 f"{live['latency_p50_ms'] / 1000:.1f} / {live['latency_p99_ms'] / 1000:.1f} s",
-                f"{_spread(figures['p50'], 1)} / {_spread(figures['p99'], 1)} s",
+                f"{median_and_range(figures['p50'], 1)} / {median_and_range(figures['p99'], 1)} s",
                 f"{live['slot_seconds']:.0f}",
-                _spread(figures["cores"], 0),
+                median_and_range(figures["cores"], 0),
             )
         )
     head = ("shape", "overloaded, live", "model", "p50 / p99, live", "model", "core-seconds, live", "model")
@@ -63,13 +63,13 @@ def _by_shape(runs: Runs, cell: Callable[[Figures], str]) -> str:
     return table(("", *SHAPES), rows)
 
 
+def _percent(shares: list[float]) -> list[float]:
+    return [100 * share for share in shares]
+
+
 def _late(figures: Figures) -> str:
     runs = sum(share > 0 for share in figures["late"])
     return f", late windows in {runs} of {len(figures['late'])} runs" if runs else ""
-
-
-def _spread(values: list[float], digits: int) -> str:
-    return f"{median(values):.{digits}f} ({min(values):.{digits}f}-{max(values):.{digits}f})"
 
 
 PARTS: dict[str, Callable[[Runs], str]] = {
