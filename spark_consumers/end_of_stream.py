@@ -134,11 +134,27 @@ class EndOfTopic:
         return max(self._settings.routed_partitions, self._settings.spark.buckets)
 
 
+def reads_on(tally: Tally, committed: Mapping[int, int], *, stage: Stage) -> bool:
+    """Whether a micro-batch is under way that has read frames behind these offsets.
+
+    A task says what it has read when it ends, and offsets are committed when the whole micro-batch ends.
+    Frames come even after the end of every lane: an instance that takes over a partition repeats its end
+    mark.
+
+    tally, committed, stage: as for `check_complete`, which cannot judge such a tally.
+    """
+    return stage != "reduce" and any(
+        frame.offset >= committed[routed] for routed, frame in tally.frames.items() if routed in committed
+    )
+
+
 def check_complete(settings: Settings, tally: Tally, committed: Mapping[int, int], *, stage: Stage) -> None:
     """Raise DataLossError if what was read is not what the topic holds, though its end was read.
 
     tally: of what this process has read, in all its stages. committed: the next offset to read of each
     partition, because frames may have come since.
+
+    To be called if the stage does not read on (`reads_on`).
 
     The last frame that was read must be the last one that stands in its routed partition. Every bucket must
     have read the end of each input partition, and no window may be open in it: a bucket that waits for the

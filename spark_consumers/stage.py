@@ -31,7 +31,7 @@ from spark_consumers.checkpoints.run_folder import make_run
 from spark_consumers.checkpoints.run_watch import RunWatch
 from spark_consumers.checkpoints.runs import newest_epoch
 from spark_consumers.checkpoints.storage import storage_errors
-from spark_consumers.end_of_stream import EndOfTopic, check_complete
+from spark_consumers.end_of_stream import EndOfTopic, check_complete, reads_on
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
 from spark_consumers.reports.failures import python_too_slow, translated
@@ -155,7 +155,10 @@ class RunningStage:
         committed = self._checkpoint.committed()
         if not self._end.reached_by(committed):
             return False
-        check_complete(self._settings, self._tally.value, committed, stage=self.name)
+        tally = self._tally.value
+        if reads_on(tally, committed, stage=self.name):
+            return False
+        check_complete(self._settings, tally, committed, stage=self.name)
         return True
 
     def look(self) -> None:

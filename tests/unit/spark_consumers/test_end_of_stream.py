@@ -18,7 +18,7 @@ from evenflow.twostep import BucketPosition, FrameAt, Tally
 from evenflow.windows import END_MARK
 from evenflow.wire import LANE, TOLD, BlobHeader, FrameHeader, Segment, encode_blob, encode_frame, records_of
 from spark_consumers import end_of_stream
-from spark_consumers.end_of_stream import EndOfTopic, check_complete
+from spark_consumers.end_of_stream import EndOfTopic, check_complete, reads_on
 from topics.state import TopicState
 
 NO_ROWS = pa.record_batch([pa.array([], pa.int64())], names=["pane"])
@@ -217,6 +217,17 @@ def test_a_frame_is_looked_for_behind_records_that_are_none_of_ours(monkeypatch:
     state = replace(topic.state, end={0: 500, 1: 0, 2: 0})
     monkeypatch.setattr(end_of_stream, "describe", lambda kafka, names: {names[0]: state})
     check_complete(SETTINGS, Tally(frames={0: FrameAt(0, 1, 0)}), {}, stage="fused")
+
+
+def test_frames_behind_the_committed_offsets_belong_to_a_micro_batch_that_is_under_way() -> None:
+    """An instance that stopped gave its partitions to another one, which repeated the end marks. The tasks
+    had read them, and their micro-batch was not committed.
+    """
+    tally = Tally(frames={0: FrameAt(514, 1, 37), 1: FrameAt(521, 2, 49)})
+    assert reads_on(tally, {0: 515, 1: 515}, stage="fused")
+    assert reads_on(tally, {0: 515, 1: 521}, stage="combine")
+    assert not reads_on(tally, {0: 515, 1: 522}, stage="fused")
+    assert not reads_on(tally, {0: 3, 1: 4}, stage="reduce"), "those are offsets of partials"
 
 
 def test_a_bucket_with_open_windows_at_the_end_waits_for_frames_that_are_gone(
