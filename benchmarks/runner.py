@@ -53,6 +53,7 @@ SCENARIOS = {
     "reduce-prompt": "cores.reduce_prompt",
     "forwarding": "cores.forwarding",
     "stage-costs": "cores.stage_costs",
+    "large-state": "cores.large_state",
     "spark-batches-a-trigger": "spark.batches_a_trigger",
     "spark-reduce-prompt": "spark.reduce_prompt",
     "spark-forwarding": "spark.forwarding",
