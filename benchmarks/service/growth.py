@@ -1,4 +1,7 @@
-"""The partitioner service with 1,000 routed and 100 input partitions beside 8 and 4, on a real broker."""
+"""The partitioner service with 1,000 routed and 100 input partitions beside 8 and 4, on a real broker.
+
+Once with commits every half a second, and once with the rhythm that evenflow chooses for each shape.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def run(*, smoke: bool) -> dict[str, object]:
     numbers = count()
     with measured_broker("data_plane") as (broker, meter):
 
-        def shaped(routed: int, inputs: int) -> Settings:
+        def shaped(routed: int, inputs: int, *, chosen: bool = False) -> Settings:
             return settings_for(
                 broker.settings(),
                 f"bench-{next(numbers)}",
@@ -34,7 +37,7 @@ def run(*, smoke: bool) -> dict[str, object]:
                 partitioner={
                     "name": "hashing",
                     "workers": routed,
-                    "commit_interval": 50 if smoke else 500,
+                    **({} if chosen else {"commit_interval": 50 if smoke else 500}),
                     # The first transaction registers a thousand partitions, which takes this broker a while.
                     "transaction_timeout": "60s",
                 },
@@ -47,6 +50,8 @@ def run(*, smoke: bool) -> dict[str, object]:
             {
                 "large": lambda: plane_speed(shaped(*large), meter),
                 "small": lambda: plane_speed(shaped(*SMALL), meter),
+                "large, chosen": lambda: plane_speed(shaped(*large, chosen=True), meter),
+                "small, chosen": lambda: plane_speed(shaped(*SMALL, chosen=True), meter),
             },
             repetitions,
             tell=True,
@@ -56,4 +61,5 @@ def run(*, smoke: bool) -> dict[str, object]:
         "large": "{} x {}".format(*large),
         "small": "{} x {}".format(*SMALL),
         **beside(speeds["large"], speeds["small"], ("large", "small")),
+        "as_chosen": beside(speeds["large, chosen"], speeds["small, chosen"], ("large", "small")),
     }
