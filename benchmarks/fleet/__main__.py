@@ -1,8 +1,9 @@
-"""`python -m benchmarks.fleet`: the tables of `service-instances` and `service-shift`, from their kept rows.
+"""`python -m benchmarks.fleet`: the tables of `service-instances`, of its course in virtual time, and of
+`service-shift`, from their kept rows.
 
-They go into docs/measurements.md, each below its comment `<!-- fleet SCENARIO -->`. Nothing is measured:
+They go into docs/measurements.md, each below its comment `<!-- fleet NAME -->`. Nothing is measured:
 `evenflow bench service-instances --seed N` does that. It writes its rows to .evenflow/bench, beside those of
-other seeds that lie there.
+other seeds that lie there. `python -m benchmarks.fleet.virtual` plays the course in virtual time.
 """
 
 from __future__ import annotations

@@ -49,6 +49,7 @@ class Fleet:
 
     def __init__(self, settings: Settings, folder: Path) -> None:
         self.settings = settings
+        self.partitioner = settings.partitioner.name
         self.loads: dict[int, Int64s] = {}
         self.counts: Counter[tuple[int, bytes]] = Counter()
         self.rounds: list[int | None] = []

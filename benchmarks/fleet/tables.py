@@ -74,5 +74,9 @@ def _shown(value: float) -> str:
     return f"{value:.{digits}f}"
 
 
-PARTS = {"service-instances": instances_table, "service-shift": shift_table}
-"""Tables of the page, by the scenario, which names the comment that they stand below."""
+PARTS = {
+    "service-instances": instances_table,
+    "instances-virtual": instances_table,
+    "service-shift": shift_table,
+}
+"""Tables of the page, by the name of the kept rows and of the comment that they stand below."""

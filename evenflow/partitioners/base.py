@@ -577,6 +577,12 @@ class Partitioner(ABC):
     def _load_state(self, state: State) -> None:
         """Take over a state that `_state` gave. The arrays are writable and belong to this object."""
 
+    def _take_over(self) -> None:
+        """The state is that of another of the sources: forget what only that source did.
+        Overridden where the state has such a thing.
+        """
+        return
+
     @abstractmethod
     def _explain(self, key: np.uint64, now: int | None) -> Explanation:
         """As `explain`. It reads the state as it is, and allows for the slides that end by `now`."""

@@ -236,7 +236,7 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: boo
 
     like: a snapshot is refused if it was made with another name, seed, source or options than this
     partitioner. Only the number of workers may differ. any_source: the snapshot of another of the sources is
-    taken too, and what it knows becomes the state of `like.source`.
+    taken too. What that one knows becomes the state of `like.source`, but not what it has sent.
     A snapshot never makes evenflow import a module: without `like`, that of a `module:Class` is taken if the
     module has been imported. IncompatibleStateError says why a snapshot cannot be used.
     """
@@ -262,6 +262,8 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: boo
         # No default may stand in for an option that the header lacks.
         partitioner.check_made_alike(header)
         partitioner._resume(header, state)
+        if any_source and partitioner.sources > 1:
+            partitioner._take_over()
     except ConfigError as error:
         raise IncompatibleStateError(f"the snapshot does not fit this evenflow: {error.message}") from None
     except OTHER_TYPES as error:

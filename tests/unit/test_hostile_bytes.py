@@ -28,6 +28,7 @@ from evenflow.elasticity.groups import GroupPlanner
 from evenflow.errors import EvenflowError, IncompatibleStateError, ProtocolError
 from evenflow.partitioners import create, exchange, restore
 from evenflow.partitioners.dalton.messages import GlobalTable, SyncMessage
+from evenflow.partitioners.evenflow.shared_loads import Loads, table_bytes, table_loads
 from evenflow.partitioners.evenflow.shared_loads import from_bytes as loads_from_bytes
 from evenflow.partitioners.snapshots import pack, unpack
 from evenflow.plans import parse_plan
@@ -323,6 +324,9 @@ DECODERS: dict[str, Decoder] = {
     "sync message": Decoder(SyncMessage.from_bytes, SYNC.to_bytes(), IncompatibleStateError),
     "global table": Decoder(GlobalTable.from_bytes, TABLE.to_bytes(), IncompatibleStateError),
     "body of a message of loads": Decoder(loads_from_bytes, bytes(16), IncompatibleStateError),
+    "body of a table of loads": Decoder(
+        table_loads, table_bytes(Loads(np.array([5, 7]), np.array([1, 0]))), IncompatibleStateError
+    ),
     "sync record": Decoder(lambda data: decode_sync(data, identity="me"), SYNC_RECORD, EvenflowError),
     "header of a sync record": Decoder(
         lambda data: decode_sync(sealed(data), identity="me"),

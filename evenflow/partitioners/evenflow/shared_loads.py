@@ -3,11 +3,16 @@ what these cost.
 
 A message is the loads of one source, and a table is the sum over the messages of a round. Both are int64,
 little-endian, one number for each worker. So the length says for how many workers they are.
+
+What a source sent stays in the window when the source is gone, killed or silent. So the merger remembers the
+last message of each source for a window, and a table has what is remembered apart: a source whose message was
+lost must not take its own loads for those of another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,6 +44,8 @@ _MOST = 1 << 52
 _MOST_IN_ALL = 1 << 60
 """A sum stays there. So it never leaves int64, whatever the sources tell."""
 _NUMBER = np.dtype("<i8")
+_MARK = np.array([-1], np.int64)
+"""Stands behind the two parts of a table. No load is below 0."""
 
 
 def to_bytes(loads: Int64s) -> bytes:
@@ -54,6 +61,32 @@ def from_bytes(body: bytes) -> Int64s:
     if loads.min() < 0:
         raise IncompatibleStateError("there is a load below 0")
     return loads
+
+
+class Loads(NamedTuple):
+    """What a table says. Both have the shape (workers,)."""
+
+    told: Int64s
+    """Loads of the sources whose messages the table was made of."""
+    remembered: Int64s
+    """Loads of other sources, which told them in an earlier round."""
+
+
+def table_bytes(loads: Loads) -> bytes:
+    """The body of a table. What is remembered is only there if it is not 0."""
+    if not loads.remembered.any():
+        return to_bytes(loads.told)
+    # The mark tells such a body from loads of twice as many workers.
+    return to_bytes(np.concatenate([loads.told, loads.remembered, _MARK]))
+
+
+def table_loads(body: bytes) -> Loads:
+    """The loads of a table's body, which may be any bytes. IncompatibleStateError for bytes that are none."""
+    if len(body) % (2 * _NUMBER.itemsize) != _NUMBER.itemsize or body[-8:] != to_bytes(_MARK):
+        told = from_bytes(body)
+        return Loads(told, np.zeros_like(told))
+    both = from_bytes(body[: -_NUMBER.itemsize])
+    return Loads(*np.split(both, 2))
 
 
 def learned(bias: Int64s, overload: Float64s, unit: int) -> Int64s:
@@ -76,10 +109,17 @@ def learned(bias: Int64s, overload: Float64s, unit: int) -> Int64s:
 
 
 class LoadsMerger(Merger):
-    """Adds the loads of all sources. Loads of another number of workers do not count."""
+    """Adds the loads of all sources. Loads of another number of workers do not count.
 
-    def __init__(self, workers: int) -> None:
+    slides: of a window, in each of which there is a round. A source that has been silent for some rounds
+    counts with the share of the window that is left of what it told. (Which of its tuples lie in which slide
+    it has not told.)
+    """
+
+    def __init__(self, workers: int, *, slides: int = 1) -> None:
         self.workers = workers
+        self._slides = slides
+        self._last: dict[int, _Remembered] = {}
 
     def check(self, message: Message) -> None:
         """IncompatibleStateError for a message that has no loads."""
@@ -87,14 +127,33 @@ class LoadsMerger(Merger):
             raise IncompatibleStateError(f"there is a load above {_MOST:,}")
 
     def merge(self, messages: Sequence[Message]) -> bytes:
-        """The sum of the loads."""
+        """The sum of the loads, and that of the sources that did not tell theirs in this round."""
+        told = {message.source: from_bytes(message.body) for message in messages}
+        silent = {
+            source: _Remembered(last.loads, last.rounds + 1)
+            for source, last in self._last.items()
+            if source not in told and last.rounds + 1 < self._slides
+        }
+        self._last = silent | {source: _Remembered(loads, 0) for source, loads in told.items()}
+        left = [last.loads * (self._slides - last.rounds) // self._slides for last in silent.values()]
+        return table_bytes(Loads(self._sum(told.values()), self._sum(left)))
+
+    def _sum(self, parts: Iterable[Int64s]) -> Int64s:
         total = np.zeros(self.workers, np.int64)
-        for message in messages:
-            loads = from_bytes(message.body)
+        for loads in parts:
             if len(loads) == self.workers:
                 total = np.minimum(total + loads, _MOST_IN_ALL)
-        return to_bytes(total)
+        return total
 
     def rescale(self, workers: int) -> None:
         """Add loads of this many workers from now on."""
         self.workers = workers
+
+
+class _Remembered(NamedTuple):
+    """The last message of a source."""
+
+    loads: Int64s
+    """Its loads."""
+    rounds: int
+    """Rounds since."""

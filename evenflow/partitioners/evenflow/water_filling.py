@@ -31,7 +31,9 @@ believed when 64 more tuples confirm it than deny it. Until then such a tuple co
 Sources may tell each other: at the end of each slide every source tells its tuples of the window by worker,
 and hears the sum. It then levels its share of the common imbalance. It also learns which workers are above
 the mean again and again, and sends them less. A sum that is lost, late or of few sources costs balance only.
-After three slides without one a source levels alone again.
+After three slides without one a source levels alone again. A source that is gone or silent still counts, with
+the share of its last message that is left of the window. One that begins with the state of another source
+keeps what that one knows of keys, and counts none of its tuples.
 
 Parameters: `price` of a replica: the knob between imbalance and replication. With a very large price no key
 is ever split. `level` is an imbalance that is level enough. `watch` how rare a split key may be. `cells` that
@@ -96,8 +98,8 @@ from evenflow.partitioners.evenflow.shared_loads import (
     PATIENCE,
     ROUNDS,
     LoadsMerger,
-    from_bytes,
     learned,
+    table_loads,
     to_bytes,
 )
 from evenflow.partitioners.evenflow.state import (
@@ -482,8 +484,8 @@ class Evenflow(Partitioner):
         of it and do not overshoot. A source whose keys cannot be split leaves its share to the next round.
         """
         table.check(self.sources)
-        loads = from_bytes(table.body)
-        if sum(loads.tolist()) > _MOST_LOAD // int(self._step.max()):
+        loads, remembered = table_loads(table.body)
+        if sum(loads.tolist()) + sum(remembered.tolist()) > _MOST_LOAD // int(self._step.max()):
             raise IncompatibleStateError("a table has more tuples than there can be")
         rounds = self._rounds
         if table.round < rounds["round"]:
@@ -496,15 +498,16 @@ class Evenflow(Partitioner):
         if len(loads) != self.workers:  # the table is from before a rescale
             self._level_alone()
             return True
+        # What is remembered may be this source's own loads, unless the table has its message.
         if self.source in table.sources:
-            loads = np.maximum(loads - own, 0)
+            loads = np.maximum(loads - own, 0) + remembered
         members = sorted({*table.sources, self.source})
         self._level(own, loads, (members.index(self.source), len(members)))
         return True
 
     def merger(self, *, clock: Callable[[], float]) -> Merger:
         """Adds the tuples of all sources."""
-        return LoadsMerger(self.workers)
+        return LoadsMerger(self.workers, slides=self.options.slides)
 
     def _level(self, own: Int64s, others: Int64s, place: tuple[int, int]) -> None:
         """Share the imbalance of all. own, others: tuples by worker.
@@ -578,6 +581,10 @@ class Evenflow(Partitioner):
             raise ValueError("a speed of the snapshot is none")
         self._weigh_workers()
         self._told, self._rounds, self._bias = state["told"], state["rounds"], state["bias"]
+
+    def _take_over(self) -> None:
+        """Keep what is known of keys. What the other source sent, that one tells, or the merger remembers."""
+        self._rescale()
 
     def _choices(self) -> int:
         return self.workers

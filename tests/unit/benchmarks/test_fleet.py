@@ -11,6 +11,7 @@ import pytest
 from benchmarks.fleet.__main__ import PAGE
 from benchmarks.fleet.course import LEAST, LEVEL, beside_others, levels, recovery, zipf_law
 from benchmarks.fleet.tables import PARTS, instances_table
+from benchmarks.fleet.virtual import played
 
 ROOT = Path(__file__).parents[3]
 
@@ -71,6 +72,11 @@ def test_a_run_keeps_the_rows_of_other_seeds_beside_its_own(tmp_path: Path) -> N
     assert beside_others([first], picture) == [first]
     picture.with_suffix(".json").write_text(json.dumps([first]))
     assert beside_others([again, other], picture) == [other, again]
+
+
+def test_windows_of_evenflow_are_level_again_within_three_slides_in_virtual_time() -> None:
+    row = played("evenflow", 3)
+    assert max(levels(row, event).again for event, at in row["events"].items() if at) <= 3
 
 
 @pytest.mark.parametrize("name", PARTS)

@@ -7,8 +7,17 @@ from hypothesis import strategies as st
 
 from evenflow.errors import IncompatibleStateError
 from evenflow.partitioners import create, restore
-from evenflow.partitioners.evenflow.shared_loads import BIAS_PARTS, LoadsMerger, from_bytes, learned, to_bytes
-from evenflow.partitioners.exchange import Table
+from evenflow.partitioners.evenflow.shared_loads import (
+    BIAS_PARTS,
+    Loads,
+    LoadsMerger,
+    from_bytes,
+    learned,
+    table_bytes,
+    table_loads,
+    to_bytes,
+)
+from evenflow.partitioners.exchange import Message, Table
 from tests.unit.partitioners.evenflow.loads import hear_loads
 from tests.unit.partitioners.streams import zipf
 
@@ -124,3 +133,61 @@ def test_a_change_of_the_stream_teaches_no_more_than_chance_may() -> None:
     none = np.zeros(4, np.int64)
     shock, chance = (learned(none, np.array([over, 0.0, 0.0, 0.0]), 1) for over in (1e9, 3.0))
     assert shock.tolist() == chance.tolist()
+
+
+def test_a_source_that_is_gone_counts_with_what_is_left_of_its_window() -> None:
+    """A killed source has sent tuples that stay in the window, and nobody else tells them."""
+    merger = LoadsMerger(2, slides=4)
+    first, second = (Message(source, 0, to_bytes(np.array([8, 4 * source]))) for source in (0, 1))
+    merger.merge([first, second])
+    tables = [table_loads(merger.merge([first])) for _ in range(5)]
+    assert [table.told.tolist() for table in tables] == [[8, 0]] * 5
+    assert [table.remembered.tolist() for table in tables] == [[6, 3], [4, 2], [2, 1], [0, 0], [0, 0]]
+    merger.rescale(3)
+    assert table_loads(merger.merge([second])).remembered.tolist() == [0, 0, 0]
+
+
+def test_a_source_whose_message_was_lost_does_not_take_its_own_loads_for_those_of_others() -> None:
+    parts = [create("evenflow", workers=4, source=j, sources=3, **WINDOW) for j in (0, 1)]
+    for part in parts:
+        part.assign(*zipf(1000))
+        part.tell(1000)
+    own, more, gone = parts[0].window_tuples(1000), np.array([100, 0, 0, 0]), np.array([0, 50, 0, 0])
+    table = Table(0, (0, 2), table_bytes(Loads(own + more, gone)))
+    for part, others, place in ((parts[0], more + gone, (0, 2)), (parts[1], own + more, (1, 3))):
+        by_hand = restore(part.snapshot())
+        by_hand._level(own, others, place)  # type: ignore[attr-defined]
+        assert part.hear(table, 1000)
+        assert part._others.tolist() == by_hand._others.tolist()  # type: ignore[attr-defined]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**52), st.integers(0, 2**52)), min_size=1, max_size=9))
+def test_the_loads_of_a_table_are_read_as_they_were_written(pairs: list[tuple[int, int]]) -> None:
+    loads = Loads(*np.array(pairs, np.int64).T)
+    read = table_loads(table_bytes(loads))
+    assert (read.told.tolist(), read.remembered.tolist()) == (loads.told.tolist(), loads.remembered.tolist())
+
+
+def test_a_source_that_takes_over_another_ones_state_tells_none_of_its_tuples() -> None:
+    """The other one tells them itself, and counted twice they would make windows uneven."""
+    parts = [create("evenflow", workers=8, source=j, sources=2, **WINDOW) for j in (0, 1)]
+    parts[0].assign(*zipf(4000, z=1.0))
+    assert parts[0].window_tuples(3999).sum() > 0
+    taken = restore(parts[0].snapshot(), like=parts[1], any_source=True)
+    told = taken.tell(4000)
+    assert told is not None
+    assert from_bytes(told.body).tolist() == [0] * 8
+    cold = zipf(4000, z=1.0)[0][-200:].tolist()
+    homes = [part.explain(key, 4000).home for part in (parts[0], taken) for key in cold]
+    same = np.mean(np.array(homes[:200]) == np.array(homes[200:]))
+    assert same > 0.9, "what is known of keys is kept"
+
+
+def test_the_only_source_goes_on_with_the_tuples_of_the_one_before_it() -> None:
+    """An instance with another name has taken the place of the first one, and nobody else tells its
+    tuples.
+    """
+    before, after = (create("evenflow", workers=8, **WINDOW) for _ in range(2))
+    before.assign(*zipf(4000))
+    taken = restore(before.snapshot(), like=after, any_source=True)
+    assert taken.window_tuples().tolist() == before.window_tuples().tolist()  # type: ignore[attr-defined]
