@@ -29,6 +29,7 @@ from producers.profiles import FullSpeed, Profile
 from producers.records import values_of
 from producers.registered import RegisteredValues
 from producers.topic_end import refuse_ended
+from producers.writers import Sending
 from topics.admin import describe, ensure_topics, input_topic
 from topics.state import TopicState
 
@@ -64,6 +65,8 @@ class ReplaySummary:
     """Whether every partition got its end-of-stream marker."""
     interrupted: bool
     """Whether `stop` ended the replay before the source's end."""
+    sending: Sending
+    """How records were handed to Kafka's client."""
 
     @property
     def tuples_per_second(self) -> float:
@@ -82,6 +85,7 @@ class ReplaySummary:
             "per_partition": list(self.per_partition),
             "ended": self.ended,
             "interrupted": self.interrupted,
+            "sending": self.sending,
         }
 
 
@@ -115,13 +119,14 @@ def replay(
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
     clock: Clock | None = None,
+    sending: Sending = "arrays",
 ) -> ReplaySummary:
     """Write the source to the input topic. Returns what was delivered.
 
     profile: when tuples are due, by default at once. producer_id: name of this producer in its end-of-stream
     markers. limit: send only the first tuples. live: the event time of a tuple is the wall clock when it is
     sent. end: whether to write end-of-stream markers. stop: when it returns true, the replay stops, flushes
-    and writes no marker.
+    and writes no marker. sending: how records are handed to Kafka's client; the summary says how they were.
 
     Raises DeliveryError if a delivery failed, IncompatibleStateError if the topic has ended, ConfigError if
     the source does not fit the query, and ServiceError without a broker. Each is raised within about
@@ -138,6 +143,7 @@ def replay(
         progress=progress or (lambda sent, total: None),
         stop=stop or (lambda: False),
         clock=clock or SystemClock(),
+        sending=sending,
     ).run(end=end, create_topic=create_topic)
 
 
@@ -157,6 +163,7 @@ class Replay:
         progress: Progress,
         stop: Callable[[], bool],
         clock: Clock,
+        sending: Sending = "arrays",
     ) -> None:
         check_source(settings, source)
         if limit is not None and limit < 0:
@@ -169,6 +176,7 @@ class Replay:
         self._settings, self._source, self._profile = settings, source, profile
         self._producer_id, self._by = producer_id, partition_by
         self._live, self._progress, self._stop, self._clock = live, progress, stop, clock
+        self._sending = sending
         self._total = min((n for n in (source.rows, limit) if n is not None), default=None)
         self._registered = RegisteredValues(settings) if settings.input.registered else None
         self._sent = 0
@@ -183,7 +191,7 @@ class Replay:
         """Check the topic, send the tuples, and end the stream. Raises what `replay` raises."""
         topic = self._topic(create_topic)
         refuse_ended(self._settings, topic, producer=self._producer_id)
-        delivery = Delivery(self._settings.kafka, topic.name, topic.partitions)
+        delivery = Delivery(self._settings.kafka, topic.name, topic.partitions, sending=self._sending)
         self._start = self._clock.monotonic()
         try:
             self._send_all(delivery)
@@ -295,8 +303,8 @@ class Replay:
         self._largest_time = max(self._largest_time, int(batch.times.max()))
         self._warn_of_the_future()
         return _Records(
-            values=self._values_of(batch).to_numpy(zero_copy_only=False).tolist(),
-            keys=batch.keys.to_numpy(zero_copy_only=False).tolist(),
+            values=self._values_of(batch).cast(pa.large_binary()),
+            keys=batch.keys.cast(pa.large_binary()),
             partitions=partitions_of(batch.keys, first, len(delivery.sent), self._by),
             times=self._timestamps(batch.times, first),
         )
@@ -362,6 +370,7 @@ class Replay:
             seconds=self._clock.monotonic() - self._start,
             ended=ended,
             interrupted=interrupted,
+            sending=delivery.sending,
         )
 
 
@@ -369,10 +378,10 @@ class Replay:
 class _Records:
     """Tuples as `Delivery.send` takes them."""
 
-    values: list[bytes]
+    values: pa.LargeBinaryArray
     """Value of each record, as it is sent."""
-    keys: list[bytes | None]
-    """Key of each record. None: a record without a key."""
+    keys: pa.LargeBinaryArray
+    """Key of each record. Null: a record without a key."""
     partitions: np.ndarray
     """The input partition of each record, int32, shape (n,)."""
     times: np.ndarray

@@ -21,7 +21,14 @@ from workbench.demo.options import prepare
 from workbench.verify.views import Reports
 
 SENT = ReplaySummary(
-    tuples=2, per_partition=(2,), failed=0, unsent=0, seconds=1.0, ended=True, interrupted=False
+    tuples=2,
+    per_partition=(2,),
+    failed=0,
+    unsent=0,
+    seconds=1.0,
+    ended=True,
+    interrupted=False,
+    sending="arrays",
 )
 WARNING = "warning: all 2 tuples have the same time in 't', 2027-01-15 08:00:00 UTC: no slide ever ends."
 

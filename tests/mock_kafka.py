@@ -8,7 +8,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer
 
-from partitioner_service.fetch.librdkafka import Librdkafka, _path
+from partitioner_service.fetch.librdkafka import Librdkafka
+from topics.librdkafka.loaded import library_path
 
 TOPIC = "in"
 CLIENT = "me-1"
@@ -21,7 +22,7 @@ class MockKafka:
     def __init__(self, partitions: int) -> None:
         self._groups = count()
         self.producer = Producer({"bootstrap.servers": "none:1", "test.mock.num.brokers": 1, "log_level": 0})
-        library: Any = ctypes.CDLL(str(_path()))
+        library: Any = ctypes.CDLL(str(library_path()))
         pointer, number = ctypes.c_void_p, ctypes.c_int
         library.rd_kafka_handle_mock_cluster.restype = pointer
         library.rd_kafka_handle_mock_cluster.argtypes = [pointer]
