@@ -20,13 +20,14 @@ from evenflow.grammar import paths
 from evenflow.reporting.words import moment
 from evenflow.settings import Settings
 from evenflow.settings.durations import format_duration
+from evenflow.sources.event_time import render_times
 from evenflow.sources.source import Batch, Source
 from evenflow.wire.markers import EndOfStream
 from producers.clock import Clock, SystemClock
 from producers.delivery import Delivery
 from producers.partitioning import PartitionBy, partitions_of
 from producers.profiles import FullSpeed, Profile
-from producers.records import values_of
+from producers.records import ValuesAtAnyTime, values_of
 from producers.registered import RegisteredValues
 from producers.topic_end import refuse_ended
 from producers.writers import Sending
@@ -251,8 +252,7 @@ class Replay:
         if self._first_time is None:
             self._first_time = int(batch.times[0])
         due = self._profile.send_times(self._sent, batch.times, self._first_time)
-        # Live tuples get their event time only when they are due, so they cannot be rendered before.
-        ready = None if self._live else self._rendered(batch, self._sent, delivery)
+        ready = (self._rendered_live if self._live else self._rendered)(batch, self._sent, delivery)
         if due is not None:
             # Tuples leave in order: a tuple waits for the one before it.
             due = np.maximum(np.maximum.accumulate(due), self._due_so_far)
@@ -262,11 +262,7 @@ class Replay:
             stop = self._wait_until_due(delivery, due, done, len(batch))
             if stop == done:
                 continue
-            chunk = (
-                ready[done:stop]
-                if ready is not None
-                else self._rendered_live(batch.slice(done, stop), delivery)
-            )
+            chunk = ready[done:stop]
             count = delivery.send(chunk.values, chunk.keys, chunk.partitions, chunk.times)
             done += count
             self._sent += count
@@ -294,10 +290,33 @@ class Replay:
         self._clock.sleep(min(max(pause, _SHORTEST_WAIT), _LONGEST_WAIT))
         return done
 
-    def _rendered_live(self, batch: Batch, delivery: Delivery) -> _Records:
-        source = self._source
-        now = batch.at(self._clock.wall_ms(), column=source.time, unit=source.time_unit)
-        return self._rendered(now, self._sent, delivery)
+    def _rendered_live(self, batch: Batch, first: int, delivery: Delivery) -> _LiveRecords:
+        """As `_rendered`, but event times are those at which a part of the records is taken."""
+        column, unit, form = self._source.time, self._source.time_unit, self._settings.input
+        values: Callable[[int, int, int], pa.Array]
+        if column is not None and ValuesAtAnyTime.applies(batch.columns, form, time=column):
+            around = ValuesAtAnyTime(batch.columns, form, time=column)
+
+            def values(low: int, high: int, now: int) -> pa.Array:
+                return around.at(low, high, render_times(np.array([now]), unit))
+        else:
+
+            def values(low: int, high: int, now: int) -> pa.Array:
+                part = batch.slice(low, high).at(now, column=column, unit=unit)
+                return self._values_of(part).cast(pa.large_binary())
+
+        return _LiveRecords(
+            values_at=values,
+            keys=batch.keys.cast(pa.large_binary()),
+            partitions=partitions_of(batch.keys, first, len(delivery.sent), self._by),
+            time=self._time_of_sending,
+        )
+
+    def _time_of_sending(self) -> int:
+        """The clock's time as an event time (ms), which is noted."""
+        now = self._clock.wall_ms()
+        self._largest_time = max(self._largest_time, now)
+        return int(self._timestamps(np.array([now]), self._sent)[0])
 
     def _rendered(self, batch: Batch, first: int, delivery: Delivery) -> _Records:
         self._largest_time = max(self._largest_time, int(batch.times.max()))
@@ -389,6 +408,30 @@ class _Records:
 
     def __getitem__(self, part: slice) -> _Records:
         return _Records(self.values[part], self.keys[part], self.partitions[part], self.times[part])
+
+
+@dataclass(frozen=True)
+class _LiveRecords:
+    """Tuples that get their event time when a part of them is taken."""
+
+    values_at: Callable[[int, int, int], pa.LargeBinaryArray]
+    """Called with the first tuple, the one behind the last, and the event time (ms) of all: their values."""
+    keys: pa.LargeBinaryArray
+    """Key of each record. Null: a record without a key."""
+    partitions: np.ndarray
+    """The input partition of each record, int32, shape (n,)."""
+    time: Callable[[], int]
+    """The event time of what is taken now, ms since 1970."""
+
+    def __getitem__(self, part: slice) -> _Records:
+        low, high, _ = part.indices(len(self.partitions))
+        now = self.time()
+        return _Records(
+            self.values_at(low, high, now),
+            self.keys[part],
+            self.partitions[part],
+            np.full(high - low, now, np.int64),
+        )
 
 
 def check_source(settings: Settings, source: Source) -> None:
