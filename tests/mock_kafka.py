@@ -14,6 +14,8 @@ from topics.librdkafka.loaded import library_path
 TOPIC = "in"
 CLIENT = "me-1"
 _HEADER = 16
+_PRODUCE = 0
+"""Kafka's number of the request that brings records."""
 
 
 class MockKafka:
@@ -33,6 +35,13 @@ class MockKafka:
         cluster = library.rd_kafka_handle_mock_cluster(handle)
         self.servers = library.rd_kafka_mock_cluster_bootstraps(cluster).decode()
         assert not library.rd_kafka_mock_topic_create(cluster, TOPIC.encode(), partitions, 1)
+        library.rd_kafka_mock_push_request_errors_array.argtypes = [pointer, number, ctypes.c_size_t, pointer]
+        self._library, self._cluster = library, cluster
+
+    def refuse(self, code: int, *, times: int) -> None:
+        """Answer the next requests that bring records with this error of Kafka's."""
+        errors = (ctypes.c_int * times)(*[code] * times)
+        self._library.rd_kafka_mock_push_request_errors_array(self._cluster, _PRODUCE, times, errors)
 
     def consumer(self, **more: Any) -> Consumer:
         """A consumer with the settings of the data plane's that matter here."""
