@@ -117,7 +117,7 @@ def writer_of(kafka: KafkaSettings, topic: str, *, sending: Sending, failed: Fai
         except NotProvenError as reason:
             log.warning(
                 "records are sent by one call each, which takes more CPU time: %s; see 'Sending' in "
-                "docs/datasets.md",
+                "docs/operations/changing-settings.md",
                 reason,
             )
 
