@@ -17,7 +17,7 @@ from evenflow.numeric.arrays import Int32s, Int64s
 from evenflow.settings import KafkaSettings
 from topics import clients
 from topics.librdkafka.loaded import NotProvenError
-from topics.librdkafka.producer import Failed, HandedOver
+from topics.librdkafka.producer import Failed, HandedOver, array_producer
 
 log = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ def writer_of(kafka: KafkaSettings, topic: str, *, sending: Sending, failed: Fai
     """
     if sending == "arrays":
         try:
-            return clients.array_producer(kafka, topic, failed=failed, **config)
+            return array_producer(kafka, topic, failed=failed, **config)
         except NotProvenError as reason:
             log.warning(
                 "records are sent by one call each, which takes more CPU time: %s; see 'Sending' in "

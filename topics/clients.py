@@ -11,7 +11,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
@@ -21,17 +20,7 @@ from evenflow.errors import ConfigError, ServiceError
 from evenflow.limits import MAX_RECORD_BYTES
 from evenflow.settings import KafkaSettings
 from evenflow.settings.kafka import librdkafka_config
-from topics.librdkafka.producer import ArrayProducer, Failed
 
-_PRODUCER: dict[str, Any] = {
-    "message_max_bytes": MAX_RECORD_BYTES,
-    "enable_idempotence": True,
-    "acks": "all",
-    "compression_type": "lz4",
-    "linger_ms": 5,
-    "queue_buffering_max_kbytes": 262_144,
-}
-"""Settings of every producer, with _ in place of dots."""
 _ADMINS: dict[str, AdminClient] = {}
 """Admin clients of this process, by their settings."""
 _ADMINS_LOCK = threading.Lock()
@@ -71,18 +60,21 @@ def producer(kafka: KafkaSettings, **config: Any) -> Producer:
 
     config: librdkafka settings with _ or dots in their names. They override ours.
     """
-    return _connected(kafka, Producer, _PRODUCER | config)
+    made: Producer = producer_of(kafka, Producer, **config)
+    return made
 
 
-def array_producer(kafka: KafkaSettings, topic: str, *, failed: Failed, **config: Any) -> ArrayProducer:
-    """An idempotent producer that takes records of one topic from arrays.
-
-    failed: is told which records were not delivered. config: as of `producer`. Raises NotProvenError where
-    only `producer` will do.
-    """
-    kind = partial(ArrayProducer, topic=topic, failed=failed)
-    client: ArrayProducer = _connected(kafka, kind, _PRODUCER | config)
-    return client
+def producer_of(kafka: KafkaSettings, kind: Callable[[dict[str, Any]], Any], **config: Any) -> Any:
+    """As `producer`, but of another kind: a client that is made from the same settings."""
+    ours = {
+        "message_max_bytes": MAX_RECORD_BYTES,
+        "enable_idempotence": True,
+        "acks": "all",
+        "compression_type": "lz4",
+        "linger_ms": 5,
+        "queue_buffering_max_kbytes": 262_144,
+    }
+    return _connected(kafka, kind, ours | config)
 
 
 def consumer(kafka: KafkaSettings, *, group: str, **config: Any) -> Consumer:

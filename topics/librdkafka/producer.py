@@ -16,6 +16,7 @@ import logging
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException
 
 from evenflow.numeric.arrays import Int32s, Int64s, UInt64s
+from evenflow.settings import KafkaSettings
+from topics.clients import producer_of
 from topics.librdkafka.hand_over import Strings, arguments_of, hand_over, read_failures
 from topics.librdkafka.loaded import (
     CODE,
@@ -92,7 +95,8 @@ class HandedOver(NamedTuple):
 
 
 class ArrayProducer:
-    """A producer of one topic. config: as of a confluent-kafka client, with `error_cb` and `logger`.
+    """A producer of one topic, for one thread. config: as of a confluent-kafka client, with `error_cb` and
+    `logger`.
 
     Raises NotProvenError where confluent-kafka is needed, KafkaException if librdkafka refuses a setting.
     failed: is called by `poll` and `flush` for records that were not delivered. What `error_cb` raises, they
@@ -110,6 +114,7 @@ class ArrayProducer:
         self._library.set_log_queue(self._handle, None)  # None: the main one
         self._topic = self._library.topic_new(self._handle, topic.encode(), None)
         self._close = weakref.finalize(self, _close, self._library, self._handle, self._queue, self._topic)
+        self._close.atexit = False  # the process ends its threads
         self._name = self._library.name(self._handle).decode(errors="replace")
         self._produceva = np.uint64(address_of(self._library.produceva))
         self._arguments = arguments_of(self._topic)
@@ -226,6 +231,15 @@ class ArrayProducer:
         kinds, counts = np.unique(failures, axis=1, return_counts=True)
         for (code, partition), number in zip(kinds.T.tolist(), counts.tolist(), strict=True):
             self._failed(partition, number, KafkaError(code))
+
+
+def array_producer(kafka: KafkaSettings, topic: str, *, failed: Failed, **config: Any) -> ArrayProducer:
+    """An idempotent producer of one topic that has reached its broker.
+
+    failed, config: as of `ArrayProducer` and `topics.clients.producer`. Raises what these raise.
+    """
+    client: ArrayProducer = producer_of(kafka, partial(ArrayProducer, topic=topic, failed=failed), **config)
+    return client
 
 
 class _Functions:

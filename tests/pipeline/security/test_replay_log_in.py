@@ -22,6 +22,7 @@ from tests.pipeline.security.test_tokens import BY_TOKEN, token
 from tests.pipeline.services.test_end_to_end import make_certificates
 from topics import clients
 from topics.admin import describe
+from topics.librdkafka.producer import array_producer
 from workbench.local.broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.more]
@@ -75,7 +76,7 @@ def test_a_refused_password_is_told_at_once(kafka: KafkaSettings, query_name: st
     wrong = logging_in(kafka, sasl_username="admin", sasl_password="wrong")
     began = time.monotonic()
     with pytest.raises(ServiceError, match="refused by the broker"):
-        clients.array_producer(wrong, "any", failed=lambda *some: None)
+        array_producer(wrong, "any", failed=lambda *some: None)
     assert time.monotonic() - began < wrong.request_timeout / 1000
     with pytest.raises(ServiceError, match="refused by the broker"):
         sent(wrong, query_name, sending)
@@ -83,7 +84,7 @@ def test_a_refused_password_is_told_at_once(kafka: KafkaSettings, query_name: st
 
 def test_a_password_of_scram_is_as_good(kafka: KafkaSettings) -> None:
     scram = logging_in(kafka, sasl_mechanism="SCRAM-SHA-512", sasl_username="scram", sasl_password="secret")
-    client = clients.array_producer(scram, "any", failed=lambda *some: None)
+    client = array_producer(scram, "any", failed=lambda *some: None)
     client.list_topics(20)
     client.close()
 

@@ -1,5 +1,5 @@
-"""Parts of Faust, mode, aiohttp, pyspark and librdkafka that have no promise to stay, and that evenflow relies
-on all the same.
+"""Parts of Faust, mode, aiohttp, pyspark and librdkafka that have no promise to stay, and that evenflow
+relies on all the same.
 
 `python -m tests.unit.insides.relied_on` prints the rows of docs/insides.md as the installed packages have
 them.
