@@ -36,12 +36,17 @@ class MockKafka:
         self.servers = library.rd_kafka_mock_cluster_bootstraps(cluster).decode()
         assert not library.rd_kafka_mock_topic_create(cluster, TOPIC.encode(), partitions, 1)
         library.rd_kafka_mock_push_request_errors_array.argtypes = [pointer, number, ctypes.c_size_t, pointer]
+        library.rd_kafka_mock_broker_set_down.argtypes = [pointer, ctypes.c_int32]
         self._library, self._cluster = library, cluster
 
     def refuse(self, code: int, *, times: int) -> None:
         """Answer the next requests that bring records with this error of Kafka's."""
         errors = (ctypes.c_int * times)(*[code] * times)
         self._library.rd_kafka_mock_push_request_errors_array(self._cluster, _PRODUCE, times, errors)
+
+    def stand_still(self) -> None:
+        """Take no connection any more, for good."""
+        assert not self._library.rd_kafka_mock_broker_set_down(self._cluster, 1)
 
     def consumer(self, **more: Any) -> Consumer:
         """A consumer with the settings of the data plane's that matter here."""

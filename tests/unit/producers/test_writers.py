@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import logging
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,16 +12,14 @@ import confluent_kafka
 import numpy as np
 import pyarrow as pa
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenflow.settings import KafkaSettings, load_settings
 from producers.writers import Calls, Sending, Writer, writer_of
 from tests.mock_kafka import TOPIC, MockKafka
-from topics.librdkafka import hand_over, loaded
-from topics.librdkafka.loaded import NotProvenError
-from topics.librdkafka.producer import ArrayProducer
+from topics.librdkafka import loaded
 
 PARTITIONS = 4
 PATIENCE = 20.0
@@ -32,7 +28,6 @@ ROWS = st.lists(
     st.tuples(BYTES, BYTES, st.integers(0, PARTITIONS - 1), st.integers(1, 253_402_300_799_999)), max_size=30
 )
 Row = tuple[bytes | None, bytes | None, int, int]
-NOTHING = pa.array([], pa.large_binary())
 
 
 @pytest.fixture(scope="module")
@@ -206,6 +201,16 @@ def test_every_record_that_the_broker_refuses_is_counted_by_partition_and_reason
     assert reader.read(1) == by_partition([ROW])
 
 
+def test_records_of_which_a_silent_broker_says_nothing_fail_when_their_time_is_over(sending: Sending) -> None:
+    kafka = MockKafka(PARTITIONS)
+    written = Written(kafka, sending, message_timeout_ms=1_000)
+    kafka.stand_still()
+    assert written.hand_over([ROW] * 100) == (100, None)
+    assert written.writer.flush(0) == 100
+    assert written.writer.flush(PATIENCE) == 0
+    assert written.failures == {(1, "_MSG_TIMED_OUT"): 100}
+
+
 def other_version(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(confluent_kafka, "__version__", "2.99.0")
     return {}
@@ -255,73 +260,3 @@ def test_where_arrays_are_not_proven_records_are_sent_by_calls_and_the_log_says_
     written.hand_over([ROW])
     written.writer.flush(PATIENCE)
     assert reader.read(1) == by_partition([ROW])
-
-
-def test_a_plugin_of_librdkafka_is_left_to_confluent_kafka() -> None:
-    with pytest.raises(NotProvenError, match=r"plugin\.library\.paths"):
-        ArrayProducer({"plugin.library.paths": "none"}, topic=TOPIC, failed=lambda *some: None)
-
-
-def test_a_setting_that_librdkafka_refuses_is_named() -> None:
-    for config in ({"linger.mss": 5}, {"acks": "some"}, {"enable.idempotence": True, "acks": 1}):
-        with pytest.raises(KafkaException, match=r"linger\.mss|acks"):
-            ArrayProducer(config, topic=TOPIC, failed=lambda *some: None)
-
-
-def test_without_a_broker_errors_and_lines_of_the_log_come_while_polling(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    errors: list[KafkaError] = []
-    logger = logging.getLogger("tests.writers")
-    caplog.set_level(logging.DEBUG, logger.name)
-    config = {"bootstrap.servers": "127.0.0.1:9", "error_cb": errors.append, "logger": logger}
-    client = ArrayProducer(config, topic=TOPIC, failed=lambda *some: None)
-    with pytest.raises(KafkaException, match=r"_TRANSPORT|_TIMED_OUT"):
-        client.list_topics(1.0)
-    deadline = time.monotonic() + PATIENCE
-    while not (errors and caplog.records):
-        assert time.monotonic() < deadline
-        client.poll(0.05)
-    assert {error.name() for error in errors} <= {"_TRANSPORT", "_ALL_BROKERS_DOWN"}
-    assert any("127.0.0.1:9" in record.getMessage() for record in caplog.records)
-    client.close()
-
-
-def test_what_the_callback_for_errors_raises_is_raised_by_the_poll() -> None:
-    def refuse(error: KafkaError) -> None:
-        raise ValueError(error.name())
-
-    config = {"bootstrap.servers": "127.0.0.1:9", "error_cb": refuse, "logger": logging.getLogger("tests")}
-    client = ArrayProducer(config, topic=TOPIC, failed=lambda *some: None)
-    with pytest.raises(ValueError, match=r"_TRANSPORT|_ALL_BROKERS_DOWN"):
-        client.poll(PATIENCE)
-    client.close()
-
-
-def test_a_client_that_nobody_holds_any_more_ends_its_threads(kafka: MockKafka) -> None:
-    def threads() -> int:
-        with open("/proc/self/status") as status:
-            return int(next(line.split()[1] for line in status if line.startswith("Threads:")))
-
-    before = threads()
-    written = Written(kafka, "arrays")
-    written.hand_over([ROW])
-    written.writer.flush(PATIENCE)
-    assert threads() > before
-    assert threading.active_count() < threads(), "they are librdkafka's own"
-    del written
-    gc.collect()
-    assert threads() <= before
-
-
-def test_a_hand_over_runs_the_compiled_forms_that_an_image_brings(kafka: MockKafka) -> None:
-    kernels: list[Any] = [hand_over.hand_over, hand_over.read_failures]
-    hand_over.compile_kernels()
-    forms = [kernel.signatures for kernel in kernels]
-    written = Written(kafka, "arrays", linger_ms=60_000)
-    written.hand_over([ROW, (None, None, 0, 5)])
-    written.hand_over([])
-    written.writer.purge()
-    written.writer.flush(PATIENCE)
-    assert sum(written.failures.values()) == 2
-    assert [kernel.signatures for kernel in kernels] == forms
