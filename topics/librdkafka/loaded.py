@@ -17,9 +17,8 @@ import confluent_kafka
 PROVEN: Mapping[tuple[str, str], int] = {("2.16.1", "2.16.0"): 176}
 """Versions of confluent-kafka and of its librdkafka -> the size (bytes) of confluent-kafka's consumer object.
 
-The tests of `producers/writers.py`, `topics/librdkafka` and `partitioner_service/fetch` prove a version that is
-added here, together
-with the pipeline tests that use `either_reading` or `either_sending`.
+A version that is added here is proven by the tests of `producers/writers.py`, `topics/librdkafka` and
+`partitioner_service/fetch`, together with the pipeline tests that use `either_reading` or `either_sending`.
 """
 TEXT, POINTER, CODE, SIZE = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
 """Types of what librdkafka's functions take and return."""
