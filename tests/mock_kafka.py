@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from itertools import count
 from typing import Any
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from partitioner_service.fetch.librdkafka import Librdkafka
 from topics.librdkafka.loaded import library_path
 
 TOPIC = "in"
 CLIENT = "me-1"
+PATIENCE = 20.0
 _HEADER = 16
 _PRODUCE = 0
 """Kafka's number of the request that brings records."""
@@ -62,6 +64,36 @@ class MockKafka:
             "partition.assignment.strategy": "range",
         }
         return Consumer(config | more)
+
+
+class TopicReader:
+    """Reads what comes to the topic from now on."""
+
+    def __init__(self, kafka: MockKafka, partitions: int) -> None:
+        self._partitions = partitions
+        self._consumer = kafka.consumer(**{"enable.partition.eof": False})
+        places = [TopicPartition(TOPIC, partition) for partition in range(partitions)]
+        for place in places:
+            place.offset = self._consumer.get_watermark_offsets(place, timeout=PATIENCE)[1]
+        self._consumer.assign(places)
+
+    def read(self, count: int) -> dict[int, list[Any]]:
+        """So many records by partition: value, key, timestamp and headers."""
+        deadline, found = time.monotonic() + PATIENCE, 0
+        rows: dict[int, list[Any]] = {partition: [] for partition in range(self._partitions)}
+        while found < count:
+            assert time.monotonic() < deadline, rows
+            for record in self._consumer.consume(count - found, 0.1):
+                assert record.error() is None
+                stamp = record.timestamp()[1]
+                rows[record.partition()].append((record.value(), record.key(), stamp, record.headers()))
+                found += 1
+        assert not self._consumer.consume(1, 0), "more records than were handed over"
+        return rows
+
+    def close(self) -> None:
+        """Let go of the consumer."""
+        self._consumer.close()
 
 
 def library_of(consumer: Consumer) -> Librdkafka:

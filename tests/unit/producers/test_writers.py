@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,13 +11,13 @@ import confluent_kafka
 import numpy as np
 import pyarrow as pa
 import pytest
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenflow.settings import KafkaSettings, load_settings
 from producers.writers import Calls, Sending, Writer, writer_of
-from tests.mock_kafka import TOPIC, MockKafka
+from tests.mock_kafka import TOPIC, MockKafka, TopicReader
 from topics.librdkafka import loaded
 
 PARTITIONS = 4
@@ -56,38 +55,9 @@ class Written:
         return count, None if refusal is None else refusal.name()
 
 
-class Reader:
-    """Reads what comes to the topic from now on."""
-
-    def __init__(self, kafka: MockKafka) -> None:
-        self._consumer = kafka.consumer(**{"enable.partition.eof": False})
-        places = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
-        for place in places:
-            place.offset = self._consumer.get_watermark_offsets(place, timeout=PATIENCE)[1]
-        self._consumer.assign(places)
-
-    def read(self, count: int) -> dict[int, list[Any]]:
-        """So many records by partition: value, key, timestamp and headers."""
-        deadline, found = time.monotonic() + PATIENCE, 0
-        rows: dict[int, list[Any]] = {partition: [] for partition in range(PARTITIONS)}
-        while found < count:
-            assert time.monotonic() < deadline, rows
-            for record in self._consumer.consume(count - found, 0.1):
-                assert record.error() is None
-                stamp = record.timestamp()[1]
-                rows[record.partition()].append((record.value(), record.key(), stamp, record.headers()))
-                found += 1
-        assert not self._consumer.consume(1, 0), "more records than were handed over"
-        return rows
-
-    def close(self) -> None:
-        """Let go of the consumer."""
-        self._consumer.close()
-
-
 @pytest.fixture
-def reader(kafka: MockKafka) -> Iterator[Reader]:
-    made = Reader(kafka)
+def reader(kafka: MockKafka) -> Iterator[TopicReader]:
+    made = TopicReader(kafka, PARTITIONS)
     yield made
     made.close()
 
@@ -114,7 +84,7 @@ def by_partition(rows: list[Row]) -> dict[int, list[Any]]:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(rows=ROWS)
 def test_what_is_read_is_what_was_handed_over_in_its_order(
-    written: Written, reader: Reader, rows: list[Row]
+    written: Written, reader: TopicReader, rows: list[Row]
 ) -> None:
     assert written.hand_over(rows) == (len(rows), None)
     assert written.writer.flush(PATIENCE) == 0
@@ -125,7 +95,7 @@ def test_what_is_read_is_what_was_handed_over_in_its_order(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(rows=ROWS.filter(bool), data=st.data())
 def test_parts_of_columns_are_handed_over_as_the_columns_are(
-    written: Written, reader: Reader, rows: list[Row], data: st.DataObject
+    written: Written, reader: TopicReader, rows: list[Row], data: st.DataObject
 ) -> None:
     cut = data.draw(st.integers(0, len(rows)))
     values, keys = (pa.array([row[at] for row in rows], pa.large_binary()) for at in (0, 1))
@@ -137,7 +107,7 @@ def test_parts_of_columns_are_handed_over_as_the_columns_are(
     assert reader.read(len(rows)) == by_partition(rows)
 
 
-def test_a_record_of_headers_alone_arrives_with_them(written: Written, reader: Reader) -> None:
+def test_a_record_of_headers_alone_arrives_with_them(written: Written, reader: TopicReader) -> None:
     headers = [("a", b"1"), ("empty", b""), ("ü", bytes(range(256)))]
     written.writer.hand_over_headers(2, 77, headers)
     written.writer.flush(PATIENCE)
@@ -155,7 +125,7 @@ ROW: Row = (b"v", b"k", 1, 5)
     ],
 )
 def test_a_record_that_is_refused_ends_the_hand_over_and_those_before_it_arrive(
-    kafka: MockKafka, sending: Sending, reader: Reader, wrong: Row, name: str
+    kafka: MockKafka, sending: Sending, reader: TopicReader, wrong: Row, name: str
 ) -> None:
     written = Written(kafka, sending, message_max_bytes=10_000)
     # The partitions are known only after the first record: until then a wrong one is taken, and fails later.
@@ -188,7 +158,7 @@ def test_a_full_queue_refuses_the_first_record_that_has_no_room(kafka: MockKafka
 
 
 def test_every_record_that_the_broker_refuses_is_counted_by_partition_and_reason(
-    kafka: MockKafka, sending: Sending, reader: Reader
+    kafka: MockKafka, sending: Sending, reader: TopicReader
 ) -> None:
     written = Written(kafka, sending, linger_ms=200)
     kafka.refuse(KafkaError.POLICY_VIOLATION, times=1)
@@ -246,7 +216,7 @@ def tokens(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 )
 def test_where_arrays_are_not_proven_records_are_sent_by_calls_and_the_log_says_so_once(
     kafka: MockKafka,
-    reader: Reader,
+    reader: TopicReader,
     surprise: Callable[[pytest.MonkeyPatch], dict[str, Any]],
     why: str,
     monkeypatch: pytest.MonkeyPatch,
