@@ -7,7 +7,7 @@ import time
 from itertools import count
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from partitioner_service.fetch.librdkafka import Librdkafka
 from topics.librdkafka.loaded import library_path
@@ -38,6 +38,7 @@ class MockKafka:
         self.servers = library.rd_kafka_mock_cluster_bootstraps(cluster).decode()
         assert not library.rd_kafka_mock_topic_create(cluster, TOPIC.encode(), partitions, 1)
         library.rd_kafka_mock_push_request_errors_array.argtypes = [pointer, number, ctypes.c_size_t, pointer]
+        library.rd_kafka_mock_topic_set_error.argtypes = [pointer, ctypes.c_char_p, number]
         library.rd_kafka_mock_broker_set_down.argtypes = [pointer, ctypes.c_int32]
         self._library, self._cluster = library, cluster
 
@@ -45,6 +46,11 @@ class MockKafka:
         """Answer the next requests that bring records with this error of Kafka's."""
         errors = (ctypes.c_int * times)(*[code] * times)
         self._library.rd_kafka_mock_push_request_errors_array(self._cluster, _PRODUCE, times, errors)
+
+    def lose_topic(self) -> None:
+        """Know nothing of the topic any more."""
+        code = KafkaError.UNKNOWN_TOPIC_OR_PART
+        self._library.rd_kafka_mock_topic_set_error(self._cluster, TOPIC.encode(), code)
 
     def stand_still(self) -> None:
         """Take no connection any more, for good."""

@@ -181,6 +181,16 @@ def test_records_of_which_a_silent_broker_says_nothing_fail_when_their_time_is_o
     assert written.failures == {(1, "_MSG_TIMED_OUT"): 100}
 
 
+def test_records_of_a_topic_that_is_gone_fail(sending: Sending) -> None:
+    kafka = MockKafka(PARTITIONS)
+    kafka.lose_topic()
+    written = Written(kafka, sending, topic_metadata_propagation_max_ms=100, message_timeout_ms=5_000)
+    count, name = written.hand_over([ROW] * 10)
+    assert written.writer.flush(PATIENCE) == 0
+    assert (count, name) == (10, None)
+    assert written.failures == {(1, "UNKNOWN_TOPIC_OR_PART"): 10}
+
+
 def other_version(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(confluent_kafka, "__version__", "2.99.0")
     return {}
