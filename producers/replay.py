@@ -252,7 +252,11 @@ class Replay:
         if self._first_time is None:
             self._first_time = int(batch.times[0])
         due = self._profile.send_times(self._sent, batch.times, self._first_time)
-        ready = (self._rendered_live if self._live else self._rendered)(batch, self._sent, delivery)
+        ready: _Records | _LiveRecords = (
+            self._rendered_live(batch, self._sent, delivery)
+            if self._live
+            else self._rendered(batch, self._sent, delivery)
+        )
         if due is not None:
             # Tuples leave in order: a tuple waits for the one before it.
             due = np.maximum(np.maximum.accumulate(due), self._due_so_far)
@@ -293,7 +297,6 @@ class Replay:
     def _rendered_live(self, batch: Batch, first: int, delivery: Delivery) -> _LiveRecords:
         """As `_rendered`, but event times are those at which a part of the records is taken."""
         column, unit, form = self._source.time, self._source.time_unit, self._settings.input
-        values: Callable[[int, int, int], pa.Array]
         if column is not None and ValuesAtAnyTime.applies(batch.columns, form, time=column):
             around = ValuesAtAnyTime(batch.columns, form, time=column)
 

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -114,7 +115,8 @@ def test_values_rendered_around_an_event_time_are_those_rendered_with_it(
     names.insert(place, "t")
     table = pa.table(columns | {"t": pa.nulls(len(rows), pa.int64())}).select(names)
     batch = Batch(columns=table, keys=pa.nulls(len(rows), pa.binary()), times=np.zeros(len(rows), np.int64))
-    written = InputSettings(**{"format": form} | ({"columns": names} if form == "csv" else {}))
+    words: dict[str, Any] = {"format": form} | ({"columns": names} if form == "csv" else {})
+    written = InputSettings(**words)
     low = data.draw(st.integers(0, len(rows)))
     high = data.draw(st.integers(low, len(rows)))
     assert ValuesAtAnyTime.applies(table, written, time="t")
@@ -130,6 +132,10 @@ def test_values_rendered_around_an_event_time_are_those_rendered_with_it(
 def test_records_that_do_not_carry_the_time_or_not_as_text_are_not_rendered_around_it(
     form: str, time: str | None
 ) -> None:
-    extra = {"avro": {"registry": {"url": "http://127.0.0.1:1"}}, "csv": {"columns": ["t"]}}
-    settings = InputSettings(**{"format": form} | extra.get(form, {}))
+    extra: dict[str, dict[str, Any]] = {
+        "avro": {"registry": {"url": "http://127.0.0.1:1"}},
+        "csv": {"columns": ["t"]},
+    }
+    words: dict[str, Any] = {"format": form} | extra.get(form, {})
+    settings = InputSettings(**words)
     assert not ValuesAtAnyTime.applies(pa.table({"t": [1], "hidden": [1]}), settings, time=time)

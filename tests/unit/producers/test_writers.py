@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from evenflow.settings import KafkaSettings, load_settings
 from producers.writers import Calls, Sending, Writer, writer_of
 from tests.mock_kafka import TOPIC, MockKafka, TopicReader
-from topics.librdkafka import loaded
 
 PARTITIONS = 4
 PATIENCE = 20.0
@@ -202,7 +201,7 @@ def no_library(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def other_machine(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    monkeypatch.setattr(loaded.sys, "byteorder", "big")
+    monkeypatch.setattr("topics.librdkafka.loaded.sys.byteorder", "big")
     return {}
 
 
