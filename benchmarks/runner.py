@@ -34,6 +34,7 @@ SCENARIOS = {
     "service-bad-records": "service.bad_records",
     "service-expressions": "service.expressions",
     "service-formats": "service.formats",
+    "service-replay": "service.replay",
     "service-metrics": "pipeline.metrics",
     "service-metrics-partitioner": "pipeline.metrics_partitioner",
     "service-metrics-spark": "pipeline.metrics_spark",

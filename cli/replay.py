@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -71,6 +71,12 @@ def replay(
     sticky: Annotated[bool, typer.Option("--sticky", help="Partition in runs of 1000 tuples.")] = False,
     live: Annotated[bool, typer.Option("--live", help="Event time is the clock at sending.")] = False,
     create_topic: Annotated[bool, typer.Option(help="Create the input topic if it is missing.")] = True,
+    sending: Annotated[
+        Literal["arrays", "calls"],
+        typer.Option(
+            help="How records are handed to Kafka's client: arrays (compiled), or calls (one call a record)."
+        ),
+    ] = "arrays",
     as_json: Annotated[bool, typer.Option("--json", help="Print one summary object.")] = False,
 ) -> None:
     """Replay a data set or a generator into the input topic, then end the stream."""
@@ -119,6 +125,7 @@ def replay(
                 create_topic=create_topic,
                 progress=progress,
                 stop=stopped,
+                sending=sending,
             )
         except DeliveryError as error:
             if as_json:

@@ -34,6 +34,7 @@ from partitioner_service.reports.hot_keys import HotKeys
 from partitioner_service.reports.key_answer import key_answer
 from partitioner_service.routing.batches import gate
 from partitioner_service.routing.router import Router
+from topics.librdkafka import hand_over
 from topics.schemas.registry import RegisteredSchema
 
 _AGGREGATES = every_form("i", "f")
@@ -59,6 +60,7 @@ def compile_all() -> int:
     for form in REGISTERED:
         _read_registered(form)
     compile_kernels()
+    hand_over.compile_kernels()
     return routed
 
 

@@ -1,7 +1,8 @@
 """Delivers records. Records are counted per partition, no failure is ignored, and a full queue is waited for.
 
 librdkafka reports only failures here (`delivery.report.only.error`), so that Python is not called for every
-record. After a flush that leaves nothing in the queue, delivered = sent - failed.
+record. After a flush that leaves nothing in the queue, delivered = sent - failed. How records come to
+librdkafka is for `writers`.
 """
 
 from __future__ import annotations
@@ -11,37 +12,47 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from confluent_kafka import KafkaError, KafkaException, Message
+import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException
 
 from evenflow.errors import ServiceError
+from evenflow.numeric.arrays import Int32s, Int64s
 from evenflow.settings import KafkaSettings
-from topics.clients import producer, seconds
+from producers.writers import Calls, Sending, writer_of
+from topics.clients import seconds
 
 _REASONS = 3  # different reasons for failures that are kept
 _CHUNK = 5_000  # records between two looks at failures
+_WAIT = 0.05
+"""Seconds until the next try while the queue is full."""
 
 
 class Delivery:
     """Writes to one topic. After a failure `stopped` is true, and `send` ends after the present chunk.
 
-    partitions: of the topic. sent: records handed over, per partition, markers included.
+    partitions: of the topic. sending: how records are handed over; the attribute says how they are. sent:
+    records handed over, per partition, markers included.
     """
 
-    def __init__(self, kafka: KafkaSettings, topic: str, partitions: int) -> None:
+    def __init__(
+        self, kafka: KafkaSettings, topic: str, partitions: int, *, sending: Sending = "arrays"
+    ) -> None:
         self.topic = topic
         self.sent = np.zeros(partitions, np.int64)
         self._failed = np.zeros(partitions, np.int64)
         self._reasons: Counter[str] = Counter()
         self._patience = seconds(kafka)
         self._broken: ServiceError | None = None
-        self._producer = producer(
+        self._writer = writer_of(
             kafka,
+            topic,
+            sending=sending,
+            failed=self._refused,
             linger_ms=20,
             message_timeout_ms=max(kafka.request_timeout, 1_000),
             queue_buffering_max_messages=500_000,
-            on_delivery=self._report,
-            delivery_report_only_error=True,
         )
+        self.sending: Sending = "calls" if isinstance(self._writer, Calls) else "arrays"
 
     @property
     def failed(self) -> int:
@@ -64,34 +75,17 @@ class Delivery:
         return self.sent - self._failed
 
     def send(
-        self, values: list[bytes], keys: list[bytes | None], partitions: np.ndarray, times: np.ndarray
+        self, values: pa.LargeBinaryArray, keys: pa.LargeBinaryArray, partitions: Int32s, times: Int64s
     ) -> int:
-        """Hand over records in order. Returns how many were taken, which is fewer only if something failed.
+        """Hand over n records in order. Returns how many were taken, which is fewer only if something failed.
 
-        partitions: int32. times: record timestamps (int64, ms since 1970).
+        values, keys: null for none. partitions, times (record timestamps, ms since 1970): shape (n,).
         """
-        produce, topic = self._producer.produce, self.topic
         total = 0
         for low in range(0, len(values), _CHUNK):
-            high = min(low + _CHUNK, len(values))
-            part = partitions[low:high]
-            rows = zip(values[low:high], keys[low:high], part.tolist(), times[low:high].tolist(), strict=True)
-            count = 0
-            try:
-                for value, key, partition, time in rows:
-                    try:
-                        # callback and on_delivery are one argument under
-                        # two names: by position, both must be filled.
-                        produce(topic, value, key, partition, None, None, time)
-                    except BufferError:
-                        self._produce_when_free(value, key, partition, time)
-                    count += 1
-            except KafkaException as error:
-                # The refused record counts as sent, too, so that delivered = sent - failed stays right.
-                self._refused(int(part[count]), error.args[0])
-                count += 1
-            except ServiceError as error:
-                self._broken = error
+            chunk = slice(low, low + _CHUNK)
+            part = partitions[chunk]
+            count = self._hand_over(values[chunk], keys[chunk], part, times[chunk])
             self.sent += np.bincount(part[:count], minlength=len(self.sent))
             total += count
             self.poll()
@@ -106,14 +100,14 @@ class Delivery:
         """
         self.sent[partition] += 1
         try:
-            self._producer.produce(self.topic, None, None, partition, timestamp=time, headers=list(headers))
+            self._writer.hand_over_headers(partition, time, headers)
         except KafkaException as error:
-            self._refused(partition, error.args[0])
+            self._refused(partition, 1, error.args[0])
 
     def poll(self) -> None:
         """Take in reports of failures that have come meanwhile."""
         try:
-            self._producer.poll(0)
+            self._writer.poll(0)
         except ServiceError as error:
             self._broken = error
 
@@ -124,35 +118,44 @@ class Delivery:
         """
         if self.stopped:
             self._flush(self._patience / 4)
-            self._producer.purge()
+            self._writer.purge()
         left = self._flush(self._patience + 5)
         if left and self._broken is None:
             self._broken = ServiceError(f"{left:,} records got no answer from the broker")
 
     def _flush(self, patience: float) -> int:
         try:
-            return int(self._producer.flush(patience))
+            return self._writer.flush(patience)
         except ServiceError as error:
             self._broken = error
-            return len(self._producer)
+            return len(self._writer)
 
-    def _produce_when_free(self, value: bytes, key: bytes | None, partition: int, time: int) -> None:
+    def _hand_over(
+        self, values: pa.LargeBinaryArray, keys: pa.LargeBinaryArray, partitions: Int32s, times: Int64s
+    ) -> int:
+        """Hand over records in order, and wait while the queue is full. Returns how many count as sent."""
+        count = 0
         # This loop ends: librdkafka fails queued records after message.timeout.ms, which frees their places.
         while True:
-            self._producer.poll(0.05)
+            taken, refusal = self._writer.hand_over(
+                values[count:], keys[count:], partitions[count:], times[count:]
+            )
+            count += taken
+            if refusal is None:
+                return count
+            if refusal.code() != KafkaError._QUEUE_FULL:
+                # The refused record counts as sent, too, so that delivered = sent - failed stays right.
+                self._refused(int(partitions[count]), 1, refusal)
+                return count + 1
             try:
-                self._producer.produce(self.topic, value, key, partition, timestamp=time)
-                return
-            except BufferError:
-                continue
+                self._writer.poll(_WAIT)
+            except ServiceError as error:
+                self._broken = error
+                return count
 
-    def _report(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            self._refused(message.partition() or 0, error)
-
-    def _refused(self, partition: int, error: Any) -> None:
-        self._failed[partition] += 1
+    def _refused(self, partition: int, count: int, error: Any) -> None:
+        self._failed[partition] += count
         reason = f"{error.name()}: {error.str()}" if isinstance(error, KafkaError) else str(error)
         # Bounded, as the texts of errors may differ from record to record.
         if reason in self._reasons or len(self._reasons) < _REASONS:
-            self._reasons[reason] += 1
+            self._reasons[reason] += count

@@ -36,11 +36,7 @@ def values_of(batch: Batch, form: InputSettings, *, key: str) -> pa.Array:
 
 def json_values(columns: pa.Table) -> pa.Array:
     """One JSON object per row (large binary), with fields in the order of the columns."""
-    pieces: list[pa.Array | pa.Scalar | str] = []
-    for place, name in enumerate(columns.column_names):
-        label = json.dumps(name, ensure_ascii=False)
-        pieces += [("{" if place == 0 else ",") + label + ":", _json_text(_flat(columns, name), name)]
-    return _join([*pieces, "}"], len(columns), null="null")
+    return _join(_json_pieces(columns), len(columns), null="null")
 
 
 def csv_values(columns: pa.Table, order: list[str], delimiter: str) -> pa.Array:
@@ -48,6 +44,55 @@ def csv_values(columns: pa.Table, order: list[str], delimiter: str) -> pa.Array:
 
     Fields come in the given order, quoted where needed. Raises ConfigError if a column of `order` is missing.
     """
+    return _join(_csv_pieces(columns, order, delimiter), len(columns), null="")
+
+
+class ValuesAtAnyTime:
+    """The record values of n tuples whose event time is not known yet, rendered as far as that goes.
+
+    time: the column of the event time. Raises ConfigError as `values_of` does. Of the other formats than JSON
+    and CSV, or without this column in the records, there is nothing to fill in: `applies` says so.
+    """
+
+    def __init__(self, columns: pa.Table, form: InputSettings, *, time: str) -> None:
+        rows, is_json = len(columns), form.format == "json"
+        unknown = columns.set_column(columns.column_names.index(time), time, pa.nulls(rows, pa.int64()))
+        pieces = _json_pieces(unknown) if is_json else _csv_pieces(unknown, form.columns, form.delimiter)
+        place = 2 * (columns.column_names if is_json else form.columns).index(time) + 1
+        null = "null" if is_json else ""
+        self._text = lambda times: (
+            _json_text(times, time) if is_json else _csv_text(times, time, form.delimiter)
+        )
+        self._before = _join(pieces[:place], rows, null=null)
+        self._behind = _join(pieces[place + 1 :], rows, null=null)
+
+    @staticmethod
+    def applies(columns: pa.Table, form: InputSettings, *, time: str | None) -> bool:
+        """Whether records of this format carry the event time, and can be rendered around it."""
+        if form.format == "json":
+            return time in columns.column_names
+        return form.format == "csv" and time in columns.column_names and time in form.columns
+
+    def at(self, low: int, high: int, time: pa.Array) -> pa.Array:
+        """The values of the tuples low .. high - 1 (large binary), all with this event time. time: as a
+        column of one row.
+        """
+        text = self._text(time).cast(pa.large_binary())[0]
+        parts = self._before[low:high], text, self._behind[low:high], pa.scalar(b"", pa.large_binary())
+        return pc.binary_join_element_wise(*parts)
+
+
+def _json_pieces(columns: pa.Table) -> list[pa.Array | str]:
+    """What the values are joined of: before each column the text that leads to it, and a text at the end."""
+    pieces: list[pa.Array | str] = []
+    for place, name in enumerate(columns.column_names):
+        label = json.dumps(name, ensure_ascii=False)
+        pieces += [("{" if place == 0 else ",") + label + ":", _json_text(_flat(columns, name), name)]
+    return [*pieces, "}"]
+
+
+def _csv_pieces(columns: pa.Table, order: list[str], delimiter: str) -> list[pa.Array | str]:
+    """As `_json_pieces`."""
     missing = [name for name in order if name not in columns.column_names]
     if missing:
         raise ConfigError(
@@ -56,9 +101,8 @@ def csv_values(columns: pa.Table, order: list[str], delimiter: str) -> pa.Array:
         )
     pieces: list[pa.Array | str] = []
     for place, name in enumerate(order):
-        pieces += [delimiter] if place else []
-        pieces.append(_csv_text(_flat(columns, name), name, delimiter))
-    return _join(pieces, len(columns), null="")
+        pieces += [delimiter if place else "", _csv_text(_flat(columns, name), name, delimiter)]
+    return [*pieces, ""]
 
 
 def text_values(columns: pa.Table) -> pa.Array:

@@ -20,15 +20,17 @@ from evenflow.grammar import paths
 from evenflow.reporting.words import moment
 from evenflow.settings import Settings
 from evenflow.settings.durations import format_duration
+from evenflow.sources.event_time import render_times
 from evenflow.sources.source import Batch, Source
 from evenflow.wire.markers import EndOfStream
 from producers.clock import Clock, SystemClock
 from producers.delivery import Delivery
 from producers.partitioning import PartitionBy, partitions_of
 from producers.profiles import FullSpeed, Profile
-from producers.records import values_of
+from producers.records import ValuesAtAnyTime, values_of
 from producers.registered import RegisteredValues
 from producers.topic_end import refuse_ended
+from producers.writers import Sending
 from topics.admin import describe, ensure_topics, input_topic
 from topics.state import TopicState
 
@@ -64,6 +66,8 @@ class ReplaySummary:
     """Whether every partition got its end-of-stream marker."""
     interrupted: bool
     """Whether `stop` ended the replay before the source's end."""
+    sending: Sending
+    """How records were handed to Kafka's client."""
 
     @property
     def tuples_per_second(self) -> float:
@@ -82,6 +86,7 @@ class ReplaySummary:
             "per_partition": list(self.per_partition),
             "ended": self.ended,
             "interrupted": self.interrupted,
+            "sending": self.sending,
         }
 
 
@@ -115,13 +120,14 @@ def replay(
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
     clock: Clock | None = None,
+    sending: Sending = "arrays",
 ) -> ReplaySummary:
     """Write the source to the input topic. Returns what was delivered.
 
     profile: when tuples are due, by default at once. producer_id: name of this producer in its end-of-stream
     markers. limit: send only the first tuples. live: the event time of a tuple is the wall clock when it is
     sent. end: whether to write end-of-stream markers. stop: when it returns true, the replay stops, flushes
-    and writes no marker.
+    and writes no marker. sending: how records are handed to Kafka's client; the summary says how they were.
 
     Raises DeliveryError if a delivery failed, IncompatibleStateError if the topic has ended, ConfigError if
     the source does not fit the query, and ServiceError without a broker. Each is raised within about
@@ -138,6 +144,7 @@ def replay(
         progress=progress or (lambda sent, total: None),
         stop=stop or (lambda: False),
         clock=clock or SystemClock(),
+        sending=sending,
     ).run(end=end, create_topic=create_topic)
 
 
@@ -157,6 +164,7 @@ class Replay:
         progress: Progress,
         stop: Callable[[], bool],
         clock: Clock,
+        sending: Sending = "arrays",
     ) -> None:
         check_source(settings, source)
         if limit is not None and limit < 0:
@@ -169,6 +177,7 @@ class Replay:
         self._settings, self._source, self._profile = settings, source, profile
         self._producer_id, self._by = producer_id, partition_by
         self._live, self._progress, self._stop, self._clock = live, progress, stop, clock
+        self._sending = sending
         self._total = min((n for n in (source.rows, limit) if n is not None), default=None)
         self._registered = RegisteredValues(settings) if settings.input.registered else None
         self._sent = 0
@@ -183,7 +192,7 @@ class Replay:
         """Check the topic, send the tuples, and end the stream. Raises what `replay` raises."""
         topic = self._topic(create_topic)
         refuse_ended(self._settings, topic, producer=self._producer_id)
-        delivery = Delivery(self._settings.kafka, topic.name, topic.partitions)
+        delivery = Delivery(self._settings.kafka, topic.name, topic.partitions, sending=self._sending)
         self._start = self._clock.monotonic()
         try:
             self._send_all(delivery)
@@ -243,8 +252,11 @@ class Replay:
         if self._first_time is None:
             self._first_time = int(batch.times[0])
         due = self._profile.send_times(self._sent, batch.times, self._first_time)
-        # Live tuples get their event time only when they are due, so they cannot be rendered before.
-        ready = None if self._live else self._rendered(batch, self._sent, delivery)
+        ready: _Records | _LiveRecords = (
+            self._rendered_live(batch, self._sent, delivery)
+            if self._live
+            else self._rendered(batch, self._sent, delivery)
+        )
         if due is not None:
             # Tuples leave in order: a tuple waits for the one before it.
             due = np.maximum(np.maximum.accumulate(due), self._due_so_far)
@@ -254,11 +266,7 @@ class Replay:
             stop = self._wait_until_due(delivery, due, done, len(batch))
             if stop == done:
                 continue
-            chunk = (
-                ready[done:stop]
-                if ready is not None
-                else self._rendered_live(batch.slice(done, stop), delivery)
-            )
+            chunk = ready[done:stop]
             count = delivery.send(chunk.values, chunk.keys, chunk.partitions, chunk.times)
             done += count
             self._sent += count
@@ -286,17 +294,39 @@ class Replay:
         self._clock.sleep(min(max(pause, _SHORTEST_WAIT), _LONGEST_WAIT))
         return done
 
-    def _rendered_live(self, batch: Batch, delivery: Delivery) -> _Records:
-        source = self._source
-        now = batch.at(self._clock.wall_ms(), column=source.time, unit=source.time_unit)
-        return self._rendered(now, self._sent, delivery)
+    def _rendered_live(self, batch: Batch, first: int, delivery: Delivery) -> _LiveRecords:
+        """As `_rendered`, but event times are those at which a part of the records is taken."""
+        column, unit, form = self._source.time, self._source.time_unit, self._settings.input
+        if column is not None and ValuesAtAnyTime.applies(batch.columns, form, time=column):
+            around = ValuesAtAnyTime(batch.columns, form, time=column)
+
+            def values(low: int, high: int, now: int) -> pa.Array:
+                return around.at(low, high, render_times(np.array([now]), unit))
+        else:
+
+            def values(low: int, high: int, now: int) -> pa.Array:
+                part = batch.slice(low, high).at(now, column=column, unit=unit)
+                return self._values_of(part).cast(pa.large_binary())
+
+        return _LiveRecords(
+            values_at=values,
+            keys=batch.keys.cast(pa.large_binary()),
+            partitions=partitions_of(batch.keys, first, len(delivery.sent), self._by),
+            time=self._time_of_sending,
+        )
+
+    def _time_of_sending(self) -> int:
+        """The clock's time as an event time (ms), which is noted."""
+        now = self._clock.wall_ms()
+        self._largest_time = max(self._largest_time, now)
+        return int(self._timestamps(np.array([now]), self._sent)[0])
 
     def _rendered(self, batch: Batch, first: int, delivery: Delivery) -> _Records:
         self._largest_time = max(self._largest_time, int(batch.times.max()))
         self._warn_of_the_future()
         return _Records(
-            values=self._values_of(batch).to_numpy(zero_copy_only=False).tolist(),
-            keys=batch.keys.to_numpy(zero_copy_only=False).tolist(),
+            values=self._values_of(batch).cast(pa.large_binary()),
+            keys=batch.keys.cast(pa.large_binary()),
             partitions=partitions_of(batch.keys, first, len(delivery.sent), self._by),
             times=self._timestamps(batch.times, first),
         )
@@ -362,6 +392,7 @@ class Replay:
             seconds=self._clock.monotonic() - self._start,
             ended=ended,
             interrupted=interrupted,
+            sending=delivery.sending,
         )
 
 
@@ -369,10 +400,10 @@ class Replay:
 class _Records:
     """Tuples as `Delivery.send` takes them."""
 
-    values: list[bytes]
+    values: pa.LargeBinaryArray
     """Value of each record, as it is sent."""
-    keys: list[bytes | None]
-    """Key of each record. None: a record without a key."""
+    keys: pa.LargeBinaryArray
+    """Key of each record. Null: a record without a key."""
     partitions: np.ndarray
     """The input partition of each record, int32, shape (n,)."""
     times: np.ndarray
@@ -380,6 +411,30 @@ class _Records:
 
     def __getitem__(self, part: slice) -> _Records:
         return _Records(self.values[part], self.keys[part], self.partitions[part], self.times[part])
+
+
+@dataclass(frozen=True)
+class _LiveRecords:
+    """Tuples that get their event time when a part of them is taken."""
+
+    values_at: Callable[[int, int, int], pa.LargeBinaryArray]
+    """Called with the first tuple, the one behind the last, and the event time (ms) of all: their values."""
+    keys: pa.LargeBinaryArray
+    """Key of each record. Null: a record without a key."""
+    partitions: np.ndarray
+    """The input partition of each record, int32, shape (n,)."""
+    time: Callable[[], int]
+    """The event time of what is taken now, ms since 1970."""
+
+    def __getitem__(self, part: slice) -> _Records:
+        low, high, _ = part.indices(len(self.partitions))
+        now = self.time()
+        return _Records(
+            self.values_at(low, high, now),
+            self.keys[part],
+            self.partitions[part],
+            np.full(high - low, now, np.int64),
+        )
 
 
 def check_source(settings: Settings, source: Source) -> None:

@@ -14,9 +14,10 @@ from confluent_kafka import Consumer, KafkaException
 
 from evenflow.settings import Settings
 from partitioner_service.fetch.fetch_result import FetchResult
-from partitioner_service.fetch.librdkafka import Librdkafka, NotProvenError
+from partitioner_service.fetch.librdkafka import Librdkafka
 from partitioner_service.fetch.queues import Queues
 from topics import clients
+from topics.librdkafka.loaded import NotProvenError
 from topics.records import Record
 
 log = logging.getLogger(__name__)

@@ -7,17 +7,25 @@ is its address. Two passes: the first learns sizes, so that the caller can make 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from evenflow.numeric.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole
 from evenflow.numeric.kernels import inlined, kernel
+from topics.librdkafka.calls import (
+    HALF,
+    VOID,
+    WORD,
+    Codegen,
+    byte_at,
+    calling,
+    copy_from,
+    for_kernels,
+    half_at,
+    word_at,
+)
 
 _ERROR, _PARTITION, _VALUE, _VALUE_SIZE, _KEY, _KEY_SIZE, _OFFSET = map(
     np.uint64, (0, 16, 24, 32, 40, 48, 56)
@@ -25,8 +33,6 @@ _ERROR, _PARTITION, _VALUE, _VALUE_SIZE, _KEY, _KEY_SIZE, _OFFSET = map(
 """Where the fields of a message stand, in bytes. All 64-bit machines lay them out alike."""
 _NULL = np.uint64(0)
 _LINE_FEED = np.uint8(10)
-_Codegen = tuple[Any, Callable[..., Any]]
-_WORD, _HALF, _VOID = ir.IntType(64), ir.IntType(32), ir.VoidType()
 
 
 class Functions(NamedTuple):
@@ -88,97 +94,38 @@ class Strings(NamedTuple):
     """Which strings are none. `Payloads` has None if all are there, this array is there in any case."""
 
 
-def _for_kernels(typer: Callable[..., _Codegen]) -> Callable[..., Any]:
-    """Make a function for kernels to call. Its first argument is passed by numba, not by the caller."""
-    return cast(Callable[..., Any], intrinsic(typer))
-
-
-@_for_kernels
-def _word(_: Any, address: Any) -> _Codegen:
-    """The 64-bit word at this address."""
-
-    def load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(builder.inttoptr(arguments[0], _WORD.as_pointer()))
-
-    return types.uint64(types.uint64), load
-
-
-@_for_kernels
-def _half(_: Any, address: Any) -> _Codegen:
-    """The signed 32-bit word at this address."""
-
-    def load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(builder.inttoptr(arguments[0], _HALF.as_pointer()))
-
-    return types.int32(types.uint64), load
-
-
-@_for_kernels
-def _byte(_: Any, address: Any) -> _Codegen:
-    """The byte at this address."""
-
-    def load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(builder.inttoptr(arguments[0], ir.IntType(8).as_pointer()))
-
-    return types.uint8(types.uint64), load
-
-
-@_for_kernels
-def _copy(_: Any, target: Any, at: Any, source: Any, size: Any) -> _Codegen:
-    """Copy bytes from the address `source` to target[at:]."""
-
-    def copy(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array, place, address, count = arguments
-        data = context.make_array(signature.args[0])(context, builder, array).data
-        source = builder.inttoptr(address, ir.IntType(8).as_pointer())
-        target = builder.gep(data, [place])
-        cgutils.raw_memcpy(builder, target, source, count, 1)  # type: ignore[no-untyped-call]
-        return context.get_dummy_value()
-
-    return types.void(target, types.int64, types.uint64, types.int64), copy
-
-
-def _calling(arguments: tuple[Any, ...], result: Any) -> Callable[..., Any]:
-    def call(context: Any, builder: Any, signature: Any, operands: Any) -> Any:
-        kind = ir.FunctionType(result, arguments)
-        value = builder.call(builder.inttoptr(operands[0], kind.as_pointer()), operands[1:])
-        return context.get_dummy_value() if result is _VOID else value
-
-    return call
-
-
-@_for_kernels
-def _call(_: Any, function: Any, message: Any) -> _Codegen:
+@for_kernels
+def _call(_: Any, function: Any, message: Any) -> Codegen:
     """function(message)."""
-    return types.void(types.uint64, types.uint64), _calling((_WORD,), _VOID)
+    return types.void(types.uint64, types.uint64), calling((WORD,), VOID)
 
 
-@_for_kernels
-def _call_with(_: Any, function: Any, message: Any, out: Any) -> _Codegen:
+@for_kernels
+def _call_with(_: Any, function: Any, message: Any, out: Any) -> Codegen:
     """function(message, out), a 64-bit number."""
-    return types.int64(types.uint64, types.uint64, types.uint64), _calling((_WORD, _WORD), _WORD)
+    return types.int64(types.uint64, types.uint64, types.uint64), calling((WORD, WORD), WORD)
 
 
-@_for_kernels
-def _code_of(_: Any, function: Any, message: Any, out: Any) -> _Codegen:
+@for_kernels
+def _code_of(_: Any, function: Any, message: Any, out: Any) -> Codegen:
     """function(message, out), an error code."""
-    return types.int32(types.uint64, types.uint64, types.uint64), _calling((_WORD, _WORD), _HALF)
+    return types.int32(types.uint64, types.uint64, types.uint64), calling((WORD, WORD), HALF)
 
 
-@_for_kernels
+@for_kernels
 def _code_of_header(
     _: Any, function: Any, headers: Any, row: Any, name: Any, content: Any, size: Any
-) -> _Codegen:
+) -> Codegen:
     """function(headers, row, name, content, size), an error code."""
     word = types.uint64
-    return types.int32(word, word, word, word, word, word), _calling((_WORD,) * 5, _HALF)
+    return types.int32(word, word, word, word, word, word), calling((WORD,) * 5, HALF)
 
 
 @inlined
 def _length(text: np.uint64) -> np.int64:
     """Bytes of a text that ends with a zero byte."""
     size = np.uint64(0)
-    while _byte(text + size) != 0:
+    while byte_at(text + size) != 0:
         size += np.uint64(1)
     return np.int64(size)
 
@@ -194,13 +141,13 @@ def measure(
     word = np.uint64(8)
     for row in range(count):
         message = messages[row]
-        measures.errors[row] = _half(message + _ERROR)
-        measures.partitions[row] = _half(message + _PARTITION)
-        measures.offsets[row] = np.int64(_word(message + _OFFSET))
-        present = _word(message + _VALUE) != _NULL
-        measures.value_sizes[row] = np.int64(_word(message + _VALUE_SIZE)) if present else -1
-        present = _word(message + _KEY) != _NULL
-        measures.key_sizes[row] = np.int64(_word(message + _KEY_SIZE)) if present else -1
+        measures.errors[row] = half_at(message + _ERROR)
+        measures.partitions[row] = half_at(message + _PARTITION)
+        measures.offsets[row] = np.int64(word_at(message + _OFFSET))
+        present = word_at(message + _VALUE) != _NULL
+        measures.value_sizes[row] = np.int64(word_at(message + _VALUE_SIZE)) if present else -1
+        present = word_at(message + _KEY) != _NULL
+        measures.key_sizes[row] = np.int64(word_at(message + _KEY_SIZE)) if present else -1
         scratch[0] = 0  # librdkafka writes 4 bytes, the kind of timestamp, and this clears the other 4
         measures.stamps[row] = _call_with(functions.timestamp, message, own)
         measures.kinds[row] = np.int32(scratch[0])
@@ -231,7 +178,7 @@ def _put(room: Strings, row: int, address: np.uint64, size: Whole) -> None:
     """Put a string behind those before it. size: -1 if it is missing."""
     at = room.begins[row]
     if size > 0:
-        _copy(room.data, at, address, size)
+        copy_from(room.data, at, address, size)
     end = at + max(size, 0)
     room.data[end] = _LINE_FEED
     room.begins[row + 1] = end + 1
@@ -244,8 +191,8 @@ def gather(messages: UInt64s, order: Int64s, measures: Measures, values: Strings
     for row in range(len(order)):
         place = order[row]
         message = messages[place]
-        _put(values, row, _word(message + _VALUE), measures.value_sizes[place])
-        _put(keys, row, _word(message + _KEY), measures.key_sizes[place])
+        _put(values, row, word_at(message + _VALUE), measures.value_sizes[place])
+        _put(keys, row, word_at(message + _KEY), measures.key_sizes[place])
 
 
 @kernel

@@ -1,17 +1,15 @@
-"""The librdkafka that confluent-kafka has loaded, and the handle of a consumer in it.
+"""The handle of a consumer in the librdkafka that confluent-kafka has loaded.
 
 confluent-kafka does not hand out the handle. It is the first field behind the header of the Python object,
-which no documentation promises. So it is used only with versions for which this was proven (`PROVEN`), and
-only if librdkafka itself says that the handle is a consumer with the name of this client.
+which no documentation promises. So it is used only with versions for which this was proven
+(`topics.librdkafka.loaded.PROVEN`), and only if librdkafka itself says that the handle is a consumer with the
+name of this client.
 """
 
 from __future__ import annotations
 
 import ctypes
 import re
-import sys
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import confluent_kafka
@@ -19,23 +17,24 @@ import numpy as np
 from confluent_kafka import Consumer
 
 from partitioner_service.fetch.gather import Functions
+from topics.librdkafka.loaded import (
+    CODE,
+    POINTER,
+    PROVEN,
+    SIZE,
+    TEXT,
+    NotProvenError,
+    address_of,
+    loaded_library,
+    typed,
+)
 
-PROVEN = frozenset({("2.16.1", "2.16.0", 176)})
-"""Versions of confluent-kafka and of its librdkafka, and the size (bytes) of its consumer object.
-
-The tests of this room prove a version that is added here, together with the pipeline tests that use
-`either_reading`.
-"""
 _HEADER = 16
 """Bytes of the header of a Python object, which are more where the interpreter has no global lock
 or counts references.
 """
 _CONSUMER = 1
 """librdkafka's number of the type of client."""
-
-
-class NotProvenError(Exception):
-    """The handle of a consumer is not known for certain. The text says why."""
 
 
 class Librdkafka:
@@ -46,35 +45,29 @@ class Librdkafka:
     """
 
     def __init__(self, consumer: Consumer, client_id: str) -> None:
-        _check_versions(consumer)
-        self._library = library = ctypes.CDLL(str(_path()))
-        text, handle, code = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int
+        _check_object(consumer)
+        self._library = library = loaded_library()
         for name, result, arguments in (
-            ("rd_kafka_version_str", text, []),
-            ("rd_kafka_name", text, [handle]),
-            ("rd_kafka_type", code, [handle]),
-            ("rd_kafka_queue_new", handle, [handle]),
-            ("rd_kafka_queue_get_partition", handle, [handle, text, ctypes.c_int32]),
-            ("rd_kafka_queue_forward", None, [handle, handle]),
-            ("rd_kafka_queue_destroy", None, [handle]),
-            ("rd_kafka_message_errstr", text, [handle]),
-            ("rd_kafka_consume_batch_queue", ctypes.c_ssize_t, [handle, code, handle, ctypes.c_size_t]),
+            ("rd_kafka_name", TEXT, [POINTER]),
+            ("rd_kafka_type", CODE, [POINTER]),
+            ("rd_kafka_queue_new", POINTER, [POINTER]),
+            ("rd_kafka_queue_get_partition", POINTER, [POINTER, TEXT, ctypes.c_int32]),
+            ("rd_kafka_queue_forward", None, [POINTER, POINTER]),
+            ("rd_kafka_queue_destroy", None, [POINTER]),
+            ("rd_kafka_message_errstr", TEXT, [POINTER]),
+            ("rd_kafka_consume_batch_queue", ctypes.c_ssize_t, [POINTER, CODE, POINTER, SIZE]),
         ):
-            function = getattr(library, name)
-            function.restype, function.argtypes = result, arguments
+            typed(library, name, result, *arguments)
         self._handle = self._proven(consumer, client_id)
         self.functions = Functions(
             *(
-                np.uint64(ctypes.cast(getattr(library, f"rd_kafka_{name}"), handle).value or 0)
+                np.uint64(address_of(getattr(library, f"rd_kafka_{name}")))
                 for name in ("message_timestamp", "message_headers", "header_get_all", "message_destroy")
             )
         )
 
     def _proven(self, consumer: Consumer, client_id: str) -> int:
-        loaded = self._library.rd_kafka_version_str().decode()
-        if loaded != confluent_kafka.libversion()[0]:
-            raise NotProvenError(f"the library beside confluent-kafka is librdkafka {loaded}")
-        handle = ctypes.c_void_p.from_address(id(consumer) + _HEADER).value
+        handle = POINTER.from_address(id(consumer) + _HEADER).value
         if handle is None or self._library.rd_kafka_type(handle) != _CONSUMER:
             raise NotProvenError("there is no consumer behind the header of its object")
         name = self._library.rd_kafka_name(handle).decode(errors="replace")
@@ -119,29 +112,14 @@ class Librdkafka:
         return "" if text is None else text.decode(errors="replace")
 
 
-def _check_versions(consumer: Consumer) -> None:
+def _check_object(consumer: Consumer) -> None:
     """Raise NotProvenError unless objects of this type were proven to have their handle
     where it is looked for.
     """
     if type(consumer) is not Consumer:
         raise NotProvenError("the consumer is not confluent-kafka's")
-    versions = str(confluent_kafka.__version__), confluent_kafka.libversion()[0], Consumer.__basicsize__
-    if versions not in PROVEN:
-        raise NotProvenError(
-            f"confluent-kafka {versions[0]} with librdkafka {versions[1]} was not proven for it"
-        )
-    pointer = ctypes.sizeof(ctypes.c_void_p)
-    if sys.implementation.name != "cpython" or object.__basicsize__ != _HEADER or pointer != 8:
+    versions = str(confluent_kafka.__version__), confluent_kafka.libversion()[0]
+    if PROVEN.get(versions, Consumer.__basicsize__) != Consumer.__basicsize__:
+        raise NotProvenError("confluent-kafka's consumer object has another size")
+    if object.__basicsize__ != _HEADER:
         raise NotProvenError("this Python lays its objects out in another way")
-
-
-def _path() -> Path:
-    """The librdkafka that the wheel of confluent-kafka brings. Raises NotProvenError if it brings none."""
-    package = Path(confluent_kafka.__file__).parent
-    libraries: Sequence[Path] = [
-        *package.parent.glob("confluent_kafka.libs/librdkafka*.so*"),
-        *package.glob(".dylibs/librdkafka*.dylib"),
-    ]
-    if len(libraries) != 1:
-        raise NotProvenError("confluent-kafka was not installed from its wheel")
-    return libraries[0]

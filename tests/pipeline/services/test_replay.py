@@ -11,6 +11,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,7 @@ from topics.reader import read_range
 from topics.state import TopicSpec, TopicState
 
 pytestmark = pytest.mark.pipeline
+both = pytest.mark.usefixtures("either_sending")
 ROWS = "key,time,amount\nb,3000,1\na,1000,\n,1000,3\nö,2000,4\n"
 
 
@@ -63,6 +65,12 @@ def topic_content(settings: Settings) -> tuple[dict[int, list[Message]], dict[in
     return tuples, markers
 
 
+@pytest.fixture(params=["arrays", "calls"])
+def either_sending(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replays of a test hand records over in this way: each test runs on both."""
+    monkeypatch.setitem(globals(), "replay", partial(replay, sending=request.param))
+
+
 @pytest.fixture
 def rows(tmp_path: Path) -> str:
     path = tmp_path / "rows.csv"
@@ -70,8 +78,9 @@ def rows(tmp_path: Path) -> str:
     return str(path)
 
 
+@both
 def test_partition_key_value_and_timestamp_survive_in_order_of_time(
-    kafka_settings: KafkaSettings, query_name: str, rows: str
+    kafka_settings: KafkaSettings, query_name: str, rows: str, request: pytest.FixtureRequest
 ) -> None:
     settings = settings_for(kafka_settings, query_name)
     summary = replay(settings, source_for(settings, rows))
@@ -96,8 +105,10 @@ def test_partition_key_value_and_timestamp_survive_in_order_of_time(
     assert (summary.tuples, summary.per_partition, summary.failed, summary.unsent) == (4, (2, 1, 1), 0, 0)
     assert summary.ended
     assert not summary.interrupted
+    assert summary.sending == request.node.callspec.params["either_sending"]
 
 
+@both
 def test_every_tuple_of_a_large_stream_arrives_once_and_in_order(
     kafka_settings: KafkaSettings, query_name: str
 ) -> None:
@@ -160,6 +171,7 @@ def test_records_are_written_in_the_input_format(
     assert topic_content(settings)[0][2][0].value() == expected
 
 
+@both
 def test_an_ended_topic_is_refused_and_not_written_to(
     kafka_settings: KafkaSettings, query_name: str, rows: str
 ) -> None:
@@ -254,6 +266,7 @@ def test_a_replay_without_end_may_be_followed_by_another(
     assert [markers[partition][0].tuples for partition in range(3)] == [1, 1, 1]
 
 
+@both
 def test_two_announced_producers_each_end_once_in_any_order(
     kafka_settings: KafkaSettings, query_name: str, rows: str
 ) -> None:
@@ -276,6 +289,7 @@ def test_two_announced_producers_each_end_once_in_any_order(
     }
 
 
+@both
 def test_a_failed_delivery_ends_the_replay_with_counts_and_no_marker(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:
@@ -296,6 +310,7 @@ def test_a_failed_delivery_ends_the_replay_with_counts_and_no_marker(
     assert not markers
 
 
+@both
 def test_the_marker_counts_tuples_through_a_stop_and_a_stopped_replay_has_none(
     kafka_settings: KafkaSettings, query_name: str
 ) -> None:
@@ -315,6 +330,7 @@ def test_the_marker_counts_tuples_through_a_stop_and_a_stopped_replay_has_none(
     assert not markers
 
 
+@both
 def test_a_paced_replay_takes_the_time_that_its_profile_says(
     kafka_settings: KafkaSettings, query_name: str
 ) -> None:
@@ -333,6 +349,7 @@ def test_a_replay_at_recorded_speed_takes_the_recorded_time_divided(
     assert clock.elapsed == pytest.approx(10, abs=0.5)
 
 
+@both
 def test_live_tuples_carry_the_clock_at_sending(kafka_settings: KafkaSettings, query_name: str) -> None:
     settings, clock = settings_for(kafka_settings, query_name), ManualClock(wall_ms=1_800_000_000_000)
     source = source_for(settings, "uniform:tuples=21,keys=10")
@@ -345,6 +362,7 @@ def test_live_tuples_carry_the_clock_at_sending(kafka_settings: KafkaSettings, q
     assert stamps[-1] == pytest.approx(1_800_000_002_000, abs=150)
 
 
+@both
 def test_a_missing_broker_is_said_in_bounded_time(query_name: str, rows: str) -> None:
     kafka = KafkaSettings(bootstrap_servers="127.0.0.1:9", request_timeout=1_000)
     settings = settings_for(kafka, query_name)
@@ -365,6 +383,7 @@ def test_event_times_that_kafka_cannot_hold_are_refused_before_anything_is_sent(
     assert topic_content(settings) == ({}, {})
 
 
+@both
 def test_event_time_zero_is_sent_unless_the_query_reads_the_record_timestamp(
     kafka_settings: KafkaSettings, query_name: str
 ) -> None:
@@ -400,6 +419,7 @@ def test_a_topic_with_other_partitions_or_none_is_refused(
             replay(more, source_for(more, rows), create_topic=create)
 
 
+@both
 def test_an_empty_stream_still_ends_every_partition(kafka_settings: KafkaSettings, query_name: str) -> None:
     settings = settings_for(kafka_settings, query_name)
     assert replay(settings, source_for(settings, "uniform:tuples=0")).ended

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -21,7 +22,14 @@ from workbench.demo.options import prepare
 from workbench.verify.views import Reports
 
 SENT = ReplaySummary(
-    tuples=2, per_partition=(2,), failed=0, unsent=0, seconds=1.0, ended=True, interrupted=False
+    tuples=2,
+    per_partition=(2,),
+    failed=0,
+    unsent=0,
+    seconds=1.0,
+    ended=True,
+    interrupted=False,
+    sending="arrays",
 )
 WARNING = "warning: all 2 tuples have the same time in 't', 2027-01-15 08:00:00 UTC: no slide ever ends."
 
@@ -54,3 +62,20 @@ def test_what_verify_and_replay_print_for_programs_says_what_ran(orders: str) ->
         done = CliRunner().invoke(app, [*words, "--json"])
         assert done.exit_code == 0, done.output
         assert json.loads(done.stdout.splitlines()[-1])["provenance"] == program()
+
+
+@pytest.mark.parametrize(("words", "sending"), [([], "arrays"), (["--sending", "calls"], "calls")])
+def test_a_replay_hands_records_over_as_the_option_says(
+    orders: str, words: list[str], sending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def send(*some: object, **options: Any) -> ReplaySummary:
+        asked.append(options["sending"])
+        return SENT
+
+    monkeypatch.setattr(producers.replay, "replay", send)
+    done = CliRunner().invoke(app, ["replay", orders, "--key", "k", "--time", "t", "--json", *words])
+    assert done.exit_code == 0, done.output
+    assert asked == [sending]
+    assert json.loads(done.stdout.splitlines()[-1])["sending"] == "arrays", "what the summary says"

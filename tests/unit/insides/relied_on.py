@@ -1,5 +1,5 @@
-"""Parts of Faust, mode, aiohttp and pyspark that have no promise to stay, and that evenflow relies on all the
-same.
+"""Parts of Faust, mode, aiohttp, pyspark and librdkafka that have no promise to stay, and that evenflow
+relies on all the same.
 
 `python -m tests.unit.insides.relied_on` prints the rows of docs/insides.md as the installed packages have
 them.
@@ -79,6 +79,29 @@ RELIED_ON: Mapping[str, str] = {
 }
 """`module:name` -> what of it we rely on."""
 
+OF_LIBRDKAFKA: Mapping[str, str] = {
+    "confluent_kafka.Consumer": (
+        "the handle of its client is the first field behind the header of the Python object"
+    ),
+    "rd_kafka_message_t": ("error, partition, value, key and offset stand where the public header has them"),
+    "rd_kafka_vu_t": "an argument of a call has nine words: what it is, and room for its content",
+    "rd_kafka_produceva": (
+        "copies key and value before it returns (flag 2), and returns an error for a record that it does not"
+        " take, also for a full queue"
+    ),
+    "rd_kafka_queue_poll": (
+        "gives failures of records (1), lines of the log (4) and errors (8) as events; with"
+        " `delivery.report.only.error` no record that was delivered"
+    ),
+    "rd_kafka_flush": "reads no event by itself where failures of records are events",
+    "rd_kafka_outq_len": "counts a record until it is delivered, or until its failure was read",
+    "rd_kafka_queue_forward": "moves what a queue holds, in its order, and what comes to it from then on",
+    "rd_kafka_consume_batch_queue": "serves ends of logs, errors, pauses and seeks as `consume` does",
+}
+"""Part of librdkafka, or of confluent-kafka around it -> what of it we rely on. They are compiled, so the
+tests beside those that use them stand for a fingerprint.
+"""
+
 
 def fingerprint(place: str) -> str:
     """12 hex digits over the source of this part. Raises AttributeError or ImportError if it is gone."""
@@ -95,5 +118,10 @@ def rows() -> list[str]:
     return [f"| `{place}` | {why} | `{fingerprint(place)}` |" for place, why in RELIED_ON.items()]
 
 
+def rows_of_librdkafka() -> list[str]:
+    """The rows of the page's second table."""
+    return [f"| `{part}` | {why} |" for part, why in OF_LIBRDKAFKA.items()]
+
+
 if __name__ == "__main__":
-    print("\n".join(rows()))
+    print("\n".join([*rows(), "", *rows_of_librdkafka()]))

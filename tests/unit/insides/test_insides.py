@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.insides.relied_on import RELIED_ON, fingerprint, rows
+from tests.unit.insides.relied_on import (
+    OF_LIBRDKAFKA,
+    RELIED_ON,
+    fingerprint,
+    rows,
+    rows_of_librdkafka,
+)
+from topics.librdkafka.loaded import PROVEN, loaded_library
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/insides.md").read_text()
@@ -24,6 +31,26 @@ def test_an_inside_is_as_it_was_when_somebody_read_it(place: str) -> None:
 
 def test_the_page_has_every_inside_and_no_other() -> None:
     assert [row for row in PAGE.splitlines() if re.match(r"\| `[a-z_.]+:", row)] == rows()
+
+
+def test_the_page_has_every_part_of_librdkafka_and_no_other() -> None:
+    parts = rows_of_librdkafka()
+    assert [row for row in PAGE.splitlines() if re.match(r"\| `(rd_kafka_|confluent_kafka)", row)] == parts
+
+
+def test_librdkafka_has_every_function_that_the_page_names() -> None:
+    library = loaded_library()
+    functions = [part for part in OF_LIBRDKAFKA if part.startswith("rd_kafka_") and not part.endswith("_t")]
+    assert all(hasattr(library, function) for function in functions)
+
+
+def test_the_page_names_the_versions_of_librdkafka_that_were_proven_and_the_lock_has_the_newest() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    version = re.search(r"^confluent-kafka==(\S+)", lock, re.MULTILINE)
+    assert version is not None
+    assert version[1] in {ours for ours, _ in PROVEN}
+    for ours, theirs in PROVEN:
+        assert f"confluent-kafka {ours} with librdkafka {theirs}" in " ".join(PAGE.split())
 
 
 def test_the_page_names_the_versions_of_the_lock() -> None:

@@ -4,14 +4,19 @@ import csv
 import io
 import json
 import math
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
-from producers.records import csv_values, json_values, text_values
+from evenflow.settings import InputSettings
+from evenflow.sources.event_time import TimeUnit, render_times
+from evenflow.sources.source import Batch
+from producers.records import ValuesAtAnyTime, csv_values, json_values, text_values, values_of
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"])) | st.none()
 INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.none()
@@ -86,3 +91,51 @@ def test_objects_are_refused_with_what_to_do() -> None:
 
 def test_no_rows_are_no_records() -> None:
     assert json_values(table([])).to_pylist() == []
+
+
+UNITS: list[TimeUnit] = ["ms", "s", "us", "iso"]
+
+
+@given(
+    rows=st.lists(st.tuples(TEXT, INTEGERS, FLOATS), max_size=10),
+    place=st.integers(0, 3),
+    form=st.sampled_from(["json", "csv"]),
+    unit=st.sampled_from(UNITS),
+    now=st.integers(0, 4_000_000_000_000),
+    data=st.data(),
+)
+def test_values_rendered_around_an_event_time_are_those_rendered_with_it(
+    rows, place: int, form: str, unit: TimeUnit, now: int, data: st.DataObject
+) -> None:
+    types = {"name": pa.string(), "n": pa.int64(), 'odd "x"': pa.float64()}
+    columns = {
+        name: pa.array([row[at] for row in rows], kind) for at, (name, kind) in enumerate(types.items())
+    }
+    names = [*columns]
+    names.insert(place, "t")
+    table = pa.table(columns | {"t": pa.nulls(len(rows), pa.int64())}).select(names)
+    batch = Batch(columns=table, keys=pa.nulls(len(rows), pa.binary()), times=np.zeros(len(rows), np.int64))
+    words: dict[str, Any] = {"format": form} | ({"columns": names} if form == "csv" else {})
+    written = InputSettings(**words)
+    low = data.draw(st.integers(0, len(rows)))
+    high = data.draw(st.integers(low, len(rows)))
+    assert ValuesAtAnyTime.applies(table, written, time="t")
+    found = ValuesAtAnyTime(table, written, time="t").at(low, high, render_times(np.array([now]), unit))
+    whole = values_of(batch.slice(low, high).at(now, column="t", unit=unit), written, key="name")
+    assert found.type == whole.type
+    assert found.to_pylist() == whole.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("form", "time"), [("json", "other"), ("json", None), ("csv", "hidden"), ("text", "t"), ("avro", "t")]
+)
+def test_records_that_do_not_carry_the_time_or_not_as_text_are_not_rendered_around_it(
+    form: str, time: str | None
+) -> None:
+    extra: dict[str, dict[str, Any]] = {
+        "avro": {"registry": {"url": "http://127.0.0.1:1"}},
+        "csv": {"columns": ["t"]},
+    }
+    words: dict[str, Any] = {"format": form} | extra.get(form, {})
+    settings = InputSettings(**words)
+    assert not ValuesAtAnyTime.applies(pa.table({"t": [1], "hidden": [1]}), settings, time=time)

@@ -18,7 +18,7 @@ from partitioner_service.fetch import gather, librdkafka
 from partitioner_service.fetch.fetch_result import FetchResult
 from partitioner_service.fetch.fetchers import Fetcher, Messages, fetcher_of
 from partitioner_service.fetch.queues import Queues, compile_kernels
-from tests.unit.partitioner_service.fetch.mock_kafka import CLIENT, TOPIC, MockKafka, library_of
+from tests.mock_kafka import CLIENT, TOPIC, MockKafka, library_of
 
 PARTITIONS, EACH = 4, 60
 PATIENCE = 20.0
