@@ -4,14 +4,19 @@ heard last.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from evenflow.keys import hash_keys
 from evenflow.partitioners.exchange import Message, Table
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.wire.sync import SyncRecord, encode_sync
+from partitioner_service.exchange.channel import Channel
 from partitioner_service.exchange.identity import identity_of
 from partitioner_service.exchange.newest_table import newest_table
 from partitioner_service.kafka.learned_state import LearnedState, new_partitioner
@@ -38,10 +43,13 @@ def begun(settings: Settings) -> Any:
         side.close()
 
 
+@pytest.mark.parametrize("name", ["dalton", "dalton-cooperative"])
 def test_an_instance_without_state_begins_with_what_another_learned_and_goes_on_with_its_own(
-    kafka_settings: KafkaSettings, query_name: str
+    name: str, kafka_settings: KafkaSettings, query_name: str
 ) -> None:
-    first, second, third = (settings_of(kafka_settings, query_name, number) for number in "012")
+    first, second, third = (
+        settings_of(kafka_settings, query_name, number, partitioner={"name": name}) for number in "012"
+    )
     create_topics(first)
     assert begun(second).observe().tuples == 0, "nobody has learned anything"
     rows = some_rows(2_000)
@@ -59,6 +67,53 @@ def test_an_instance_without_state_begins_with_what_another_learned_and_goes_on_
     assert begun(second).observe().tuples == 0, "its own state counts, however little it is"
     pkg = settings_of(kafka_settings, query_name, "2", partitioner={"name": "pkg"})
     assert begun(pkg).observe().tuples == 0, "state of another partitioner is nobody's"
+
+
+def test_a_cooperating_dalton_begins_with_another_s_snapshot_and_hears_the_newest_table_on_top_of_it(
+    kafka_settings: KafkaSettings, query_name: str
+) -> None:
+    first, second = (
+        settings_of(kafka_settings, query_name, number, partitioner={"name": "dalton-cooperative"})
+        for number in "01"
+    )
+    create_topics(first)
+    rows = [(at // 4 % 4, {"k": "hot" if at % 2 else f"k{at}", "t": at, "v": 1}) for at in range(3_600)]
+    write(first, rows, end=False)
+    write_end(first, Counter(partition for partition, _ in rows))
+    run(first)
+    hot, now = hash_keys(pa.array([b"hot"]))[0], 4_000
+
+    def values_of(partitioner: Any) -> tuple[float, ...]:
+        values = partitioner.explain(hot, now).values
+        assert values is not None
+        return tuple(values)
+
+    learned = begun(first)
+    message = learned.tell(now)
+    body = learned.merger(clock=time.monotonic).merge([message])
+    client = clients.producer(first.kafka)
+    table = Table(message.round + 5, (0,), body)  # the others have had more rounds since
+    record = SyncRecord(identity=identity_of(first, learned), session=7, source=0, time=now, payload=table)
+    client.produce(first.topic("sync"), encode_sync(record))
+    clients.flush(client, first.kafka)
+
+    channel, taken_over = Channel(second), begun(second)
+    assert taken_over.source == 1
+    assert values_of(taken_over) == values_of(begun(first))
+    assert len(set(values_of(taken_over))) > 1
+    taken_over.assign(np.array([hot]), np.array([3_700]))
+    before = values_of(taken_over)
+    side = SideRecords(second)
+    member = channel.member(side)
+    channel.begin()
+    member.hear(taken_over, None)
+    assert values_of(taken_over) == before, "before its first tuple it hears nothing"
+    member.hear(taken_over, now)
+    side.close()
+    assert taken_over.round == table.round + 1
+    assert channel.figures.shown()["heard"] == 1
+    assert learned.hear(table, now)
+    assert values_of(taken_over) == values_of(learned)
 
 
 def test_an_instance_hears_the_table_that_was_made_last_whatever_else_is_on_the_topic(
