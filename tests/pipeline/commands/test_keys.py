@@ -123,12 +123,13 @@ def test_every_instance_says_where_a_key_goes_and_the_command_asks_them_all(
 
         def both_ways_agree(name: str, key: str) -> bool:
             """What the instance says of the key is the same in the path and as a parameter.
-            Between the two it may hear a last table.
+            Between the two it may hear a last table. While its data plane compiles, it asks for patience.
             """
             status, said = asked(ports[name], f"/key/{quote(key, safe='')}/")
-            assert status == 200, said
-            status, again = asked(ports[name], f"/key/?format=json&key={quote(key, safe='')}", "*/*")
-            assert status == 200, again
+            also, again = asked(ports[name], f"/key/?format=json&key={quote(key, safe='')}", "*/*")
+            assert {status, also} <= {200, 503}, (said, again)
+            if 503 in (status, also):
+                return False
             answers[name, key] = json.loads(said)
             return without_recent(again) == without_recent(said)
 
