@@ -81,7 +81,7 @@ def _away(amounts: np.ndarray, machines: int) -> float:
 
 def machines_table(rows: Sequence[Row]) -> str:
     """The share of bytes that travels, forwarding off -> on: a column for each stream. rows: as `COUNTED`."""
-    found = {tuple(line[name] for name in _NAMES): line for line in rows}
+    by_case = {tuple(line[name] for name in _NAMES): line for line in rows}
     streams = list(product(STREAMS, sorted({line["keys"] for line in rows})))
     lines = []
     for entrant, workers, (at, machines) in product(
@@ -89,7 +89,7 @@ def machines_table(rows: Sequence[Row]) -> str:
     ):
         cells = []
         for law, keys in streams:
-            line = found[law, keys, entrant, workers]
+            line = by_case[law, keys, entrant, workers]
             cells.append(" -> ".join(f"{100 * line[way]['bytes_away'][at]:.3g}" for way in _WAYS) + " %")
         lines.append((entrant_words(entrant), workers, machines, *cells))
     head = ("partitioner", "workers", "machines", *(stream_words(law, keys) for law, keys in streams))
