@@ -29,7 +29,7 @@ from spark_consumers.checkpoints.notes import (
     wait_for_room,
 )
 from spark_consumers.cluster.executors import Executors, Following
-from spark_consumers.cluster.forwarding import obstacles
+from spark_consumers.cluster.forwarding import warn_of_travel
 from spark_consumers.cluster.machines import refuse_unshared
 from spark_consumers.cluster.manager import SparkCluster
 from spark_consumers.cluster.warm_up import warm_up
@@ -91,7 +91,7 @@ def run(
         for query_settings in run_queries
     ]
     _warn_of_waits(settings)
-    _warn_of_travel(settings)
+    warn_of_travel(settings)
     instruments = SparkInstruments(settings, chosen)
     health = Health(
         kafka=lambda: _kafka_trouble(watch),
@@ -229,14 +229,6 @@ def _warn_of_waits(settings: Settings) -> None:
             "spark.combine_wait is %s: the combiner waits so many microseconds for each tuple."
             " It is for experiments only",
             settings.spark.combine_wait,
-        )
-
-
-def _warn_of_travel(settings: Settings) -> None:
-    if reasons := obstacles(settings):
-        _LOG.warning(
-            "partitioner.forwarding is on, and brings little or nothing here: %s. Results are the same",
-            "; ".join(reasons),
         )
 
 

@@ -101,7 +101,7 @@ def run(*, smoke: bool) -> dict[str, object]:
 
 def row(case: ForwardingCase) -> dict[str, object]:
     """All figures of a case."""
-    stream = _stream(case)
+    stream = routed_stream(case)
     columns = {
         name: getattr(case, name)
         for name in ("law", "keys", "entrant", "workers", "sources", "states", "total")
@@ -109,7 +109,8 @@ def row(case: ForwardingCase) -> dict[str, object]:
     return columns | _shares(case, stream) | _costs(case, stream) | _announcing(case, stream)
 
 
-def _stream(case: ForwardingCase) -> RoutedStream:
+def routed_stream(case: ForwardingCase) -> RoutedStream:
+    """The tuples of a case, routed by its partitioner."""
     law, numbers = STREAMS[case.law]
     count = case.panes * case.tuples
     draws = np.random.default_rng(SEED).random(count)
@@ -193,7 +194,7 @@ def run_both(case: ForwardingCase, stream: RoutedStream, today: Today, forwardin
             today.begin()
             forwarding.begin()
         for block in range(case.blocks):
-            partials = _combined(plan, case, stream, pane * case.blocks + block)
+            partials = combined(plan, case, stream, pane * case.blocks + block)
             announced = _announced(case, stream, pane * case.blocks + block)
             today.step(partials)
             forwarding.add(announced, pane)
@@ -207,7 +208,7 @@ def _block(case: ForwardingCase, number: int) -> slice:
     return slice(number * size, (number + 1) * size)
 
 
-def _combined(plan: AggregatePlan, case: ForwardingCase, stream: RoutedStream, number: int) -> list[pa.Table]:
+def combined(plan: AggregatePlan, case: ForwardingCase, stream: RoutedStream, number: int) -> list[pa.Table]:
     """The partials of each worker of one micro-batch. Both ways have the same."""
     some = _block(case, number)
     workers = stream.workers[some]

@@ -35,8 +35,8 @@ def _ratios(rows: Sequence[Row]) -> str:
     lines = []
     for entrant, workers in product(ENTRANTS, sorted({row["workers"] for row in plain})):
         cells = [_share_and_ratio(by_case[law, keys, entrant, workers]) for law, keys in streams]
-        lines.append((_entrant(entrant), workers, *cells))
-    return table(("partitioner", "workers", *(_stream(law, keys) for law, keys in streams)), lines)
+        lines.append((entrant_words(entrant), workers, *cells))
+    return table(("partitioner", "workers", *(stream_words(law, keys) for law, keys in streams)), lines)
 
 
 def _cases(rows: Sequence[Row]) -> str:
@@ -55,11 +55,11 @@ def _cases(rows: Sequence[Row]) -> str:
     )
     lines, before = [], ""
     for row in rows:
-        today, forwarding, stream = row["today"], row["forwarding"], _stream(row["law"], row["keys"])
+        today, forwarding, stream = row["today"], row["forwarding"], stream_words(row["law"], row["keys"])
         lines.append(
             (
                 stream if stream != before else "",
-                _entrant(row["entrant"]) + _more(row),
+                entrant_words(row["entrant"]) + _more(row),
                 row["workers"],
                 _percent(row["finished_at_home"]),
                 figure(row["announcements_per_million"] / 1e3),
@@ -94,11 +94,13 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share in (0, 1) or share < 0.99 else f"{100 * share:.4g} %"
 
 
-def _stream(law: str, keys: int) -> str:
+def stream_words(law: str, keys: int) -> str:
+    """A stream in the page's words."""
     return f"{law.replace('zipf', 'Zipf')}, {keys:,}"
 
 
-def _entrant(entrant: str) -> str:
+def entrant_words(entrant: str) -> str:
+    """A partitioner in the page's words."""
     return entrant.replace("tail=hash", "`tail = hash`")
 
 

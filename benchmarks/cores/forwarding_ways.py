@@ -12,7 +12,7 @@ import pyarrow as pa
 from benchmarks.cores.growth import Memory
 from evenflow.aggregates import AggregatePlan
 from evenflow.keys import bucket_of, candidate, hash_keys
-from evenflow.numeric.arrays import UInt64s, records
+from evenflow.numeric.arrays import Int32s, UInt64s, records
 from evenflow.twostep.combiner import blob_parts
 from evenflow.twostep.reducing.rows_out import result_rows, sliced
 from evenflow.twostep.reducing.sliding import advance
@@ -54,6 +54,36 @@ class ForwardingCase:
     def panes(self) -> int:
         """Panes of the whole stream."""
         return self.warm + self.measured
+
+
+def encoded(partials: pa.Table, buckets: Int32s, *, workers: int, offset: int) -> list[list[bytes]]:
+    """The parts of the blob of each bucket, encoded as the combiner does it.
+
+    buckets: the bucket of each partial, shape (rows,). workers: partitions of the routed topic. offset: of
+    the frames that the partials were combined from.
+    """
+    counts = np.bincount(buckets, minlength=BUCKETS)
+    # Sorted by bucket, so that the rows of a bucket are one slice.
+    if partials.num_rows:
+        partials = partials.take(pa.array(np.argsort(buckets, kind="stable")))
+    blobs: list[list[bytes]] = []
+    start = 0
+    for bucket, count in enumerate(counts.tolist()):
+        header = BlobHeader(
+            fingerprint="f",
+            topic_id="t",
+            bucket=bucket,
+            buckets=BUCKETS,
+            input_partitions=1,
+            routed_partitions=workers,
+            segments=(Segment(0, offset, offset, count, 0, count, 0),),
+            marks=np.zeros((1, 1), np.int64),
+            lanes=records(0, LANE),
+        )
+        parts = blob_parts(partials.slice(start, count), header, LARGEST_BLOB)
+        blobs.append([part.data for part in parts])
+        start += count
+    return blobs
 
 
 class PaneState:
@@ -152,28 +182,7 @@ class Way:
     def blobs(self, tables: Sequence[pa.Table], hashes: UInt64s) -> list[list[bytes]]:
         """The blobs of these partials by bucket, encoded as the combiner does it."""
         whole = pa.concat_tables(tables)
-        bucket_numbers = bucket_of(hashes, BUCKETS).astype(np.int64)
-        counts = np.bincount(bucket_numbers, minlength=BUCKETS)
-        # Sorted by bucket, so that the rows of a bucket are one slice.
-        if whole.num_rows:
-            whole = whole.take(pa.array(np.argsort(bucket_numbers, kind="stable")))
-        blobs: list[list[bytes]] = []
-        start = 0
-        for bucket, count in enumerate(counts.tolist()):
-            header = BlobHeader(
-                fingerprint="f",
-                topic_id="t",
-                bucket=bucket,
-                buckets=BUCKETS,
-                input_partitions=1,
-                routed_partitions=self.case.workers,
-                segments=(Segment(0, self.offset, self.offset, count, 0, count, 0),),
-                marks=np.zeros((1, 1), np.int64),
-                lanes=records(0, LANE),
-            )
-            parts = blob_parts(whole.slice(start, count), header, LARGEST_BLOB)
-            blobs.append([part.data for part in parts])
-            start += count
+        blobs = encoded(whole, bucket_of(hashes, BUCKETS), workers=self.case.workers, offset=self.offset)
         self.offset += 1
         self.partials += whole.num_rows
         self.sent += sum(len(data) for parts in blobs for data in parts)

@@ -124,10 +124,10 @@ def _pairs(size: Size, lines: Sequence[Line], names: Sequence[str]) -> dict[tupl
 
 
 def in_processes(
-    measure: Callable[[Any], tuple[float, float]], cells: Sequence[Any], *, at_once: int, size: Size
+    measure: Callable[[Any], tuple[float, ...]], cells: Sequence[Any], *, at_once: int, size: Size
 ) -> np.ndarray:
-    """What `measure` gives for each cell, shape (cells, 2). at_once: cells in a row that one process
-    measures.
+    """What `measure` gives for each cell, shape (cells, figures of a cell). at_once: cells in a row that one
+    process measures.
     """
     if len(size.seeds) == 1:
         return np.array([measure(cell) for cell in cells])

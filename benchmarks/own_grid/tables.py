@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks import pictures
 from benchmarks.own_grid.cooperation import apart, told
+from benchmarks.own_grid.giant_key import giant
 from benchmarks.own_grid.hard_streams import hard
 from benchmarks.own_grid.measuring import (
     Figures,
@@ -256,6 +257,7 @@ TABLES: dict[str, Callable[[Size], Iterator[str]]] = {
     "sources": sources,
     "told": told,
     "apart": apart,
+    "giant": giant,
     "hard": hard,
     "passing": passing,
     "dealt": dealt,

@@ -42,6 +42,10 @@ from papers.unit_costs import unit_costs
 TWO_SOURCES = (*RULES, COOPERATIVE)
 RIVALS = ("hashing", "cam", "shuffle", "pkg", "cm", "dagreedy")
 """The paper's other rules."""
+BEHIND = ("dagreedy", "dalton")
+"""Rules that are behind cooperating Daltons by construction: without a common table the replay lets them
+forward nothing. No check of who is ahead counts them.
+"""
 SWUNG = (*RIVALS, "dalton", COOPERATIVE)
 DENSITIES = (1, 16)
 """Tuples in a slide for each key. The cells of the figure have 4."""
@@ -93,6 +97,10 @@ def _rates(
     return {rule: _values(figures, plan, kind, rule) for rule in rules}
 
 
+def _judged(rules: tuple[str, ...]) -> list[str]:
+    return [rule for rule in rules if rule not in (COOPERATIVE, *BEHIND)]
+
+
 def _medians(at: dict[str, list[float]]) -> str:
     return ", ".join(f"{rule} {number(median(values))}" for rule, values in at.items())
 
@@ -122,7 +130,7 @@ def _by_how_much(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for kind in PAIRS:
         ours = median(_values(figures, plan, kind, COOPERATIVE))
-        times = {rule: ours / median(_values(figures, plan, kind, rule)) for rule in RIVALS}
+        times = {rule: ours / median(_values(figures, plan, kind, rule)) for rule in _judged(RIVALS)}
         checks += [factor >= 1.4 for factor in times.values()]
         phrases.append(f"{kind}: {', '.join(f'{rule} {factor:.2f}' for rule, factor in times.items())}")
     return Outcome(f"times the rate of {'; '.join(phrases)}", tuple(checks))
@@ -142,8 +150,8 @@ def _hashing_and_dagreedy(figures: SectionFigures, plan: RunPlan) -> Outcome:
 def _any_density(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for density in (1, 4, 16):
-        at = {rule: _values(figures, plan, PAIRS[0], rule, density=density) for rule in SPARSE}
-        ours = at.pop(COOPERATIVE)
+        ours = _values(figures, plan, PAIRS[0], COOPERATIVE, density=density)
+        at = {rule: _values(figures, plan, PAIRS[0], rule, density=density) for rule in _judged(SPARSE)}
         checks += [lower(theirs, ours) for theirs in at.values()]
         times = ", ".join(f"{rule} {median(ours) / median(theirs):.2f}" for rule, theirs in at.items())
         phrases.append(f"{density}: {times}")
@@ -154,7 +162,7 @@ def _any_cost(figures: SectionFigures, plan: RunPlan) -> Outcome:
     checks, phrases = [], []
     for kind in PAIRS:
         ours = np.array(_values(figures, plan, kind, COOPERATIVE, "swung"))
-        for rule in (*RIVALS, "dalton"):
+        for rule in _judged(RIVALS):
             times = ours / np.array(_values(figures, plan, kind, rule, "swung"))
             checks += (times > 1).tolist()
             phrases.append(f"{kind}, {rule} {times.min():.2f} to {times.max():.2f}")
@@ -181,6 +189,10 @@ def _whole_keys_explain(figures: SectionFigures, plan: RunPlan) -> Outcome:
         phrases.append(f"{kind}: {number(median(ours))}, whole keys alone {number(median(least))}")
     return Outcome("; ".join(phrases), tuple(checks))
 
+
+_NOT_COUNTED = (
+    "Two `dagreedy`, and copies of `dalton`, are behind by construction (claims above), so they do not count."
+)
 
 CLAIMS = (
     Claim(
@@ -226,9 +238,10 @@ CLAIMS = (
         "000, fig. 13, 5.4",
         "Cooperating Daltons outperform the others by at least 1.4 times.",
         "two sources, both streams: the median rate at least 1.4 times that of hashing, cAM, shuffling, two"
-        " choices, CM and DAGreedy each (the paper says 1.4 to 3.4)",
+        " choices and CM each (the paper says 1.4 to 3.4)",
         _by_how_much,
         measure="queue replay",
+        note=_NOT_COUNTED,
         reason="ours",
         because=(
             "The costs are those of our stages, and the paper does not say how many tuples a key has in a"
@@ -248,10 +261,10 @@ CLAIMS = (
     Claim(
         "ours, to 000 fig. 13",
         "Cooperating Daltons are ahead whether keys are rare or frequent.",
-        "`uniform+zipf` with one, four and sixteen tuples of each key in a slide: a higher rate than hashing,"
-        " `dagreedy` and copies of `dalton`",
+        "`uniform+zipf` with one, four and sixteen tuples of each key in a slide: a higher rate than hashing",
         _any_density,
         measure="queue replay",
+        note=_NOT_COUNTED,
         reason="ours",
         because=(
             "The rarer keys are, the more of the work is that of windows, which no way of routing makes less."
@@ -261,10 +274,11 @@ CLAIMS = (
     Claim(
         "ours, to 000 fig. 13",
         "Cooperating Daltons are ahead if any one of the kept costs is half or twice as high.",
-        "the first seed, both streams, fourteen sets of costs: a higher rate than each rule of figure 13, and"
-        " than copies",
+        "the first seed, both streams, fourteen sets of costs: a higher rate than hashing, cAM, shuffling,"
+        " two choices and CM each",
         _any_cost,
         measure="queue replay",
+        note=_NOT_COUNTED,
         reason="ours",
         because="Costs decide where the slowest part is.",
         own=True,

@@ -286,10 +286,15 @@ CLAIMS = (
         _never,
         measure="queue replay",
         note=(
-            "A cooperating Dalton that hears no table keeps rewards back for a slide, so it is less level,"
-            " too. Copies of `dalton`, which learn at once, are more level and have the same rate (figure"
-            " 13): both may not forward. With forwarding by announcement the order is the same (column"
-            ' "announced"), so forwarding alone does not make it.'
+            "Who never synchronises here is a cooperating Dalton that waits for a table in vain. It keeps"
+            " rewards back for a slide, so it is less level, and behind also if all forward by announcement"
+            ' (column "announced"). Copies of `dalton`, which learn at once, are not (figure 13).'
+        ),
+        by_construction=(
+            "As in figure 13: the replay lets combiners finish whole keys only in a slide with a common"
+            " table, so who never has one forwards nothing. That decides. If all finish whole keys, copies of"
+            " `dalton`, which tell each other nothing, are ahead: see the check of forwarding by"
+            " announcement."
         ),
     ),
     Claim(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from evenflow.partitioners import Partitioner
 from evenflow.settings import Settings
 from partitioner_service.begin.added_partitions import Added
 from partitioner_service.begin.claim import claim
@@ -92,13 +93,7 @@ def open_parts(
     closing.when_over(side.close)
     learned = LearnedState(settings, side, clock=clock)
     partitioner, epoch = learned.restored()
-    if settings.partitioner.forwarding == "on" and not partitioner.homes_are_hashed:
-        log.warning(
-            "partitioner.forwarding is on, and brings little with %s: its homes of keys are not F_1, by which"
-            " reduce buckets go then. Take hashing, dalton, or evenflow with tail = 'hash'. Results stay the"
-            " same",
-            partitioner.name,
-        )
+    warn_of_homes(settings, partitioner)
     session = Session(settings.routed_partitions)
     router = Router(settings, partitioner, epoch=epoch, session=session)
     closing.when_over(lambda: learned.save(router.plans.partitioner, router.plans.epoch))
@@ -151,6 +146,17 @@ def open_parts(
         member=None if channel is None else channel.member(side),
         speeds=speeds,
     )
+
+
+def warn_of_homes(settings: Settings, partitioner: Partitioner) -> None:
+    """Log a warning if forwarding is on and this partitioner's homes of keys are not F_1."""
+    if settings.partitioner.forwarding == "on" and not partitioner.homes_are_hashed:
+        log.warning(
+            "partitioner.forwarding is on, and brings little with %s: its homes of keys are not F_1, by which"
+            " reduce buckets go then. Take hashing, dalton, or evenflow with tail = 'hash'. Results stay the"
+            " same",
+            partitioner.name,
+        )
 
 
 def _bombs(

@@ -8,9 +8,12 @@ Nothing depends on that: a bucket is a function of the key, so the parts of a sp
 
 from __future__ import annotations
 
+import logging
+
 from evenflow.settings import Settings
 from spark_consumers.cluster.machines import with_children
 
+_LOG = logging.getLogger("evenflow.spark")
 _LOCALITY_WAIT = "3s"
 """How long a task waits for a core of the executor that has its input, instead of taking any free core."""
 
@@ -44,3 +47,12 @@ def obstacles(settings: Settings) -> list[str]:
             " multiple of the other, so a bucket gets the keys of many workers"
         )
     return reasons
+
+
+def warn_of_travel(settings: Settings) -> None:
+    """Log the `obstacles`, if there are any, in one warning."""
+    if reasons := obstacles(settings):
+        _LOG.warning(
+            "partitioner.forwarding is on, and brings little or nothing here: %s. Results are the same",
+            "; ".join(reasons),
+        )

@@ -27,14 +27,18 @@ learns nothing if no table ever comes.
 A row of the common table lasts for this interval and the next. In the course of the next one a new table
 should come.
 
+The common row of a key is the mean of the partitioners' rows, weighted by how many tuples of the key each of
+them saw. The weights of a key sum to 1. The paper's formula divides by all tuples and by the number of
+partitioners instead, which squeezes every value towards 0 and so lets untried workers win (`reducer`).
+
 What it brings, and costs: all know which keys are split, so a worker could finish the windows of all other
-keys by itself (docs/reproducing.md, figure 13). Keys are on fewer workers than with as many `dalton` that
-know only their own tuples. The load is less even (half uniform, half Zipf 1.5: imbalance 2.7e-3 of two alone,
-8.6e-3 of two that cooperate), because a key with less than 1/n of all tuples stays whole. With two alone it
-is 1/n of one's own. A partitioner sees only a share of the tuples, and the mean of the tables has learned no
-more than each of them. So many partitioners learn slower than one (Zipf 1.5: 3.2e-2 with eight, 3.9e-3 with
-one). With `share_steps` (not in the paper) they learn as fast as one (4.0e-3). Sharing the loads alone does
-not help.
+keys by itself. Keys are on fewer workers than with as many `dalton` that know only their own tuples (figure
+13 in docs/reproducing.md, half uniform, half Zipf 1.5: KSR 1.0174 instead of 1.0272). The load is less even
+(there: imbalance 0.0112 of two that cooperate, 6.5e-3 of two alone), because a key with less than 1/n of all
+tuples stays whole. With two alone it is 1/n of one's own. A partitioner sees only a share of the tuples, and
+the mean of the tables has learned no more than each of them. So many partitioners on one stream learn slower
+than one (figure 15: 0.0137 with eight, 0.012 with one). With `share_steps` (not in the paper) they learn as
+fast as one (0.012). Sharing the loads alone does not help (0.0159).
 
 Parameters: those of `dalton` with exact counts (every message needs the top n). `dsync_ms` interval at first
 (one slide). A table may change it. Loads and holders, and so rewards, are of this partitioner's own tuples.

@@ -89,6 +89,7 @@ def test_any_file_and_partitioner_can_be_demonstrated(tmp_path):
     words = ["--input", str(file), "--delimiter", " ", "--no-header"]
     words += ["--key", "c0", "--time", "c1", "--time-unit", "s", "--value", "c2"]
     words += ["--partitioner", "pkg:d=3", "--workers", "4", "--instances", "2", "--wiring", "split"]
+    words += ["--forwarding", "on"]
     child = demo(tmp_path, *words, "--window", "60s", "--slide", "20s", "--json")
     assert child.wait(200) == 0, child.tail(40)
     figures = json.loads(child.output().splitlines()[-1])

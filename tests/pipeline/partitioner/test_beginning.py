@@ -7,11 +7,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from evenflow.keys import hash_keys
+from evenflow.partitioners.dalton.messages import GlobalTable
 from evenflow.partitioners.exchange import Message, Table
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.wire.sync import SyncRecord, encode_sync
+from partitioner_service.exchange.channel import Channel
 from partitioner_service.exchange.identity import identity_of
 from partitioner_service.exchange.newest_table import newest_table
 from partitioner_service.kafka.learned_state import LearnedState, new_partitioner
@@ -38,10 +43,13 @@ def begun(settings: Settings) -> Any:
         side.close()
 
 
+@pytest.mark.parametrize("name", ["dalton", "dalton-cooperative"])
 def test_an_instance_without_state_begins_with_what_another_learned_and_goes_on_with_its_own(
-    kafka_settings: KafkaSettings, query_name: str
+    name: str, kafka_settings: KafkaSettings, query_name: str
 ) -> None:
-    first, second, third = (settings_of(kafka_settings, query_name, number) for number in "012")
+    first, second, third = (
+        settings_of(kafka_settings, query_name, number, partitioner={"name": name}) for number in "012"
+    )
     create_topics(first)
     assert begun(second).observe().tuples == 0, "nobody has learned anything"
     rows = some_rows(2_000)
@@ -59,6 +67,51 @@ def test_an_instance_without_state_begins_with_what_another_learned_and_goes_on_
     assert begun(second).observe().tuples == 0, "its own state counts, however little it is"
     pkg = settings_of(kafka_settings, query_name, "2", partitioner={"name": "pkg"})
     assert begun(pkg).observe().tuples == 0, "state of another partitioner is nobody's"
+
+
+def test_a_cooperating_dalton_begins_with_another_s_snapshot_and_hears_the_newest_table_on_top_of_it(
+    kafka_settings: KafkaSettings, query_name: str
+) -> None:
+    first, second = (
+        settings_of(kafka_settings, query_name, number, partitioner={"name": "dalton-cooperative"})
+        for number in "01"
+    )
+    create_topics(first)
+    rows = [(at // 4 % 4, {"k": "hot" if at % 2 else f"k{at}", "t": at, "v": 1}) for at in range(3_600)]
+    write(first, rows, end=False)
+    write_end(first, Counter(partition for partition, _ in rows))
+    run(first)
+    hot, now = hash_keys(pa.array([b"hot"])), 3_900
+
+    def values_of(partitioner: Any) -> list[float]:
+        values = partitioner.explain(hot[0], now).values
+        assert values is not None
+        return list(values)
+
+    channel, taken_over, expected = Channel(second), begun(second), begun(second)
+    assert taken_over.source == 1
+    assert values_of(taken_over) == values_of(begun(first))
+    values = np.array([[-0.5, -0.25, -0.75]])
+    body = GlobalTable(total=1_000, dsync_ms=1_000, keys=hot, values=values).to_bytes()
+    table = Table(7, (0,), body)
+    record = SyncRecord(identity=identity_of(first, taken_over), session=7, source=0, time=now, payload=table)
+    client = clients.producer(first.kafka)
+    client.produce(first.topic("sync"), encode_sync(record))
+    clients.flush(client, first.kafka)
+    side = SideRecords(second)
+    try:
+        member = channel.member(side)
+        channel.begin()
+        member.hear(taken_over, None)
+        assert values_of(taken_over) == values_of(begun(first)), "before its first tuple it hears nothing"
+        member.hear(taken_over, now)
+    finally:
+        side.close()
+    # What the snapshot's rewards teach comes on top of the table.
+    expected.hear(table, now)
+    assert values_of(taken_over) == values_of(expected) != values_of(begun(first))
+    assert taken_over.round == 8
+    assert channel.figures.shown()["heard"] == 1
 
 
 def test_an_instance_hears_the_table_that_was_made_last_whatever_else_is_on_the_topic(

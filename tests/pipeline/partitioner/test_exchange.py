@@ -5,6 +5,8 @@ one is killed.
 from __future__ import annotations
 
 import json
+import threading
+import time
 import urllib.request
 from collections import Counter
 from pathlib import Path
@@ -76,12 +78,12 @@ class Instances:
         """What it shows of the exchange."""
         return dict(self.status(number).get("exchange") or {"round": None, "members": [], "ignored": {}})
 
-    def feed(self) -> None:
-        """Half a slide more of event time in all partitions, with one hot key."""
+    def feed(self, rows: int = 100) -> None:
+        """Half a slide more of event time in all partitions, with one hot key. A slide has 200 rows."""
         begin = len(self.rows)
         new = [
             (i % 4, {"k": "hot" if i % 3 else f"key{i % 50}", "t": 5 * i, "v": i % 7})
-            for i in range(begin, begin + 100)
+            for i in range(begin, begin + rows)
         ]
         self.rows += new
         write(self.settings[0], new, end=False)
@@ -135,6 +137,36 @@ def test_two_instances_hear_tables_that_one_of_them_makes(instances: Instances) 
     instances.feed_until(
         lambda: all(instances.told(number)[name] for number in range(2) for name in ("rate_in", "rate_out"))
     )
+    instances.finish()
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(
+    "instances", [{"name": "dalton-cooperative", "options": {"dsync_ms": 250}}], indirect=True
+)
+def test_two_cooperating_daltons_hear_more_tables_than_slides_go_by(instances: Instances) -> None:
+    for number in range(2):
+        instances.start(number)
+    instances.feed_until(lambda: all(instances.told(number)["members"] == [0, 1] for number in range(2)))
+
+    def heard() -> list[int]:
+        return [instances.told(number)["heard"] for number in range(2)]
+
+    known = [heard()]
+
+    def more_tables_than_slides() -> bool:
+        """Of the last two slides, which were fed in quarters. A round that was late makes the next ones
+        longer, so the first quarters may pass without any.
+        """
+        instances.feed(50)
+        deadline = time.monotonic() + 2
+        while heard() == known[-1] and time.monotonic() < deadline:
+            threading.Event().wait(0.05)
+        known.append(heard())
+        before = known[max(len(known) - 9, 0)]
+        return all(now - then > 2 for now, then in zip(known[-1], before, strict=True))
+
+    wait_until(more_tables_than_slides, timeout=90)
     instances.finish()
 
 

@@ -59,9 +59,12 @@ def test_evenflows_that_hear_each_other_level_what_one_of_them_cannot(seed: int)
     assert on < off / 2
 
 
-@pytest.mark.parametrize(("sources", "most"), [(2, 1.35), (16, 3.1)])
+@pytest.mark.parametrize(("sources", "most"), [(2, 1.35), (16, 3.0)])
 def test_evenflows_that_hear_each_other_are_nearly_as_level_as_one(sources: int, most: float) -> None:
-    """Alone each is level to a tuple or two. What is left adds up, on the same workers at each of them."""
+    """Alone each is level to a tuple or two. What is left adds up, on the same workers at each of them.
+
+    Over the seeds 1 to 12 sixteen are at 2.8 times on average, and at 2.3 to 3.1 times on one seed.
+    """
     times_one = []
     for seed in (1, 2, 3):
         stream = generated("zipf", tuples=180_000, keys=10_000, zipf=1.0, seed=seed)

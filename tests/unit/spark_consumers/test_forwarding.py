@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evenflow.settings import Settings
-from spark_consumers.cluster.forwarding import forwarding_conf, obstacles
+from spark_consumers.cluster.forwarding import forwarding_conf, obstacles, warn_of_travel
 from spark_consumers.layout import Layout
 from spark_consumers.session import session_conf
 
@@ -52,3 +52,16 @@ def test_in_one_process_no_task_waits() -> None:
 def test_what_keeps_partials_travelling_is_named(spark: dict[str, Any], workers: int, reason: str) -> None:
     (named,) = obstacles(settings(spark, workers=workers))
     assert reason in named
+
+
+def test_all_that_is_in_the_way_is_said_in_one_warning_and_nothing_is_said_otherwise(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for quiet in (settings(), settings({"wiring": "split"}, forwarding="off")):
+        warn_of_travel(quiet)
+        assert caplog.messages == []
+    warn_of_travel(settings({"wiring": "split", "buckets": 3}))
+    (said,) = caplog.messages
+    assert caplog.records[0].levelname == "WARNING"
+    assert "every partial goes through Kafka; of 8 workers" in said
+    assert said.endswith("Results are the same")

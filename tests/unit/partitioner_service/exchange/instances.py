@@ -18,6 +18,7 @@ from evenflow.partitioners.explanation import Explanation
 from evenflow.settings import Settings, load_settings
 from partitioner_service.exchange.channel import Channel
 from partitioner_service.exchange.member import Member
+from partitioner_service.kafka.learned_state import new_partitioner
 
 SLIDE = 1_000
 
@@ -163,15 +164,8 @@ class Instance:
         topic.processes += 1
         self.channel = Channel(settings, clock=clock, wall=wall or clock, session=100 + topic.processes)
         self.member: Member = self.channel.member(topic)
-        how = settings.partitioner
-        self.partitioner = Telling(
-            name="telling",
-            workers=how.workers,
-            seed=how.seed,
-            source=int(how.instance) % how.instances,
-            sources=how.instances,
-            options=Telling.options_type(),
-        )
+        # Nearly always a `Telling`, whose round tests read.
+        self.partitioner: Any = new_partitioner(settings)
         self.at = len(topic.records)
         self.elected = False
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from evenflow.partitioners.exchange import Message, Table
@@ -64,6 +66,34 @@ def test_a_table_is_taken_over_between_any_two_blocks_and_not_at_slides_only() -
     assert group.rounds == [0, 0]
     group.step(1)  # the same slide
     assert group.rounds == [1, 1]
+
+
+def test_cooperating_daltons_hear_tables_several_times_in_a_slide_and_split_what_is_hot_at_both() -> None:
+    quarter, slides = SLIDE // 4, 8
+    # While each round comes an interval after the last one, an eighth of a slide is the shortest interval.
+    group = Group(2, name="dalton-cooperative", options={"dsync_ms": quarter})
+    hot, step = np.uint64(1 << 60), SLIDE // 16
+    made_at, slide_of_tables = [], Counter[int]()
+    for now in range(0, slides * SLIDE, step):
+        times = np.arange(now, now + step)
+        for number, instance in enumerate(group.instances):
+            keys = np.where(times % 2, hot, times.astype(np.uint64) * 2 + number)
+            instance.partitioner.assign(keys.astype(np.uint64), times)
+        before = len(tables(group))
+        group.step(now + step - 1)
+        if len(tables(group)) > before:
+            made_at.append(now + step)
+            slide_of_tables[now // SLIDE] += 1
+    assert all(slide_of_tables[slide] >= 4 for slide in range(1, slides)), slide_of_tables
+    assert any(time % SLIDE for time in made_at), "not at the ends of slides only"
+    assert len(set(group.rounds)) == 1
+    assert group.rounds[0] > 4 * (slides - 1)
+    for instance in group.instances:
+        partitioner = instance.partitioner
+        assert SLIDE // 8 <= partitioner.dsync_ms <= quarter
+        assert len(partitioner.explain(hot, slides * SLIDE).values) == partitioner.workers
+        assert instance.shown["unanswered"] <= 1
+        assert not instance.shown["ignored"]
 
 
 def test_a_silent_member_delays_two_rounds_by_the_patience_and_none_after_them() -> None:
