@@ -8,6 +8,7 @@ so that connections and compiled code are outside.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -75,7 +76,9 @@ def run(*, smoke: bool) -> dict[str, object]:
         measure(200_000, None, sending="arrays")  # loads compiled code
         for rate in _RATES:
             tuples = full if rate is None else rate * seconds
-            ways = {way: partial(measure, tuples, rate, sending=way) for way in _WAYS}
+            ways: dict[str, Callable[[], Cost]] = {
+                way: partial(measure, tuples, rate, sending=way) for way in _WAYS
+            }
             pace = "full_speed" if rate is None else f"live_{rate}_tuples_per_second"
             paces[pace] = _figures(rate, in_turns(ways, repetitions, tell=True))
     return {"goal_microseconds_at_full_speed": GOAL, **paces}
