@@ -66,22 +66,22 @@ def _named_inside(jar: Path) -> Iterator[Coordinate]:
                 yield Coordinate(*values)
 
 
-def known(asked: Sequence[Coordinate], *, database: str = DATABASE) -> dict[Coordinate, list[str]]:
+def findings(artifacts: Sequence[Coordinate], *, database: str = DATABASE) -> dict[Coordinate, list[str]]:
     """The identifiers of what the database knows against each of these. Absent: nothing.
 
     Raises ServiceError if it does not answer.
     """
-    found: dict[Coordinate, list[str]] = {}
-    for first in range(0, len(asked), _AT_ONCE):
-        some = asked[first : first + _AT_ONCE]
+    against: dict[Coordinate, list[str]] = {}
+    for first in range(0, len(artifacts), _AT_ONCE):
+        some = artifacts[first : first + _AT_ONCE]
         queries = [{"package": {"purl": f"pkg:maven/{c.group}/{c.artifact}@{c.version}"}} for c in some]
         answers = _answers(database, queries)
         if len(answers) != len(some):
             raise ServiceError(f"{database} has answered {len(answers)} of {len(some)} questions")
-        for one, answer in zip(some, answers, strict=True):
+        for artifact, answer in zip(some, answers, strict=True):
             if identifiers := sorted(each["id"] for each in answer.get("vulns", ())):
-                found[one] = identifiers
-    return found
+                against[artifact] = identifiers
+    return against
 
 
 def _answers(database: str, queries: Sequence[Mapping[str, object]]) -> list[dict[str, list[dict[str, str]]]]:
@@ -113,7 +113,7 @@ def report(jars: Iterable[Path], *, database: str = DATABASE) -> int:
         named |= found
         if not found:
             unknown.append(jar.name)
-    against = known(sorted(named, key=str), database=database)
+    against = findings(sorted(named, key=str), database=database)
     for one, identifiers in against.items():
         print(f"{one}  {' '.join(identifiers)}")
     for name in sorted(unknown):

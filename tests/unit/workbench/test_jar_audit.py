@@ -15,7 +15,7 @@ import pytest
 
 from evenflow.errors import ServiceError
 from spark_consumers.jars.fetch import Coordinate, spark_jars_dir, spark_kafka_jars
-from workbench.jar_audit import coordinates, groups, known, report
+from workbench.jar_audit import coordinates, findings, groups, report
 from workbench.local.broker_jars import kafka_broker_jars
 
 
@@ -100,7 +100,7 @@ def test_a_finding_is_named_and_fails_and_so_does_a_jar_that_nobody_knows(
 def test_answers_belong_to_their_questions_however_many_there_are() -> None:
     asked = [Coordinate("org.a", f"a{number}", "1") for number in range(1_100)]
     with database({"pkg:maven/org.a/a1099@1": ["GHSA-9"]}) as address:
-        assert known(asked, database=address) == {asked[-1]: ["GHSA-9"]}
+        assert findings(asked, database=address) == {asked[-1]: ["GHSA-9"]}
 
 
 def test_a_database_that_does_not_answer_is_no_clean_result() -> None:
@@ -109,6 +109,6 @@ def test_a_database_that_does_not_answer_is_no_clean_result() -> None:
         database({}, answers=False) as address,
         pytest.raises(ServiceError, match="does not answer"),
     ):
-        known(asked, database=address)
+        findings(asked, database=address)
     with pytest.raises(ServiceError, match="nothing is known about the jars"):
-        known(asked, database=address)
+        findings(asked, database=address)
