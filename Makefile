@@ -148,15 +148,19 @@ sbom: setup ## a bill of materials (CycloneDX) of the packages and jars, in buil
 		--output-reproducible --output-file build/packages.json
 	$(BIN)/python -m workbench.materials build/packages.json > build/sbom.json
 
-audit: setup ## what is known against the locked packages (needs the network); the hashes of the jars
+audit: setup ## what is known against the locked packages and the jars (needs the network); hashes of the jars
 	@test -x .audit/bin/python || $(PYTHON) -m venv .audit
 	.audit/bin/python -m pip install --quiet --disable-pip-version-check -r docker/audit.txt
-	$(BIN)/python -m spark_consumers.jars.hashes
-	@# One after the other, as both name some packages. --strict: a package without an answer is a failure.
-	.audit/bin/pip-audit --requirement requirements.hashed.lock \
-		--require-hashes --disable-pip --strict --progress-spinner off $(FLAGS)
-	.audit/bin/pip-audit --requirement website/requirements.hashed.lock \
-		--require-hashes --disable-pip --strict --progress-spinner off $(FLAGS)
+	@# All of them, whatever one finds. One lock after the other, as both name some packages. --strict: a package
+	@# without an answer is a failure.
+	@failed=0; \
+	$(BIN)/python -m spark_consumers.jars.hashes || failed=1; \
+	for lock in requirements.hashed.lock website/requirements.hashed.lock; do \
+		.audit/bin/pip-audit --requirement $$lock --require-hashes --disable-pip --strict \
+			--progress-spinner off $(FLAGS) || failed=1; \
+	done; \
+	$(BIN)/python -m workbench.jar_audit || failed=1; \
+	exit $$failed
 
 format: setup ## put code and pages into the one format
 	$(BIN)/ruff check --fix .

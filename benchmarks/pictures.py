@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.elasticity.picture import courses
 from benchmarks.fleet.picture import courses as fleet_courses
 from benchmarks.partitioners import partly_picture
+from benchmarks.pipeline import soak_picture
 from evenflow.charts.axes import decades, ratios
 from evenflow.charts.emphasis import OURS, looks
 from evenflow.charts.lines import Line, multiples, strokes
@@ -112,7 +113,7 @@ def _look(row: dict[str, Any]) -> Any:
     return NAMED[0]._replace(point=30) if labelled else REST._replace(colour="#868e96")
 
 
-KEPT: dict[str, Callable[[Rows], Any]] = {
+KEPT: dict[str, Callable[[Any], Any]] = {
     "docs/measurements/partitioners-growth-workers": growth_workers,
     "docs/measurements/partitioners-growth-keys": growth_keys,
     "docs/evenflow-partitioner/price": price,
@@ -121,6 +122,7 @@ KEPT: dict[str, Callable[[Rows], Any]] = {
     "docs/partly/plan": partly_picture.plan,
     "docs/partly/training": partly_picture.training,
     **{f"docs/measurements/service-{name}": fleet_courses for name in ("instances", "shift")},
+    "docs/measurements/soak": soak_picture.sizes,
 }
 """Pictures of the docs whose rows are kept: path without ending -> the function that draws the picture."""
 

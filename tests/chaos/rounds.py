@@ -98,7 +98,7 @@ def end_exactly(world: World, outcome: Outcome, *, patience: float) -> None:
     world.stop_feeding()
     world.stop_all()
     world.finish(patience)
-    assert world.violations == []
+    assert not world.violations, "\n".join(world.violations)
     judge(world.stream, world.folder, outcome)
 
 

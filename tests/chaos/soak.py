@@ -9,17 +9,20 @@ results are compared with brute force.
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import psutil
 import typer
 
 from benchmarks.measuring.machine import machine
 from benchmarks.measuring.page_tables import into_page
+from benchmarks.pipeline import soak_picture
+from evenflow.charts.page import save
 from tests.chaos.course import UNHARMED
 from tests.chaos.rounds import Outcome, end_exactly, thirds
 from tests.chaos.world import TUPLES_AT_ONCE, World
@@ -46,8 +49,8 @@ class Soak(NamedTuple):
 def soak(folder: Path, *, minutes: float, every: float, rate: int = 200) -> Soak:
     """Let the pipeline run for so long in this folder, which must be empty.
 
-    every: seconds between two looks. rate: tuples per second, a multiple of five. Raises AssertionError if a
-    part ended, or if a result is not that of brute force.
+    every: seconds between two looks. rate: tuples per second, a multiple of five. If a part ended, or if a
+    result is not that of brute force, the outcome says so: what was seen until then is not lost.
     """
     found = Soak([], {}, Outcome(UNHARMED))
     with World(UNHARMED, folder, quick=False, tuples_at_once=TUPLES_AT_ONCE * rate // 200) as world:
@@ -56,8 +59,11 @@ def soak(folder: Path, *, minutes: float, every: float, rate: int = 200) -> Soak
             found.seconds.append(round(world.seconds, 1))
             for name, size in sizes(world):
                 found.sizes.setdefault(name, []).append(round(size, 2))
-        assert not world.ends, f"a part ended although nothing happened: {world.history}"
-        end_exactly(world, found.outcome, patience=_WITHIN)
+        try:
+            assert not world.ends, f"a part ended although nothing happened: {world.history}"
+            end_exactly(world, found.outcome, patience=_WITHIN)
+        except AssertionError as error:
+            found.outcome.violations.append(str(error))
     return found
 
 
@@ -114,18 +120,54 @@ def table(sizes: Mapping[str, Sequence[float]]) -> str:
     lines = ["| what | first third | last third | last / first |", "|---|---|---|---|"]
     for name, values in sizes.items():
         first, last = settled_thirds(values)
-        lines.append(f"| {name} | {first:,.0f} | {last:,.0f} | {last / first if first else 1.0:.2f} |")
+        grown = last / first if first else 1.0
+        lines.append(f"| {name} | {_short(first)} | {_short(last)} | {grown:.2f} |")
     return "\n".join(lines)
 
 
-def write(found: Soak, *, rate: int, page: Path = PAGE, rows: Path = ROWS) -> None:
-    """Keep what was seen, and put its table into the page.
+def _short(size: float) -> str:
+    return f"{size:,.0f}" if size >= 10 or size == int(size) else f"{size:.1f}"
 
-    Raises ValueError if the page has no place for it.
+
+def run_table(kept: Mapping[str, Any]) -> str:
+    """A table in Markdown: how long, how fast, what came out, and on which machine. kept: the kept rows."""
+    minutes, found, where = kept["seconds"][-1] / 60, kept["outcome"], kept["machine"]
+    cells = (
+        ("minutes", f"{minutes:.0f}"),
+        ("tuples/s wanted", f"{kept['rate']:,}"),
+        ("tuples/s written", f"{(found['tuples'] + found['rejected']) / kept['seconds'][-1]:,.0f}"),
+        ("routed", f"{found['tuples']:,}"),
+        ("rejected", f"{found['rejected']:,}"),
+        ("result rows, all equal", f"{found['rows']:,}"),
+        ("cores", str(where["cores"])),
+        ("load at the end", f"{where['load_average']:.0f}"),
+    )
+    names, values = zip(*cells, strict=True)
+    return "\n".join((f"| {' | '.join(names)} |", "|---" * len(cells) + "|", f"| {' | '.join(values)} |"))
+
+
+def tables(page: str, kept: Mapping[str, Any]) -> str:
+    """The page with both tables of these kept rows. ValueError if it has no place for them."""
+    page = into_page(page, "chaos", "soak-run", run_table(kept))
+    return into_page(page, "chaos", "soak", table(kept["sizes"]))
+
+
+def write(found: Soak, *, rate: int, page: Path = PAGE, rows: Path = ROWS) -> None:
+    """Keep what was seen, draw it beside the rows, and put its tables into the page.
+
+    Raises ValueError if the page has no place for them.
     """
-    content = {"machine": machine(), "rate": rate, "seconds": found.seconds, "sizes": found.sizes}
-    rows.write_text(json.dumps(content) + "\n", encoding="utf-8")
-    text = into_page(page.read_text(encoding="utf-8"), "chaos", "soak", table(found.sizes))
+    outcome = found.outcome
+    kept = {
+        "machine": machine(),
+        "rate": rate,
+        "outcome": {"tuples": outcome.tuples, "rejected": outcome.rejected, "rows": outcome.rows},
+        "seconds": found.seconds,
+        "sizes": found.sizes,
+    }
+    text = tables(page.read_text(encoding="utf-8"), kept)
+    rows.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+    save(soak_picture.sizes(kept), rows.with_suffix(".svg"))
     page.write_text(text, encoding="utf-8")
 
 
@@ -134,10 +176,15 @@ def main(
     every: Annotated[float, typer.Option(min=1, help="Seconds between two looks.")] = 5,
     rate: Annotated[int, typer.Option(min=5, help="Tuples per second.")] = 1_000,
     keep: Annotated[
-        bool, typer.Option("--write", help="Keep the rows and write the table of docs/measurements.md.")
+        bool,
+        typer.Option(
+            "--write", help="Keep the rows, draw them, and write the tables of docs/measurements.md."
+        ),
     ] = False,
 ) -> None:
-    """Let the pipeline run without a fault, and print a table of what grew."""
+    """Let the pipeline run without a fault, and print a table of what grew. Status 1 if its end is not exact:
+    nothing is kept then.
+    """
     if minutes * 60 / every < FEWEST:
         raise typer.BadParameter(
             f"at least {FEWEST} looks are needed: take more minutes or a smaller --every"
@@ -146,6 +193,9 @@ def main(
         found = soak(Path(folder), minutes=minutes, every=every, rate=rate)
     print(table(found.sizes))
     print(found.outcome)
+    if found.outcome.violations:
+        print(*found.outcome.violations, sep="\n", file=sys.stderr)
+        raise typer.Exit(1)
     if keep:
         write(found, rate=rate)
 

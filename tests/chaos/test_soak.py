@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
+from tests.chaos import soak
 from tests.chaos.course import UNHARMED
 from tests.chaos.rounds import Outcome
-from tests.chaos.soak import Soak, of_folder, of_process, settled_thirds, table, write
+from tests.chaos.soak import (
+    PAGE,
+    ROWS,
+    Soak,
+    of_folder,
+    of_process,
+    settled_thirds,
+    table,
+    tables,
+    write,
+)
 
 
 def test_what_grows_is_seen_and_how_it_began_is_left_out() -> None:
@@ -36,17 +50,46 @@ def test_a_process_and_a_folder_have_the_sizes_that_they_have(tmp_path: Path) ->
     assert of_folder(tmp_path) == (1, 1.0)
 
 
-def test_rows_are_kept_and_the_table_stands_in_the_page(tmp_path: Path) -> None:
+def test_rows_are_kept_and_drawn_and_the_tables_stand_in_the_page(tmp_path: Path) -> None:
     page, rows = tmp_path / "page.md", tmp_path / "rows.json"
-    page.write_text("before\n<!-- chaos soak -->\n| old |\nafter\n", encoding="utf-8")
-    found = Soak([5.0 * number for number in range(12)], {"threads": [7.0] * 12}, Outcome(UNHARMED))
+    page.write_text(
+        "before\n<!-- chaos soak-run -->\n| old |\nbetween\n<!-- chaos soak -->\n| old |\nafter\n",
+        encoding="utf-8",
+    )
+    outcome = Outcome(UNHARMED, tuples=110_000, rejected=1_000, rows=900)
+    found = Soak([10.0 * number for number in range(1, 13)], {"a part: threads": [7.0] * 12}, outcome)
     write(found, rate=1_000, page=page, rows=rows)
-    assert page.read_text(encoding="utf-8").splitlines() == [
-        "before",
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert lines[0:2] == ["before", "<!-- chaos soak-run -->"]
+    assert lines[4].startswith("| 2 | 1,000 | 925 | 110,000 | 1,000 | 900 | ")
+    assert lines[5:] == [
+        "between",
         "<!-- chaos soak -->",
         "| what | first third | last third | last / first |",
         "|---|---|---|---|",
-        "| threads | 7 | 7 | 1.00 |",
+        "| a part: threads | 7 | 7 | 1.00 |",
         "after",
     ]
-    assert '"rate": 1000' in rows.read_text(encoding="utf-8")
+    assert json.loads(rows.read_text(encoding="utf-8"))["rate"] == 1_000
+    assert "a part: threads" in rows.with_suffix(".svg").read_text(encoding="utf-8")
+
+
+def test_the_tables_of_the_page_are_those_of_the_kept_rows() -> None:
+    page, kept = PAGE.read_text(encoding="utf-8"), json.loads(ROWS.read_text(encoding="utf-8"))
+    assert tables(page, kept) == page, "python -m tests.chaos.soak --write writes both"
+
+
+def test_of_a_run_that_did_not_end_exactly_the_table_is_shown_and_nothing_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    outcome = Outcome(UNHARMED, violations=["a row differs"])
+    found = Soak([5.0 * number for number in range(1, 13)], {"threads": [7.0] * 12}, outcome)
+    monkeypatch.setattr(soak, "soak", lambda *_, **__: found)
+    monkeypatch.chdir(tmp_path)
+    app = typer.Typer()
+    app.command()(soak.main)
+    said = CliRunner().invoke(app, ["--minutes", "1", "--write"])
+    assert said.exit_code == 1
+    assert "| threads | 7 | 7 | 1.00 |" in said.output
+    assert "a row differs" in said.output
+    assert list(tmp_path.iterdir()) == []

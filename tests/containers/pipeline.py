@@ -158,7 +158,9 @@ class Pipeline:
         """A broker, `kafka:9092` on the network."""
         kafka = KafkaContainer(image).with_kraft().with_network(self._network).with_network_aliases("kafka")
         kafka.with_env("KAFKA_AUTO_CREATE_TOPICS_ENABLE", "false")
-        return self._added("kafka", self._ends.enter_context(kafka))
+        self._ends.callback(kafka.stop)
+        # Its own patience, 30 s, is too short for a busy machine.
+        return self._added("kafka", kafka.start(timeout=int(PATIENCE)))
 
     def start(self, name: str, target: str, *command: str, **settings: str) -> Part:
         """A container of a target's image. settings: beside the pipeline's own."""

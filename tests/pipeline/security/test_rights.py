@@ -1,5 +1,5 @@
-"""The pipeline under the users that `evenflow topics strimzi` prints, by certificates, on a broker that
-refuses all else.
+"""The pipeline under the users that `evenflow topics strimzi` prints, on a broker that refuses all else. They
+log in by certificates, and for the whole matrix also by passwords (SCRAM).
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from confluent_kafka.admin import (
     AclPermissionType,
     ResourcePatternType,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
 )
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -59,6 +62,13 @@ _STRICT = {
     # trustme's names have an organisation, Strimzi's have not.
     "ssl.principal.mapping.rules": "RULE:^CN=([^,]+),.*$/CN=$1/",
 }
+_WITH_SCRAM = {
+    "listener.name.client.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+    "listener.name.client.scram-sha-512.sasl.jaas.config": (
+        "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+    ),
+}
+_PASSWORD = "a password of theirs"
 
 
 class Names:
@@ -93,9 +103,15 @@ def broker(names: Names) -> Iterator[EmbeddedBroker]:
 
 @pytest.fixture
 def settings(broker: EmbeddedBroker, query_name: str, tmp_path: Path) -> Settings:
-    """All topics are there, as an operator makes them, and each user has its ACLs."""
+    return _prepared(broker.settings(), query_name, tmp_path, principal="User:CN={}")
+
+
+def _prepared(kafka: KafkaSettings, query_name: str, tmp_path: Path, *, principal: str) -> Settings:
+    """All topics are there, as an operator makes them, and each user has its ACLs. principal: what the broker
+    calls the user of this name.
+    """
     admin = make_settings(
-        broker.settings(),
+        kafka,
         query_name,
         tmp_path,
         spark={"wiring": "split", "buckets": 4},
@@ -103,14 +119,14 @@ def settings(broker: EmbeddedBroker, query_name: str, tmp_path: Path) -> Setting
     ).with_input_partitions(4)
     ensure_topics(admin.kafka, pipeline_topics(admin).values())
     users = [one for one in manifests(admin, cluster="kafka") if one["kind"] == "KafkaUser"]
-    bindings = [binding for user in users for binding in _bindings(user)]
+    bindings = [binding for user in users for binding in _bindings(user, principal)]
     for future in clients.admin(admin.kafka).create_acls(bindings).values():
         future.result()
     return admin
 
 
-def _bindings(user: dict[str, Any]) -> Iterator[AclBinding]:
-    """What Strimzi's user operator makes of a KafkaUser that logs in by a certificate."""
+def _bindings(user: dict[str, Any], principal: str) -> Iterator[AclBinding]:
+    """What Strimzi's user operator makes of a KafkaUser."""
     for acl in user["spec"]["authorization"]["acls"]:
         at = acl["resource"]
         for operation in acl["operations"]:
@@ -118,7 +134,7 @@ def _bindings(user: dict[str, Any]) -> Iterator[AclBinding]:
                 _KINDS[at["type"]],
                 at["name"],
                 _PATTERNS[at["patternType"]],
-                f"User:CN={user['metadata']['name']}",
+                principal.format(user["metadata"]["name"]),
                 acl["host"],
                 _OPERATIONS[operation],
                 AclPermissionType.ALLOW,
@@ -192,18 +208,7 @@ def test_what_a_part_must_not_do_is_refused(settings: Settings, names: Names) ->
 def test_the_broker_grants_each_part_what_the_matrix_grants_and_nothing_else(
     settings: Settings, names: Names, part: str
 ) -> None:
-    kafka = as_part(settings, names, part).kafka
-    topics = {settings.topic(role): role for role in pipeline_topics(settings)}
-    described = clients.admin(kafka).describe_topics(
-        TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=20
-    )
-    letters = {AclOperation.READ: "R", AclOperation.WRITE: "W"}
-    granted = {
-        topics[name]: {letters.get(one, one.name) for one in future.result().authorized_operations}
-        for name, future in described.items()
-    }
-    looking = {"DESCRIBE", "DESCRIBE_CONFIGS"}
-    assert granted == {role: {*MATRIX[role].get(part, ""), *looking} for role in topics.values()}
+    assert _granted(settings, as_part(settings, names, part).kafka) == _due(settings, part)
 
 
 @pytest.mark.family
@@ -211,14 +216,65 @@ def test_the_broker_grants_each_part_what_the_matrix_grants_and_nothing_else(
 def test_the_broker_lets_only_the_owner_use_a_transactional_id(
     settings: Settings, names: Names, part: str
 ) -> None:
-    kafka = as_part(settings, names, part).kafka
-    for name, owner in IDS.items():
+    assert _usable_ids(settings, as_part(settings, names, part).kafka) == _own_ids(part)
+
+
+def test_users_that_log_in_by_a_password_have_the_same_rights_and_no_other(
+    query_name: str, tmp_path: Path
+) -> None:
+    with EmbeddedBroker(sasl={"admin": "of the admin"}, properties=_WITH_SCRAM) as broker:
+        settings = _prepared(broker.settings(), query_name, tmp_path, principal="User:{}")
+        users = {part: user_of(settings, part) for part in PARTS}
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4_096)
+        made = [UserScramCredentialUpsertion(user, info, _PASSWORD.encode()) for user in users.values()]
+        for future in clients.admin(broker.settings()).alter_user_scram_credentials(made).values():
+            future.result()
+        for part, user in users.items():
+            login = {"sasl_mechanism": "SCRAM-SHA-512", "sasl_username": user, "sasl_password": _PASSWORD}
+            kafka = broker.settings(**login)
+            assert _granted(settings, kafka) == _due(settings, part), part
+            assert _usable_ids(settings, kafka) == _own_ids(part), part
+
+
+def _granted(settings: Settings, kafka: KafkaSettings) -> dict[str, set[str]]:
+    """What the broker grants this user, by the role of the topic."""
+    topics = {settings.topic(role): role for role in pipeline_topics(settings)}
+    described = clients.admin(kafka).describe_topics(
+        TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=20
+    )
+    letters = {AclOperation.READ: "R", AclOperation.WRITE: "W"}
+    return {
+        topics[name]: {letters.get(one, one.name) for one in future.result().authorized_operations}
+        for name, future in described.items()
+    }
+
+
+def _due(settings: Settings, part: str) -> dict[str, set[str]]:
+    """What the matrix grants."""
+    looking = {"DESCRIBE", "DESCRIBE_CONFIGS"}
+    return {role: {*MATRIX[role].get(part, ""), *looking} for role in pipeline_topics(settings)}
+
+
+def _usable_ids(settings: Settings, kafka: KafkaSettings) -> set[str]:
+    """The transactional ids that this user may use.
+
+    Raises KafkaException if one fails for another reason than a right that is lacking.
+    """
+    usable = set()
+    for name in IDS:
         client = clients.producer(kafka, transactional_id=f"{settings.query.name}.{name}")
-        if part == owner:
+        try:
             client.init_transactions(20)
+        except KafkaException as error:
+            if "TRANSACTIONAL_ID_AUTHORIZATION_FAILED" not in str(error):
+                raise
         else:
-            with pytest.raises(KafkaException, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
-                client.init_transactions(20)
+            usable.add(name)
+    return usable
+
+
+def _own_ids(part: str) -> set[str]:
+    return {name for name, owner in IDS.items() if owner == part}
 
 
 def _written(kafka: KafkaSettings, topic: str) -> bool:
