@@ -5,6 +5,7 @@ grid                  what the parts share
 suite                 figures 7 and 9 as one suite of four streams, for every partitioner
 throughput            figures 7 and 12: throughput by places and by input rate
 word_count            what it shares with figure 11: streams, settings and rates
+scaling               figure 7: what keeps Dalton from doubling where it does not
 reducers              figures 7 and 11: Eq. 2, the fullest reducer, with 8 to 64 places
 changes               figures 9a and 9d: imbalance and copies while the keys change again and again
 change_rates          the same figures: throughput
@@ -34,6 +35,7 @@ from papers.paper_000 import (
     clustering,
     convergence,
     reducers,
+    scaling,
     sources,
     suite,
     synchronisation,
@@ -53,6 +55,7 @@ _PARTS = (
     throughput,
     optimisations,
     reducers,
+    scaling,
     batches,
     changes,
     change_rates,

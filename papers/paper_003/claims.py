@@ -11,7 +11,6 @@ from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
 from papers.markdown import number
 from papers.paper_003.grid import (
-    LEARNER_UNKNOWN,
     LEARNERS,
     LINUCB,
     LOAD_NAMES,
@@ -20,7 +19,6 @@ from papers.paper_003.grid import (
     OPERATORS,
     OURS,
     PAPER,
-    UNKNOWN_LOAD,
     WIDER,
     doubling_cell,
     load_cell,
@@ -122,9 +120,9 @@ def _learner_settings(figures: SectionFigures, plan: RunPlan) -> dict[str, dict[
     cells = {
         LOAD_NAMES[load]: {policy: load_cell(plan, load, policy) for policy in policies} for load in LOADS
     }
-    for unknown in LEARNER_UNKNOWN:
-        cells[f"{LOAD_NAMES[UNKNOWN_LOAD]}, {unknown}"] = {
-            policy: unknown_cell(plan, UNKNOWN_LOAD, unknown, policy) for policy in policies
+    for load, unknown in unknown_settings():
+        cells[f"{LOAD_NAMES[load]}, {unknown}"] = {
+            policy: unknown_cell(plan, load, unknown, policy) for policy in policies
         }
     found = {name: own for name, own in cells.items() if all(cell in figures for cell in own.values())}
     if not found:

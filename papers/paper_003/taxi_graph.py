@@ -11,7 +11,7 @@ The paper cuts latencies off at 5 s.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from statistics import median
 
@@ -21,6 +21,7 @@ from evenflow.elasticity.learning.graph_agents import GraphAgents
 from evenflow.elasticity.learning.pretraining import Lessons
 from evenflow.elasticity.simulated.arrivals import Poisson
 from evenflow.elasticity.simulated.graph import ElasticGraph
+from evenflow.elasticity.simulated.objective import Form
 from evenflow.elasticity.simulated.operators import TAXI_GRAPH, OperatorGraph
 from evenflow.elasticity.simulated.queues import QueueModel, latency_bound, service_rate
 from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
@@ -47,6 +48,40 @@ POLICIES = {"pretrained": "MBLinUCB", "untrained": "LinUCB"}
 OURS = "ours"
 """As `mblinucb` by its defaults: half and twice the load and queues in training, alpha 0.3, `backlog`."""
 NAMES = POLICIES | {OURS: "MBLinUCB, ours"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """How agents learn. The defaults are the paper's."""
+
+    trained: bool = True
+    """Whether they are trained before they decide (Alg. 1)."""
+    breadth: float = 1.0
+    """Of the loads in training, as in `Lessons`."""
+    alpha: float = 1.0
+    """Weight of exploring."""
+    objective: Form = "paper"
+    """Form of the reward."""
+
+
+KINDS = {
+    "pretrained": Kind(),
+    "untrained": Kind(trained=False),
+    OURS: Kind(breadth=2.0, alpha=0.3, objective="backlog"),
+    "pretrained-breadth": Kind(breadth=2.0),
+    "pretrained-backlog": Kind(objective="backlog"),
+    "pretrained-alpha": Kind(alpha=0.3),
+    "untrained-backlog": Kind(trained=False, objective="backlog"),
+}
+VARIANTS = {
+    "pretrained-breadth": "MBLinUCB, trained with half and twice the load and queues (`breadth=2`)",
+    "pretrained-backlog": "MBLinUCB, `backlog`",
+    "pretrained-alpha": "MBLinUCB, alpha 0.3",
+    "untrained-backlog": "LinUCB, `backlog`",
+}
+"""One difference each from one of `POLICIES`."""
+VARIED = [(0.6, name) for name in VARIANTS] + [(0.8, "untrained-backlog")]
+"""Where they are played: at the least share at which both of `POLICIES` end in overload, one also above."""
 _AGGREGATOR, _RHO = 10.0, 0.9
 """mu of an aggregator of `TAXI_GRAPH`, and rho of all operators."""
 _MEAN = 5
@@ -62,8 +97,8 @@ def graph_cell(plan: RunPlan, share: float, policy: str) -> Cell:
 
 
 def cells(plan: RunPlan) -> list[Cell]:
-    """Every share with all policies."""
-    return [graph_cell(plan, *at) for at in product(SHARES, NAMES)]
+    """Every share with all policies, and their variants."""
+    return [graph_cell(plan, *at) for at in (*product(SHARES, NAMES), *VARIED)]
 
 
 def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
@@ -74,11 +109,11 @@ def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     within 2 s. all: mean reward. Rewards are those of the policy's own objective.
     """
     share = float(cell.experiment.rpartition(" ")[2])
-    policy = cell.partitioner.removeprefix("graph-")
+    kind = KINDS[cell.partitioner.removeprefix("graph-")]
     values: Values = {name: [] for name in ("reached", "begin", "end", "within", "all")}
     for seed in plan.seeds:
-        samples = 0 if policy == "untrained" else plan.pick(SAMPLES, 50)
-        rewards, latencies = _played(share, samples, ours=policy == OURS, steps=cell.stream.tuples, seed=seed)
+        samples = plan.pick(SAMPLES, 50)
+        rewards, latencies = _played(share, kind, samples=samples, steps=cell.stream.tuples, seed=seed)
         means = np.convolve(rewards, np.full(_MEAN, 1 / _MEAN), "valid")
         above = np.flatnonzero(means > GOAL)
         values["reached"].append(float(above[0] + _MEAN if len(above) else len(rewards) + 1))
@@ -97,7 +132,7 @@ def taxi_graph(share: float) -> OperatorGraph:
 
 
 def _played(
-    share: float, samples: int, *, ours: bool, steps: int, seed: int
+    share: float, kind: Kind, *, samples: int, steps: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rewards, and latencies in s, of each step."""
     environment = ElasticGraph(
@@ -106,11 +141,11 @@ def _played(
         kmax=KMAX,
         lmax_ms=1000 * LMAX_S,
         step_s=STEP_S,
-        objective="backlog" if ours else "paper",
+        objective=kind.objective,
     )
-    agents = GraphAgents(environment, alpha=0.3 if ours else 1.0)
-    if samples:
-        lessons = Lessons(samples=samples, model=QueueModel(), length_s=STEP_S, breadth=2.0 if ours else 1.0)
+    agents = GraphAgents(environment, alpha=kind.alpha)
+    if kind.trained:
+        lessons = Lessons(samples=samples, model=QueueModel(), length_s=STEP_S, breadth=kind.breadth)
         agents.pretrain(RATE, lessons, seed=seed)
     _, info = environment.reset(seed=seed)
     rewards, latencies = np.empty(steps), np.empty(steps)
