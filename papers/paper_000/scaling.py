@@ -200,5 +200,4 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
                 )
             ),
         ),
-        "",
     ]

@@ -409,7 +409,6 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
             ),
             left=2,
         ),
-        "",
     ]
     return lines
 

@@ -14,6 +14,8 @@ WIDER = PAPER.replace("breadth=1", "breadth=2")
 """`PAPER`, but it also practises on half and twice the load."""
 FEWER = PAPER.replace("samples=10000", "samples=1000")
 """`PAPER` with a tenth of the practice."""
+BOTH = WIDER.replace("samples=10000", "samples=1000")
+"""`WIDER` with a tenth of the practice."""
 OURS = "mblinucb"
 """`mblinucb` with its defaults but for the objective, which `measuring` sets for all bandits.
 
