@@ -87,5 +87,6 @@ def _tuples(shape: Shape, warm: int) -> tuple[UInt64s, Float64s]:
 
 
 def _hashes(source: str, tuples: int) -> UInt64s:
-    blocks = open_source(source).batches(max(1, tuples))
-    return np.concatenate([hash_keys(batch.keys) for batch in islice(blocks, 1)])[:tuples]
+    """The key hashes of a source's first tuples."""
+    batches = open_source(source).batches(max(1, tuples))
+    return np.concatenate([hash_keys(batch.keys) for batch in islice(batches, 1)])[:tuples]

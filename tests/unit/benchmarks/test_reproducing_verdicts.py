@@ -15,7 +15,8 @@ from papers.comparing import lower, no_higher
 from papers.group_ahead.claims import OTHERS, OURS
 from papers.group_ahead.grid import COSTS, beside, late
 from papers.group_ahead.loads import LOADS
-from papers.paper_000 import reducers, scaling, word_count
+from papers.paper_000 import reducers, word_count
+from papers.paper_000.places import scaling
 from papers.paper_000.several_partitioners import COOPERATIVE, PAIRS
 from papers.paper_000.sources import two_cell
 from papers.paper_001.block_grid import NAME as BLOCKS

@@ -12,7 +12,7 @@ from statistics import median
 
 import numpy as np
 
-from evenflow.numeric.arrays import Float64s, Int64s
+from evenflow.numeric.arrays import Float64s, Int32s, Int64s
 from evenflow.simulation import Scenario, entrant
 from evenflow.simulation.routing import route
 from papers.cells.run_plan import Cell, Opened, RunPlan
@@ -108,7 +108,7 @@ def _loads(setting: Cell, opened: Opened, plan: RunPlan, seed: int) -> dict[str,
     return {"fullest": float(fullest), "whole": float(whole)}
 
 
-def _window(workers: Int64s, codes: Int64s, n: int, keys: int) -> tuple[int, int]:
+def _window(workers: Int32s, codes: Int32s, n: int, keys: int) -> tuple[int, int]:
     pairs = np.unique(codes.astype(np.int64) * n + workers)
     alone = np.bincount(pairs // n, minlength=keys)[codes] == 1
     loads, whole = (np.bincount(part, minlength=n) for part in (workers, workers[alone]))
