@@ -7,7 +7,6 @@ keys that one combiner has alone counted apart.
 
 from __future__ import annotations
 
-from itertools import product
 from statistics import median
 
 import numpy as np
@@ -25,7 +24,7 @@ from papers.paper_000.reducers import PLACES
 from papers.paper_000.replay import Routing, counted, key_holders, sustained
 from papers.unit_costs import unit_costs
 
-RULE = "dalton"
+RULE, OURS = "dalton", "evenflow"
 BOTH = (32, 64)
 """Places between which it does not double."""
 EVEN = {
@@ -39,10 +38,10 @@ EVEN = {
 _ALMOST = 1.6
 
 
-def rates_cell(plan: RunPlan, places: int) -> Cell:
+def rates_cell(plan: RunPlan, places: int, rule: str = RULE) -> Cell:
     """Word count on Zipf 1.5."""
-    at = word_count.word_cell(plan, "Zipf 1.5", places, RULE)
-    return Cell(at.section, f"scaling, {at.experiment}", at.stream, at.workers, RULE)
+    at = word_count.word_cell(plan, "Zipf 1.5", places, rule)
+    return Cell(at.section, f"scaling, {at.experiment}", at.stream, at.workers, rule)
 
 
 def loads_cell(plan: RunPlan, places: int) -> Cell:
@@ -52,13 +51,18 @@ def loads_cell(plan: RunPlan, places: int) -> Cell:
 
 
 def cells(plan: RunPlan) -> list[Cell]:
-    """Both settings, for both numbers of places."""
-    return [setting(plan, places) for setting, places in product((rates_cell, loads_cell), BOTH)]
+    """Both settings, for both numbers of places, and the first one with most places for our rule."""
+    return [
+        *(rates_cell(plan, places) for places in BOTH),
+        *(loads_cell(plan, places) for places in BOTH),
+        rates_cell(plan, BOTH[-1], OURS),
+    ]
 
 
 def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
-    """One value per seed. Of `rates_cell` million tuples a second for each of `EVEN`. Of `loads_cell` tuples
-    of a window. fullest: of the fullest combiner. whole: the most that keys of one combiner make at any.
+    """One value per seed. Of `rates_cell` million tuples a second for each of `EVEN`. held: the most keys
+    that a combiner holds over their mean, mean over the slides. Of `loads_cell` tuples of a window. fullest:
+    of the fullest combiner. whole: the most that keys of one combiner make at any.
     """
     each = _loads if "word count" not in setting.experiment else _rates
     rows = [each(setting, opened, plan, seed) for seed in plan.seeds]
@@ -79,7 +83,9 @@ def _rates(setting: Cell, opened: Opened, plan: RunPlan, seed: int) -> dict[str,
         "tuples": other + costs.tuple * _even(counts.tuples),
         "work": _even(combiners),
     }
-    return {name: sustained((work, of_reducers), counts) for name, work in evened.items()}
+    held = counts.shares[word_count.WITH].held_keys
+    rates = {name: sustained((work, of_reducers), counts) for name, work in evened.items()}
+    return rates | {"held": float((held.max(axis=1) / held.mean(axis=1)).mean())}
 
 
 def _whole_tuples(routing: Routing) -> Int64s:
@@ -172,6 +178,10 @@ CLAIMS = (
 )
 
 
+def _held(figures: SectionFigures, plan: RunPlan, rule: str) -> str:
+    return figure(figures, rates_cell(plan, BOTH[-1], rule), "held")
+
+
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Two tables."""
     return [
@@ -186,6 +196,11 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
                 [shown, *(figure(figures, rates_cell(plan, places), name) for places in BOTH)]
                 for name, shown in EVEN.items()
             ),
+        ),
+        "",
+        (
+            f"The most keys that a combiner holds, over the mean, with {BOTH[-1]} places:"
+            f" {', '.join(f'`{rule}` {_held(figures, plan, rule)}' for rule in (RULE, OURS))}."
         ),
         "",
         "Zipf 1.0: tuples of a window.",
