@@ -178,7 +178,7 @@ CLAIMS = (
 )
 
 
-def _held(figures: SectionFigures, plan: RunPlan, rule: str) -> str:
+def _most_keys(figures: SectionFigures, plan: RunPlan, rule: str) -> str:
     return figure(figures, rates_cell(plan, BOTH[-1], rule), "held")
 
 
@@ -200,7 +200,7 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
         "",
         (
             f"The most keys that a combiner holds, over the mean, with {BOTH[-1]} places:"
-            f" {', '.join(f'`{rule}` {_held(figures, plan, rule)}' for rule in (RULE, OURS))}."
+            f" {', '.join(f'`{rule}` {_most_keys(figures, plan, rule)}' for rule in (RULE, OURS))}."
         ),
         "",
         "Zipf 1.0: tuples of a window.",
