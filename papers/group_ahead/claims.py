@@ -120,7 +120,7 @@ CLAIMS = (
         because=(
             "The factor is (1 - cost/G) / (1 - cost), so for a given G the cost alone decides it. A factor of"
             " five needs a cost of 0.82 of an interval. Ours is the cost of a trigger of Spark on one"
-            " machine. The cost on a cluster was not examined. The thesis tells one example of its own:"
+            " machine. What it is on a cluster can be measured on one only. The thesis tells one example:"
             " scheduling and communication take at least 60 % of the processing time (figure 1.4b). That"
             " alone would give 2.4."
         ),

@@ -3,7 +3,7 @@ counted.
 
 grid                  what the parts share
 suite                 figures 7 and 9 as one suite of four streams, for every partitioner
-throughput            figures 7 and 12: throughput by places and by input rate
+places                figures 7 and 12: throughput by places and by input rate, and why Dalton does not double
 word_count            what it shares with figure 11: streams, settings and rates
 reducers              figures 7 and 11: Eq. 2, the fullest reducer, with 8 to 64 places
 changes               figures 9a and 9d: imbalance and copies while the keys change again and again
@@ -37,11 +37,11 @@ from papers.paper_000 import (
     sources,
     suite,
     synchronisation,
-    throughput,
 )
 from papers.paper_000.batches import batches
 from papers.paper_000.grid import NAME
 from papers.paper_000.overhead import heavy_hitters, optimisations, statistics
+from papers.paper_000.places import scaling, throughput
 
 if TYPE_CHECKING:
     import altair
@@ -53,6 +53,7 @@ _PARTS = (
     throughput,
     optimisations,
     reducers,
+    scaling,
     batches,
     changes,
     change_rates,

@@ -151,6 +151,17 @@ def counted(routing: Routing, *, span: int, first: int, ways: Sequence[Way] = WA
     return Counts(**plain, shares=shares)
 
 
+def key_holders(routing: Routing, *, span: int, first: int) -> Iterator[tuple[slice, Int64s]]:
+    """Of each slide from `first` on the rows of its tuples, and how many combiners have each key in the
+    window that ends with it, shape (keys,).
+    """
+    for slide in _slides(routing, span=span, first=first):
+        yield (
+            slide.rows,
+            np.bincount(slide.window_pairs // routing.combiners, minlength=len(routing.homes)),
+        )
+
+
 class _Slide(NamedTuple):
     """A slide and the window that ends with it. A pair is key x combiners + combiner."""
 

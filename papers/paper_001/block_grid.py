@@ -24,6 +24,8 @@ RULES = (
 )
 TPCH = "TPC-H"
 COMBINED = "combined buckets"
+ONE_TASK = "buckets of one task"
+"""The experiment in which one map task places the clusters of all data blocks."""
 RIVALS = ("pkg", "pk5", "cam")
 OTHERS = ("shuffle", "time-based", *RIVALS)
 """All rules but hashing and Prompt."""
@@ -73,8 +75,15 @@ def combined_cell(plan: RunPlan, stream: str) -> Cell:
     return Cell(NAME, COMBINED, streams(plan)[stream], WORKERS, "prompt")
 
 
+def one_task_cell(plan: RunPlan, stream: str) -> Cell:
+    """Prompt's data blocks, whose clusters one map task places."""
+    return Cell(NAME, ONE_TASK, streams(plan)[stream], WORKERS, "prompt")
+
+
 def cells(plan: RunPlan) -> list[Cell]:
-    """Every stream with every rule, TPC-H in other sizes, and buckets of partial results."""
+    """Every stream with every rule, TPC-H in other sizes, and buckets of partial results and of one task."""
     cells_of_page = [block_cell(plan, *at) for at in product(streams(plan), RULES)]
     cells_of_page += [size_cell(plan, *at) for at in product(sizes(plan), BY_SIZE)]
-    return cells_of_page + [combined_cell(plan, stream) for stream in streams(plan)]
+    return cells_of_page + [
+        cell(plan, stream) for cell, stream in product((combined_cell, one_task_cell), streams(plan))
+    ]

@@ -30,6 +30,7 @@ from papers.paper_001.block_grid import (
     BY_SIZE,
     COMBINED,
     NAME,
+    ONE_TASK,
     RULES,
     TPCH,
     WORKERS,
@@ -37,6 +38,7 @@ from papers.paper_001.block_grid import (
     block_cell,
     cells,
     combined_cell,
+    one_task_cell,
     size_cell,
     sizes,
     streams,
@@ -89,13 +91,17 @@ def _batch(cell: Cell, plan: RunPlan) -> int:
 
 def _figures(cell: Cell, blocks: np.ndarray, codes: np.ndarray, keys: np.ndarray) -> dict[str, float]:
     """What is kept of a batch: bsi, bci, fullest, ksr and mpi of its data blocks, and of its reduce buckets
-    max - mean: hashed and allocated, by the hash of the key and by 001's Alg. 3.
+    max - mean: hashed and allocated, by the hash of the key and by 001's Alg. 3. Of
+    one task for all data blocks: the last two, and what the split keys alone make.
 
     Buckets are measured in tuples. Where map tasks combine, they are measured in partial results.
     """
     clusters = clusters_of(blocks, keys)
     if cell.experiment == COMBINED:
         return _bucket_figures(clusters._replace(sizes=np.ones_like(clusters.sizes)))
+    if cell.experiment == ONE_TASK:
+        one = clusters._replace(data_block=np.zeros_like(clusters.data_block))
+        return _bucket_figures(one) | {"split": _above_mean_by_split(clusters)}
     workers = cell.workers
     return {
         "bsi": metrics.block_size_imbalance(blocks, workers),
@@ -105,6 +111,13 @@ def _figures(cell: Cell, blocks: np.ndarray, codes: np.ndarray, keys: np.ndarray
         "mpi": metrics.micro_batch_index(blocks, codes, workers),
         **_bucket_figures(clusters),
     }
+
+
+def _above_mean_by_split(clusters: MapOutput) -> float:
+    """Tuples above the mean of all buckets that the split keys alone make in a bucket, 0 for none."""
+    sizes = np.where(clusters.split, clusters.sizes, 0)
+    of_split = np.bincount(bucket_of(clusters.keys, BUCKETS), weights=sizes, minlength=BUCKETS)
+    return max(0.0, float(of_split.max() - clusters.sizes.sum() / BUCKETS))
 
 
 def _bucket_figures(clusters: MapOutput) -> dict[str, float]:
@@ -149,6 +162,7 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
         *lines,
         *_by_size(figures, plan),
         *_combined(figures, plan),
+        *_one_task(figures, plan),
         f"{PICTURE}:",
         "",
         "![BSI relative to hashing against BCI relative to shuffling](reproducing/micro-batch.svg)",
@@ -186,6 +200,32 @@ def _combined(figures: SectionFigures, plan: RunPlan) -> list[str]:
                 [
                     stream,
                     *(figure(figures, combined_cell(plan, stream), name) for name in ("hashed", "allocated")),
+                ]
+                for stream in streams(plan)
+            ),
+        ),
+        "",
+    ]
+
+
+def _one_task(figures: SectionFigures, plan: RunPlan) -> list[str]:
+    """Reduce buckets where one map task places the clusters of all data blocks."""
+    return [
+        (
+            "Reduce buckets where one map task places the clusters of all of Prompt's data blocks: max - mean"
+            " of the tuples of the buckets, and what the split keys, which are hashed, alone make above the"
+            " mean:"
+        ),
+        "",
+        *table(
+            ["stream", "hashed", "Alg. 3", "split keys alone"],
+            (
+                [
+                    stream,
+                    *(
+                        figure(figures, one_task_cell(plan, stream), name)
+                        for name in ("hashed", "allocated", "split")
+                    ),
                 ]
                 for stream in streams(plan)
             ),

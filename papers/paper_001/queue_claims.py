@@ -230,7 +230,8 @@ CLAIMS = (
             "Six of the seven parts are those of Zipf 1.5 and 2.0, where rules that keep the hottest key on"
             " one or two data blocks are slower still. The thesis varies the exponent in another experiment"
             " (figure 2.7d). It does not give its sine either: in an interval that is short beside the period"
-            " the rate hardly changes, and time-based is like shuffling. Other periods were not examined."
+            " the rate hardly changes, and time-based is like shuffling. To judge the seventh part, the"
+            " thesis's period would be needed. Here the measure is a replay with one period."
         ),
     ),
     Claim(

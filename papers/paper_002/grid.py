@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 from papers.cells.run_plan import Cell, RunPlan, Stream
@@ -38,6 +39,8 @@ DRIFTS = (SUDDEN, DAILY)
 CLUSTER_SOURCES, CLUSTER_MESSAGES = 48, 2_000_000
 CLUSTER_ZIPFS = (1.4, 1.7, 2.0)
 CLUSTER_RULES = ("hashing", "pkg", "shuffle", "d-choices", "w-choices")
+ONE_VIEW = "cluster, one view"
+"""The experiment in which all sources route by one partitioner, so each knows the loads that all make."""
 
 
 def _zipf(plan: RunPlan, zipf: float, keys: int = KEYS, tuples: int | None = None) -> Stream:
@@ -92,10 +95,16 @@ def cluster_cell(plan: RunPlan, zipf: float, rule: str) -> Cell:
     return _cell("cluster", _zipf(plan, zipf, tuples=plan.pick(CLUSTER_MESSAGES, 4 * QUICK_TUPLES)), 80, rule)
 
 
+def one_view_cell(plan: RunPlan, zipf: float, rule: str) -> Cell:
+    """The same, with one partitioner for all sources."""
+    return replace(cluster_cell(plan, zipf, rule), experiment=ONE_VIEW)
+
+
 def cells(plan: RunPlan) -> list[Cell]:
     """Every setting."""
     return [
         *(cluster_cell(plan, *at) for at in product(CLUSTER_ZIPFS, CLUSTER_RULES)),
+        *(one_view_cell(plan, *at) for at in product(CLUSTER_ZIPFS, CLUSTER_RULES[-2:])),
         *(drift_cell(plan, *at) for at in product(DRIFTS, WORKERS, RULES[:3])),
         *(balance_cell(plan, z, n, rule) for z, n, rule in product(ZIPFS, WORKERS, RULES)),
         *(

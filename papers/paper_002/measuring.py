@@ -15,7 +15,7 @@ from papers.cells.run_plan import Cell, Opened, RunPlan
 from papers.cells.store import Values
 from papers.paper_002.cluster import played
 from papers.paper_002.formulas import shares
-from papers.paper_002.grid import EPS, KEYS, SOURCES
+from papers.paper_002.grid import EPS, KEYS, ONE_VIEW, SOURCES
 from papers.routing import placed
 
 # More tuples than any stream has: the next d is never computed.
@@ -33,6 +33,7 @@ def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
         "least d": _measure_least_d,
         "head and tail": _measure_parts,
         "cluster": _measure_cluster,
+        ONE_VIEW: _measure_cluster,
     }.get(cell.experiment, _measure_balance)
     each = [how(cell, stream, seed) for seed in plan.seeds]
     return {name: [counts[name] for counts in each] for name in each[0]}

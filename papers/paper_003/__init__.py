@@ -9,6 +9,7 @@ steps that were played while the policy learned. Figure 10 is played on a graph 
     baselines   PPO, A2C and DQN, where the extra `rl` is installed
     claims      what the paper says, and how it is judged
     page        tables and charts
+    practice    what the agent practises, and how fast it is then
     taxi_graph  figure 10: the seven operators of figure 4 with an agent each
 """
 
@@ -18,14 +19,18 @@ from papers.cells.parts import Part, all_cells, measured
 from papers.cells.run_plan import Cell, Opened, RunPlan
 from papers.cells.store import SectionFigures, Values
 from papers.markdown import joined
-from papers.paper_003 import claims, grid, measuring, page, taxi_graph
+from papers.paper_003 import claims, grid, measuring, page, practice, taxi_graph
 from papers.paper_003.grid import NAME
 from papers.paper_003.measuring import measurable
 from papers.paper_003.page import TITLE, pictures
 
 __all__ = ["CLAIMS", "NAME", "TITLE", "cells", "measurable", "measure", "pictures", "text"]
-_MEASURED = (Part(grid.cells, measuring.measure), Part(taxi_graph.cells, taxi_graph.measure))
-CLAIMS = (*claims.CLAIMS, *taxi_graph.CLAIMS)
+_MEASURED = (
+    Part(grid.cells, measuring.measure),
+    Part(practice.cells, measuring.measure),
+    Part(taxi_graph.cells, taxi_graph.measure),
+)
+CLAIMS = (*claims.CLAIMS, *practice.CLAIMS, *taxi_graph.CLAIMS)
 
 
 def cells(plan: RunPlan) -> list[Cell]:
@@ -40,4 +45,4 @@ def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
 
 def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     """Set-up and tables."""
-    return joined(part.text(figures, plan) for part in (page, taxi_graph))
+    return joined(part.text(figures, plan) for part in (page, practice, taxi_graph))

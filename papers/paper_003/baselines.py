@@ -33,8 +33,9 @@ def learned(name: str, environment: ElasticStage, *, steps: int, seed: int) -> T
     # Policies of Stable-Baselines3 want actions from 0 on. The environment counts instances from 1 on.
     actions = TransformAction(played, lambda action: action + 1, Discrete(environment.kmax))
     learner = getattr(stable_baselines3, name.upper())("MlpPolicy", actions, seed=seed, device="cpu")
-    learner.learn(steps)
-    # A learner collects whole rollouts, so it may have played more than `steps` steps.
+    # A learner collects whole rollouts. It stops within one, so that it does not learn from steps that nobody
+    # counts.
+    learner.learn(steps, callback=lambda _locals, _globals: len(played.rows) < steps)
     rewards, p, latencies, waiting = np.array(played.rows[:steps]).T
     return Trajectory(rewards, p.astype(np.int64), np.ones(steps, np.int64), latencies, waiting)
 

@@ -12,6 +12,10 @@ LINUCB = "linucb:alpha=1"
 PAPER = "mblinucb:alpha=1,breadth=1,samples=10000,rate=100,mu=10"
 WIDER = PAPER.replace("breadth=1", "breadth=2")
 """`PAPER`, but it also practises on half and twice the load."""
+FEWER = PAPER.replace("samples=10000", "samples=1000")
+"""`PAPER` with a tenth of the practice."""
+BOTH = WIDER.replace("samples=10000", "samples=1000")
+"""`WIDER` with a tenth of the practice."""
 OURS = "mblinucb"
 """`mblinucb` with its defaults but for the objective, which `measuring` sets for all bandits.
 
@@ -44,13 +48,6 @@ UNKNOWN = {
 latency budget) or in 10 s (a step). `load_cell` has rho 0.9 with 1 s."""
 UNKNOWN_LOAD, UNKNOWN_STEPS = "poisson", 2_000
 """The load under which all of them are played, and the steps of each."""
-LEARNER_UNKNOWN = (
-    "rho=0.3, queue of 1 s",
-    "rho=0.5, queue of 1 s",
-    "rho=0.7, queue of 1 s",
-    "rho=0.3, queue of 10 s",
-)
-"""Those of `UNKNOWN` that the learners play."""
 
 
 def load_cell(plan: RunPlan, load: str, policy: str) -> Cell:
@@ -88,6 +85,5 @@ def cells(plan: RunPlan) -> list[Cell]:
     cells_of_page = [load_cell(plan, *at) for at in product(LOADS, (*NAMES, BEST_FIXED))]
     cells_of_page += [operator_cell(plan, *at) for at in product(OPERATORS, (PAPER, LINUCB))]
     for load, unknown in unknown_settings():
-        cells_of_page += [unknown_cell(plan, load, unknown, policy) for policy in (PAPER, LINUCB)]
-    cells_of_page += [unknown_cell(plan, UNKNOWN_LOAD, *at) for at in product(LEARNER_UNKNOWN, LEARNERS)]
+        cells_of_page += [unknown_cell(plan, load, unknown, policy) for policy in (PAPER, LINUCB, *LEARNERS)]
     return cells_of_page + [doubling_cell(plan, policy) for policy in (PAPER, WIDER, LINUCB)]

@@ -17,7 +17,7 @@ from papers.cells.run_plan import Cell, Opened, RunPlan
 from papers.cells.store import Values
 from papers.data import read_dataset
 from papers.paper_003.baselines import is_installed, learned
-from papers.paper_003.grid import BEST_FIXED, KMAX, LEARNERS, OPERATORS, PAPER, UNKNOWN, WIDER
+from papers.paper_003.grid import BEST_FIXED, KMAX, LEARNERS, OPERATORS, UNKNOWN
 
 GOAL = -0.3
 """The paper's mark of a good reward."""
@@ -71,7 +71,7 @@ def _played(cell: Cell, plan: RunPlan, seed: int) -> Trajectory:
     if cell.partitioner in LEARNERS:
         return learned(cell.partitioner, environment, steps=steps, seed=seed)
     name, options = parse_choice(cell.partitioner)
-    if cell.partitioner in (PAPER, WIDER):
+    if "mu" in options:
         # The paper's policy knows the speed of the operator that it practises for.
         options["mu"] = environment.operators[0].mu
     if plan.quick and name == "mblinucb":

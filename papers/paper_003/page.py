@@ -16,7 +16,6 @@ from papers.paper_003.grid import (
     BEST_FIXED,
     KMAX,
     LEARNER_STEPS,
-    LEARNER_UNKNOWN,
     LEARNERS,
     LINUCB,
     LOAD_NAMES,
@@ -24,7 +23,6 @@ from papers.paper_003.grid import (
     NAMES,
     OURS,
     PAPER,
-    UNKNOWN_LOAD,
     UNKNOWN_STEPS,
     load_cell,
     unknown_cell,
@@ -97,26 +95,26 @@ def _unknowns(figures: SectionFigures, plan: RunPlan) -> list[str]:
             left=2,
         ),
         "",
-        (
-            f"The same for the learners under {LOAD_NAMES[UNKNOWN_LOAD]}: the mean reward of the first 100"
-            " steps, and -0.3 after."
-        ),
+        "The same for the learners: the mean reward of the first 100 steps, and -0.3 after.",
         "",
         *table(
             [
+                "load",
                 "rho, bound",
                 *(f"{NAMES[name]}, {which}" for name in LEARNERS for which in ("first", "-0.3 after")),
             ],
             (
                 [
+                    LOAD_NAMES[load],
                     unknown,
                     *(
-                        figure(figures, unknown_cell(plan, UNKNOWN_LOAD, unknown, name), *at)
+                        figure(figures, unknown_cell(plan, load, unknown, name), *at)
                         for name, at in product(LEARNERS, shown[:2])
                     ),
                 ]
-                for unknown in LEARNER_UNKNOWN
+                for load, unknown in unknown_settings()
             ),
+            left=2,
         ),
         "",
     ]

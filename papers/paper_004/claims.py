@@ -318,8 +318,8 @@ CLAIMS = (
             " third is drawn TPC-H with 8 workers, where the error of the sketch (1.6 % of the keys with the"
             " paper's 4,096 registers) is larger than the imbalance of hashing. The public code does not"
             " clear its sketches between windows (F5): after the first window every key looks known at its"
-            " first candidate, and AM-2-H becomes hashing. Whether the paper's bars show that was not"
-            " examined."
+            " first candidate, and AM-2-H becomes hashing. The paper's words do not tell whether its bars"
+            " were made so."
         ),
     ),
     Claim(

@@ -338,8 +338,8 @@ CLAIMS = (
         because=(
             "Here it is priced from counts, and hashing deals 114,000 groups of at most seven rows nearly"
             " evenly: if all workers had the same, they would take 1 to 3 % less than with FLD-1 (direct,"
-            " 8 to 32 workers, seed 1). So there is little to gain. What else slowed the paper's cluster"
-            " was not examined."
+            " 8 to 32 workers, seed 1). So there is little to gain. What else slowed the paper's cluster,"
+            " as its network, can be measured on a cluster only."
         ),
     ),
     Claim(

@@ -3,7 +3,8 @@ a policy that decides.
 
 Admission rule: what `evenflow demo --control` and `evenflow bench elasticity` share. `loop` runs the
 pipeline. `course` reads from the topics what happened. `course_figures` says how good it was. `shapes` has
-the streams.
+the streams. `virtual_time` plays a loop without Kafka and Spark, and `virtual_stream` sends and routes its
+tuples.
 """
 
 from workbench.elastic.course import Batch, Change, Course, course_of

@@ -1,8 +1,8 @@
 """A closed loop in virtual time: the shapes, the settings and the controller of the live loop, and a model of
 Spark.
 
-The controller is the real one, without Kafka: its collector, its evaluator, its rules and its planner. The
-partitioner routes all tuples evenly and reports its rate. Spark is a queue of micro-batches:
+The controller is the real one, without Kafka: its collector, its evaluator, its rules and its planner. So is
+the partitioner (`virtual_stream`), which reports its rate. Spark is a queue of micro-batches:
 
 * A micro-batch begins at a multiple of the batch interval, or at once if the one before took longer. It takes
   all that is committed by then, or at most what its `Bound` allows.
@@ -13,7 +13,7 @@ partitioner routes all tuples evenly and reports its rate. Spark is a queue of m
 
 The ranges of `Times` are those of the micro-batches in docs/measurements/elasticity-*.json. A course is read
 by the same figures as one of a live loop (`course_figures`). The model leaves out that all processes share
-two cores, and that a hot key costs more.
+two cores.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from evenflow.errors import ConfigError
 from evenflow.plans import Plan, Schedule
 from evenflow.settings import Settings
 from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartitionerRecord, PartWork, Record
-from producers.profiles import Curve
 from workbench.elastic.course import Batch, Change, Course
 from workbench.elastic.loop import INPUT_PARTITIONS, LoopOptions, loop_settings
+from workbench.elastic.virtual_stream import VirtualStream
 
 Range = tuple[float, float]
 """The ends of a uniform law, in seconds."""
@@ -97,45 +97,14 @@ def play(
 ) -> Course:
     """The course of this loop. The same seed gives the same course.
 
-    Ports, partitioner and the objective for the latency change nothing. ConfigError for impossible options,
-    and for the split wiring.
+    Ports and the objective for the latency change nothing. ConfigError for impossible options, for the split
+    wiring, and for a partitioner that decides on whole micro-batches.
     """
     if options.wiring != "fused":
         raise ConfigError("a loop in virtual time has the fused wiring only")
     with tempfile.TemporaryDirectory(prefix="evenflow-virtual-") as folder:
         settings = loop_settings(options, Path(folder))
     return _Loop(options, settings, seed=seed, bound=bound, times=times or Times()).course()
-
-
-@dataclass(frozen=True)
-class _Input:
-    """What is sent, by the clock."""
-
-    curve: Curve
-    """The shape's rate."""
-    began: float
-    """When the shape begins, s. Before, its first rate comes."""
-    first_rate: float
-    """That rate, tuples/s."""
-    seconds: float
-    """How long the shape is."""
-
-    def sent(self, at: float) -> float:
-        """Tuples sent by this time, below 0 before the shape begins."""
-        since = at - self.began
-        if since < 0:
-            return since * self.first_rate
-        return float(self.curve.due(np.array(min(since, self.seconds))))
-
-    def between(self, first: float, last: float) -> float:
-        """Tuples sent from the first to the last of these times. 0 if the last is the earlier one."""
-        return max(0.0, self.sent(last) - self.sent(first))
-
-    def when(self, tuples: float) -> float:
-        """By when so many have been sent."""
-        if tuples < 0:
-            return self.began + tuples / self.first_rate
-        return self.began + float(self.curve.inverse(np.array(tuples)))
 
 
 @dataclass(frozen=True)
@@ -190,8 +159,8 @@ class _Loop:
         # Where in a batch interval the shape begins, and where a period of the partitioner ends.
         began = _EPOCH_S + 2 * _WARM_UP_S + float(self._rng.uniform(0, self._interval))
         self._phase = float(self._rng.uniform(0, self._interval))
-        self._input = _Input(shape.rates(), began, shape.first_rate, shape.seconds)
         self._driver_began = began - _WARM_UP_S
+        self._input = VirtualStream(shape, settings, began=began, warm_up_s=_WARM_UP_S + self._interval)
         self._control = _Control(settings, now=began) if options.policy is not None else None
         self._routing, self._driver = (Schedule(settings.query.slide_ms) for _ in range(2))
         self._routed: list[tuple[float, int]] = [(-math.inf, settings.partitioner.workers)]
@@ -266,7 +235,7 @@ class _Loop:
         for (at, p), end in zip(self._routed, ends, strict=True):
             low, high = max(first, at), min(last, end)
             if low < high:
-                loads[:p] += self._input.between(low, high) / p
+                loads[:p] += self._input.loads(p, high)
         noise = self._rng.lognormal(0, self._times.spread, len(loads))
         seconds: list[float] = (loads * noise * self._settings.spark.combine_wait / 1e6).tolist()
         return [task for task in seconds if task > 0]

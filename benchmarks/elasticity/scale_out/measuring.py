@@ -27,6 +27,8 @@ class Variant:
     """Executors in reserve."""
     bound: Bound | None = None
     """Of a micro-batch while the pipeline scales."""
+    partitioner: str = "evenflow"
+    """What routes the tuples."""
 
 
 VARIANTS = (
@@ -40,6 +42,7 @@ VARIANTS = (
     Variant(name="bound 1, 1 s to switch", bound=Bound(intervals=1, switch_s=1)),
     Variant(name="forecast, bound 1", options=FORECAST, bound=Bound(intervals=1)),
     Variant(name="reserve, bound 1", reserve=1, bound=Bound(intervals=1)),
+    Variant(name="reserve, hashing", reserve=1, partitioner="hashing"),
 )
 
 Figures = dict[str, list[float]]
@@ -54,7 +57,11 @@ def measure(variant: Variant, shape: str, *, seeds: Sequence[int]) -> Figures:
 
 def _figures(variant: Variant, shape: str, *, seed: int) -> dict[str, float]:
     options = LoopOptions(
-        shape=SHAPES[shape], policy=POLICY, policy_options=variant.options, reserve=variant.reserve
+        shape=SHAPES[shape],
+        policy=POLICY,
+        policy_options=variant.options,
+        reserve=variant.reserve,
+        partitioner=variant.partitioner,
     )
     verdict = verdict_of(play(options, seed=seed, bound=variant.bound), slo_ms=options.slo_ms)
     return {

@@ -229,8 +229,8 @@ CLAIMS = (
             " period, which the first batches after a change decide. By section 3.4 only X changes for"
             " micro-batches. So Dalton balances the loads of the window, in which the batches before the"
             " change still count, and the first batches after it are uneven. With the loads of the batch"
-            " alone it takes the change nearly as Prompt does, see below. Rates of whole periods were not"
-            " examined."
+            " alone it takes the change nearly as Prompt does, see below. So the measure decides, and the"
+            " paper does not say over which batches it takes the mean."
         ),
     ),
     Claim(

@@ -158,8 +158,8 @@ CLAIMS = (
         measure="kept times",
         reason="measure",
         because=(
-            "What a fifth key takes is less than what the turns of a measurement differ by. More turns were"
-            " not examined."
+            "What a fifth key takes is less than what the turns of a measurement differ by. To tell the two"
+            " apart, more turns would have to be measured, on a machine that does nothing else."
         ),
     ),
     Claim(

@@ -43,12 +43,19 @@ def test_every_variant_has_figures_of_every_shape_and_seed_and_is_of_the_recomme
 
 def test_one_executor_in_reserve_meets_the_goal_with_every_seed(runs: Runs) -> None:
     reserve = runs["reserve"]
-    assert max(reserve["spike"]["overloaded"]) <= 0.12
-    assert max(reserve["spike"]["p99"]) < 10
+    for shape in ("spike", "flash-crowd"):
+        assert max(reserve[shape]["overloaded"]) <= 0.12
+        assert max(reserve[shape]["p99"]) < 10
     assert max(late for figures in reserve.values() for late in figures["late"]) == 0
     assert max(p99 for figures in reserve.values() for p99 in figures["p99"]) <= 9.95
     assert max(share for figures in reserve.values() for share in figures["overloaded"]) <= 0.16
     assert median(runs["as it is"]["spike"]["overloaded"]) > 0.12, "without one it is missed"
+
+
+def test_a_flash_crowd_needs_a_partitioner_that_splits_its_hot_key(runs: Runs) -> None:
+    hashing = runs["reserve, hashing"]
+    assert min(hashing["flash-crowd"]["overloaded"]) > 0.4 > 0.1 > max(hashing["spike"]["overloaded"])
+    assert min(hashing["flash-crowd"]["p99"]) > max(runs["reserve"]["flash-crowd"]["p99"])
 
 
 def test_a_forecast_halves_the_overload_of_the_spike_and_misses_the_goal_by_itself(runs: Runs) -> None:

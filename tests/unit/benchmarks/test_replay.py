@@ -24,6 +24,7 @@ from papers.paper_000.replay import (
     Counts,
     Routing,
     counted,
+    key_holders,
     rate_of,
     shortest_slide,
 )
@@ -69,6 +70,18 @@ def routings(draw: st.DrawFn) -> Routing:
 
 def count(routing: Routing) -> Counts:
     return counted(routing, span=SPAN, first=0, ways=(*WAYS, *WINDOW_WAYS))
+
+
+@given(routings())
+def test_each_slide_says_how_many_combiners_hold_a_key_in_its_window(routing: Routing) -> None:
+    slides = list(key_holders(routing, span=SPAN, first=0))
+    assert [row for rows, _ in slides for row in range(rows.start, rows.stop)] == list(
+        range(len(routing.codes))
+    )
+    for number, (_, holders) in enumerate(slides):
+        inside = (routing.panes <= number) & (routing.panes > number - SPAN)
+        for key in range(KEYS):
+            assert holders[key] == len(set(routing.workers[inside & (routing.codes == key)].tolist()))
 
 
 @given(routings())

@@ -15,12 +15,25 @@ from papers.comparing import lower, no_higher
 from papers.group_ahead.claims import OTHERS, OURS
 from papers.group_ahead.grid import COSTS, beside, late
 from papers.group_ahead.loads import LOADS
+from papers.paper_000 import reducers, word_count
+from papers.paper_000.places import scaling
 from papers.paper_000.several_partitioners import COOPERATIVE, PAIRS
 from papers.paper_000.sources import two_cell
 from papers.paper_001.block_grid import NAME as BLOCKS
+from papers.paper_001.block_grid import one_task_cell
+from papers.paper_001.block_grid import streams as block_streams
 from papers.paper_001.queue_claims import BEST_CAM, present, rates
 from papers.paper_001.queue_grid import INTERVALS, RIVALS
-from papers.paper_002.grid import LEAST_D_WORKERS, LEAST_D_ZIPFS, least_d_cell
+from papers.paper_002.grid import (
+    CLUSTER_ZIPFS,
+    LEAST_D_WORKERS,
+    LEAST_D_ZIPFS,
+    cluster_cell,
+    least_d_cell,
+    one_view_cell,
+)
+from papers.paper_003 import practice, taxi_graph
+from papers.paper_003.grid import FEWER, LINUCB, PAPER, WIDER, unknown_cell
 from papers.sections import SECTIONS
 
 ROOT = Path(__file__).parents[3]
@@ -85,13 +98,18 @@ def test_neither_checks_of_ours_nor_claims_by_construction_are_counted() -> None
 
 def test_another_measure_as_the_reason_says_what_was_measured_or_not_examined() -> None:
     differing = [item.claim for item in verdicts() if item.reason == "measure"]
-    assert len(differing) >= 20
+    assert len(differing) >= 15
     for claim in differing:
-        assert re.search(r"not examined|measure|counted|As above|Here it is", claim.because), claim.statement
+        assert re.search(r"measure|counted|As above|Here it is", claim.because), claim.statement
+
+
+def test_no_reason_is_left_unexamined_without_what_would_be_needed() -> None:
+    for item in verdicts():
+        assert "not examined" not in item.claim.because, item.claim.statement
 
 
 def test_the_paper_is_no_reason_for_what_the_audit_did_not_find_established() -> None:
-    about = ("DAGreedy", "PPO, A3C", "converges faster", "Two partitioners have", "BCI: hashing", "Worst-fit")
+    about = ("DAGreedy", "PPO, A3C", "converges faster", "Two partitioners have", "BCI: hashing")
     for part in about:
         for item in verdicts():
             assert part not in item.claim.statement or item.reason != "paper", item.claim.statement
@@ -185,3 +203,60 @@ def test_dagreedy_is_no_slower_than_cooperating_daltons_if_both_finish_whole_key
             found.values(two_cell(PLAN, kind, rule), "announced") for rule in (COOPERATIVE, "dagreedy")
         )
         assert no_higher(ours, theirs)
+
+
+def test_the_parts_of_daltons_scaling_begin_with_what_the_other_sections_measured() -> None:
+    """`as it is` and `fullest` are the same figures as those of the verdicts that they explain."""
+    found = KEPT.figures("windowed")
+    for places in scaling.BOTH:
+        rate = found.values(word_count.word_cell(PLAN, "Zipf 1.5", places, "dalton"), word_count.WITH)
+        assert found.values(scaling.rates_cell(PLAN, places), "as it is") == pytest.approx(rate, rel=1e-4)
+        load = found.values(reducers.cell(PLAN, "Zipf 1.0", places, "dalton"), "load")
+        assert found.values(scaling.loads_cell(PLAN, places), "fullest") == pytest.approx(load, rel=1e-4)
+
+
+def test_with_one_partitioner_for_all_sources_w_choices_alone_has_what_shuffling_has() -> None:
+    found = KEPT.figures("d-choices")
+    for zipf, pending in product(CLUSTER_ZIPFS, ("10 pending", "100 pending")):
+        rate = found.median(cluster_cell(PLAN, zipf, "shuffle"), f"rate {pending}")
+        w, d = (
+            found.values(one_view_cell(PLAN, zipf, rule), f"rate {pending}")
+            for rule in ("w-choices", "d-choices")
+        )
+        assert min(w) == pytest.approx(rate, rel=1e-3)
+        assert min(d) < 0.95 * rate < 0.99 * max(d), "it depends on the hash family"
+
+
+def test_practice_with_queues_and_other_loads_makes_the_agent_of_003_faster_than_one_without() -> None:
+    found = KEPT.figures("bandits")
+    for setting in practice.SETTINGS[1:]:
+        wider, paper, linucb = (
+            found.values(unknown_cell(PLAN, *setting, policy), "reached") for policy in (WIDER, PAPER, LINUCB)
+        )
+        assert lower(wider, linucb)
+        assert lower(linucb, paper)
+    fewer, paper = (
+        found.values(unknown_cell(PLAN, *practice.SETTINGS[0], policy), "all") for policy in (FEWER, PAPER)
+    )
+    assert median(fewer) > median(paper)
+
+
+def test_by_the_backlog_objective_an_untrained_agent_works_off_what_it_let_pile_up() -> None:
+    found = KEPT.figures("bandits")
+    late = found.values(taxi_graph.graph_cell(PLAN, 0.6, "untrained"), "end")
+    back = [
+        found.values(taxi_graph.graph_cell(PLAN, *at), "end")
+        for at in taxi_graph.VARIED
+        if at[1] == "untrained-backlog"
+    ]
+    assert min(late) >= taxi_graph.LMAX_S > 10 * max(map(max, back))
+
+
+def test_with_one_task_worst_fit_beats_hashing_where_split_keys_do_not_decide() -> None:
+    found = KEPT.figures(BLOCKS)
+    for stream in block_streams(PLAN):
+        hashed, placed, split = (
+            found.values(one_task_cell(PLAN, stream), name) for name in ("hashed", "allocated", "split")
+        )
+        assert lower(placed, hashed) == (median(split) < 0.3 * median(placed)), stream
+        assert lower(split, hashed), stream

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from evenflow.errors import ConfigError
 from workbench.elastic import SHAPES, Course, LoopOptions, Verdict, shape_of, verdict_of
+from workbench.elastic.loop import loop_settings
 from workbench.elastic.shapes import Shape
+from workbench.elastic.virtual_stream import VirtualStream
 from workbench.elastic.virtual_time import Bound, Times, play
 
 SPIKE = SHAPES["spike"]
@@ -100,6 +104,34 @@ def test_a_bound_that_costs_a_restart_makes_windows_later() -> None:
         for cost in (0, 3)
     )
     assert costly > free
+
+
+def test_each_tuple_is_routed_once_by_the_real_partitioner_and_a_rescale_leaves_none_out() -> None:
+    shape = SHAPES["flash-crowd"]
+    options = LoopOptions(shape=shape, partitioner="hashing")
+    with TemporaryDirectory() as folder:
+        settings = loop_settings(options, Path(folder))
+    stream = VirtualStream(shape, settings, began=1_700_000_000.0, warm_up_s=10.0)
+    warm_up, calm = stream.loads(2, stream.began), stream.loads(2, stream.began + 20)
+    stream.loads(2, stream.began + 40)
+    crowd = stream.loads(4, stream.began + 60)
+    assert (warm_up.sum(), calm.sum(), len(crowd)) == (10_000, 20_000, 4)
+    assert crowd.max() / crowd.sum() > 0.6 > calm.max() / calm.sum(), "the hot key stays whole"
+    stream.loads(4, stream.began + shape.seconds)
+    assert not stream.loads(4, stream.began + shape.seconds).any()
+
+
+def test_a_hot_key_overloads_a_loop_that_hashes_and_no_loop_that_splits() -> None:
+    shares = {}
+    for name in ("evenflow", "hashing"):
+        options = LoopOptions(shape=SHAPES["flash-crowd"], policy="ds2", reserve=1, partitioner=name)
+        shares[name] = verdict(play(options, seed=1)).overloaded
+    assert shares["hashing"] > 0.3 > shares["evenflow"]
+
+
+def test_a_partitioner_of_whole_micro_batches_is_refused() -> None:
+    with pytest.raises(ConfigError, match="whole micro-batches"):
+        play(LoopOptions(shape=SPIKE, partitioner="prompt"), seed=1)
 
 
 def test_the_split_wiring_is_refused() -> None:
