@@ -60,9 +60,7 @@ class ValuesAtAnyTime:
         pieces = _json_pieces(unknown) if is_json else _csv_pieces(unknown, form.columns, form.delimiter)
         place = 2 * (columns.column_names if is_json else form.columns).index(time) + 1
         null = "null" if is_json else ""
-        self._text = lambda times: (
-            _json_text(times, time) if is_json else _csv_text(times, time, form.delimiter)
-        )
+        self._name, self._form = time, form
         self._before = _join(pieces[:place], rows, null=null)
         self._behind = _join(pieces[place + 1 :], rows, null=null)
 
@@ -77,7 +75,9 @@ class ValuesAtAnyTime:
         """The values of the tuples low .. high - 1 (large binary), all with this event time. time: as a
         column of one row.
         """
-        text = self._text(time).cast(pa.large_binary())[0]
+        is_json = self._form.format == "json"
+        text = _json_text(time, self._name) if is_json else _csv_text(time, self._name, self._form.delimiter)
+        text = text.cast(pa.large_binary())[0]
         parts = self._before[low:high], text, self._behind[low:high], pa.scalar(b"", pa.large_binary())
         return pc.binary_join_element_wise(*parts)
 

@@ -99,7 +99,8 @@ def graph_cell(plan: RunPlan, share: float, policy: str, steps: int = STEPS) -> 
 
 def cells(plan: RunPlan) -> list[Cell]:
     """Every share with all policies, and their variants."""
-    return [graph_cell(plan, *at) for at in (*product(SHARES, NAMES), *VARIED)]
+    alike = [graph_cell(plan, share, policy) for share, policy in product(SHARES, NAMES)]
+    return [*alike, *(graph_cell(plan, share, policy, steps) for share, policy, steps in VARIED)]
 
 
 def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
