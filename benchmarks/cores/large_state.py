@@ -201,19 +201,20 @@ def _figures(
         placed = partitioner.assign(slide.hashes, times)
         if number >= _WARM:
             measured.append(_slide(plan, slide, placed, workers=WORKERS, buckets=BUCKETS))
-    for one, other in zip(measured, ideal, strict=True):
-        if not one.results.equals(other.results):
+    for slide_costs, alone in zip(measured, ideal, strict=True):
+        if not slide_costs.results.equals(alone.results):
             raise AssertionError(f"{placement}: results differ from those of one worker")
-    marks = [(one.worker_s[0] + one.bucket_s[0]) / WORKERS for one in ideal]
-    return {
-        "of_perfect": spread([mark / one.slowest_s for mark, one in zip(marks, measured, strict=True)]),
-        "slowest_worker_s": spread([max(one.worker_s) for one in measured]),
-        "slowest_bucket_s": spread([max(one.bucket_s) for one in measured]),
-        "cpu_s": spread([sum(one.worker_s) + sum(one.bucket_s) for one in measured]),
-        "partials": spread([one.partials for one in measured]),
-        "partials_mib": spread([one.partials * 8 * size.bins / 2**20 for one in measured]),
-        "fullest_worker_mib": spread([one.most_bytes / 2**20 for one in measured]),
+    marks = [(alone.worker_s[0] + alone.bucket_s[0]) / WORKERS for alone in ideal]
+    figures: dict[str, list[float]] = {
+        "of_perfect": [mark / costs.slowest_s for mark, costs in zip(marks, measured, strict=True)],
+        "slowest_worker_s": [max(costs.worker_s) for costs in measured],
+        "slowest_bucket_s": [max(costs.bucket_s) for costs in measured],
+        "cpu_s": [sum(costs.worker_s) + sum(costs.bucket_s) for costs in measured],
+        "partials": [costs.partials for costs in measured],
+        "partials_mib": [costs.partials * 8 * size.bins / 2**20 for costs in measured],
+        "fullest_worker_mib": [costs.most_bytes / 2**20 for costs in measured],
     }
+    return {name: spread(values) for name, values in figures.items()}
 
 
 def _slide(

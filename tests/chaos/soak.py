@@ -19,9 +19,9 @@ from typing import Annotated, Any, NamedTuple
 import psutil
 import typer
 
+from benchmarks import soak_picture
 from benchmarks.measuring.machine import machine
 from benchmarks.measuring.page_tables import into_page
-from benchmarks.pipeline import soak_picture
 from evenflow.charts.page import save
 from tests.chaos.course import UNHARMED
 from tests.chaos.rounds import Outcome, end_exactly, thirds

@@ -128,15 +128,15 @@ class LoadsMerger(Merger):
 
     def merge(self, messages: Sequence[Message]) -> bytes:
         """The sum of the loads, and that of the sources that did not tell theirs in this round."""
-        told = {message.source: from_bytes(message.body) for message in messages}
+        current = {message.source: _Remembered(from_bytes(message.body), 0) for message in messages}
         silent = {
             source: _Remembered(last.loads, last.rounds + 1)
             for source, last in self._last.items()
-            if source not in told and last.rounds + 1 < self._slides
+            if source not in current and last.rounds + 1 < self._slides
         }
-        self._last = silent | {source: _Remembered(loads, 0) for source, loads in told.items()}
+        self._last = silent | current
         left = [last.loads * (self._slides - last.rounds) // self._slides for last in silent.values()]
-        return table_bytes(Loads(self._sum(told.values()), self._sum(left)))
+        return table_bytes(Loads(self._sum(last.loads for last in current.values()), self._sum(left)))
 
     def _sum(self, parts: Iterable[Int64s]) -> Int64s:
         total = np.zeros(self.workers, np.int64)

@@ -18,17 +18,17 @@ _MINUTE = 60.0
 _LEFT_OUT = "#f1f3f5"
 
 
-def sizes(kept: Mapping[str, Any]) -> altair.TopLevelMixin:
+def sizes(rows: Mapping[str, Any]) -> altair.TopLevelMixin:
     """A panel for each size that `python -m tests.chaos.soak` keeps: `seconds` of the looks, and `sizes` by
     their name. The axes of sizes begin at zero. What the tables leave out, the first quarter, is grey.
     """
-    minutes = [second / _MINUTE for second in kept["seconds"]]
+    minutes = [second / _MINUTE for second in rows["seconds"]]
     x = Axis("minutes", 0.0, minutes[-1])
     first_used = minutes[len(minutes) // 4]
-    below = len(kept["sizes"]) - _COLUMNS
+    below = len(rows["sizes"]) - _COLUMNS
     panels = [
         _panel(name, minutes, values, first_used, x if at >= below else x.hidden())
-        for at, (name, values) in enumerate(kept["sizes"].items())
+        for at, (name, values) in enumerate(rows["sizes"].items())
     ]
     return page(
         panels,
