@@ -172,7 +172,8 @@ def test_every_record_that_the_broker_refuses_is_counted_by_partition_and_reason
 
 def test_records_of_which_a_silent_broker_says_nothing_fail_when_their_time_is_over(sending: Sending) -> None:
     kafka = MockKafka(PARTITIONS)
-    written = Written(kafka, sending, message_timeout_ms=1_000)
+    # A record that is on its way counts as lost only when its request has timed out.
+    written = Written(kafka, sending, message_timeout_ms=1_000, socket_timeout_ms=1_000)
     kafka.stand_still()
     assert written.hand_over([ROW] * 100) == (100, None)
     assert written.writer.flush(0) == 100
