@@ -68,7 +68,7 @@ REASONS: dict[Reason, str] = {
     "paper": "the paper",
     "data": "the data",
     "ours": "ours",
-    "measure": "an unexamined cause or another measure",
+    "measure": "another measure, or what would have to be measured",
 }
 FINDINGS = {
     "F1": (

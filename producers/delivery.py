@@ -7,6 +7,7 @@ librdkafka is for `writers`.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -123,12 +124,20 @@ class Delivery:
         if left and self._broken is None:
             self._broken = ServiceError(f"{left:,} records got no answer from the broker")
 
+    def close(self) -> None:
+        """End the client. Call `flush` before."""
+        self._writer.close()
+
     def _flush(self, patience: float) -> int:
-        try:
-            return self._writer.flush(patience)
-        except ServiceError as error:
-            self._broken = error
-            return len(self._writer)
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                return self._writer.flush(max(0.0, deadline - time.monotonic()))
+            except ServiceError as error:
+                # Failures of records may stand behind the error, and count.
+                self._broken = error
+                if time.monotonic() >= deadline:
+                    return len(self._writer)
 
     def _hand_over(
         self, values: pa.LargeBinaryArray, keys: pa.LargeBinaryArray, partitions: Int32s, times: Int64s

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -192,7 +193,12 @@ class Replay:
         """Check the topic, send the tuples, and end the stream. Raises what `replay` raises."""
         topic = self._topic(create_topic)
         refuse_ended(self._settings, topic, producer=self._producer_id)
-        delivery = Delivery(self._settings.kafka, topic.name, topic.partitions, sending=self._sending)
+        with closing(
+            Delivery(self._settings.kafka, topic.name, topic.partitions, sending=self._sending)
+        ) as delivery:
+            return self._delivered(delivery, topic, end=end)
+
+    def _delivered(self, delivery: Delivery, topic: TopicState, *, end: bool) -> ReplaySummary:
         self._start = self._clock.monotonic()
         try:
             self._send_all(delivery)

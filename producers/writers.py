@@ -56,6 +56,9 @@ class Writer(Protocol):
     def purge(self) -> None:
         """Let all records fail that are not delivered yet."""
 
+    def close(self) -> None:
+        """End the client. Call `flush` before."""
+
     def __len__(self) -> int:
         """How many records are neither delivered nor failed."""
         ...
@@ -99,6 +102,10 @@ class Calls:
     def purge(self) -> None:
         """As of `Writer`."""
         self._client.purge()
+
+    def close(self) -> None:
+        """As of `Writer`. confluent-kafka's client ends with its last reference."""
+        del self._client
 
     def __len__(self) -> int:
         return len(self._client)

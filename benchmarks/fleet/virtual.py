@@ -1,10 +1,10 @@
 """`python -m benchmarks.fleet.virtual`: the course of `service-instances` in virtual time, over 20 seeds.
 
 There are partitioners and their rounds, but neither processes nor topics. A portion of the stream is a tick.
-Messages are told at the first tick from which they are due, and a table is heard a tick later. A round with a
-silent member closes after `_PATIENCE_MS`. An instance that ends keeps a snapshot, and a killed one has that
-which it kept last. A new one begins with its own snapshot, or else with the newest of another instance, as
-in the service (`LearnedState`).
+Messages are told at the first tick from which they are due, and a table is heard a tick later. The running
+instance with the least number makes the tables. A round with a silent member closes after `_PATIENCE_MS`. An
+instance that ends keeps a snapshot, and a killed one has that which it kept last. A new one begins with its
+own snapshot, or else with the newest of another instance, as in the service (`LearnedState`).
 
 The rows go to docs/measurements/instances-virtual.json. `python -m benchmarks.fleet` makes their table.
 """
@@ -12,12 +12,13 @@ The rows go to docs/measurements/instances-virtual.json. `python -m benchmarks.f
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from benchmarks.fleet.__main__ import PAGE
-from benchmarks.fleet.course import course
+from benchmarks.fleet.course import Phase, course
 from benchmarks.fleet.instances import INPUTS, PANES, SLIDE_MS, WORKERS
 from benchmarks.service.instances import PARTITIONERS, PHASES
 from evenflow.generation.rank_laws import labels
@@ -28,10 +29,12 @@ from evenflow.partitioners import Partitioner, create, restore
 from evenflow.partitioners.exchange import Table
 from evenflow.partitioners.fitting import fitted
 from evenflow.partitioners.registry import tells
-from evenflow.partitioners.rounds import Rounds
+from partitioner_service.exchange.table_maker import TableMaker
 
 NAME = "instances-virtual"
 SEEDS = range(1, 21)
+COURSE = (*PHASES, Phase("SIGKILL of 0", (1,), kills=(0,)), Phase("0 is back", (0, 1)))
+"""As on a broker. Then the instance that makes the tables is killed."""
 _PORTIONS = 20
 _PATIENCE_MS = 500
 _SNAPSHOT_SLIDES = 5
@@ -51,22 +54,27 @@ class VirtualFleet:
         """The instance that kept a snapshot last."""
         self._sources = sources
         self._now = 0
+        self._heard: int | None = None
+        """The round of the newest table."""
         self._tables: list[Table] = []
         """Tables that are heard at the next tick."""
-        self._rounds: Rounds | None = None
+        self._makers: dict[int, TableMaker] = {}
 
     def run(self, *numbers: int) -> None:
         """Let exactly these instances run. The others end."""
         for number in sorted(self._alive.keys() - set(numbers)):
             self._keep(number)
-            del self._alive[number]
+            self.kill(number)
         for number in numbers:
             if number not in self._alive:
                 self._alive[number] = self._started(number)
+                self._makers[number] = TableMaker(
+                    sources=self._sources, patience=_PATIENCE_MS, clock=lambda: float(self._now)
+                )
 
     def kill(self, number: int) -> None:
         """Take it away with what it has not kept."""
-        del self._alive[number]
+        del self._alive[number], self._makers[number]
 
     def slide(self, keys: Int64s) -> float:
         """Route a slide of tuples with these keys. Returns the slide's imbalance."""
@@ -85,8 +93,7 @@ class VirtualFleet:
         if len(self._loads) % _SNAPSHOT_SLIDES == 0:
             for source in self._alive:
                 self._keep(source)
-        table = None if self._rounds is None else self._rounds.table
-        self.rounds.append(None if table is None else table.round)
+        self.rounds.append(self._heard)
         return imbalance(loads)
 
     def end(self) -> None:
@@ -115,18 +122,25 @@ class VirtualFleet:
         return fresh
 
     def _exchange(self) -> None:
-        if self._rounds is None:
-            merger = next(iter(self._alive.values())).merger(clock=lambda: 0.0)
-            self._rounds = Rounds(
-                merger, sources=self._sources, patience=_PATIENCE_MS, clock=lambda: float(self._now)
-            )
+        elected = min(self._alive)
+        for number, maker in self._makers.items():
+            if number == elected:
+                maker.appoint(self._alive[number])
+            else:
+                maker.dismiss()
         heard, self._tables = self._tables, []
-        for table in heard:
-            for part in self._alive.values():
-                part.hear(table, self._now)
+        for table, number in product(heard, self._alive):
+            self._alive[number].hear(table, self._now)
+            self._makers[number].note(table)
+            self._heard = table.round
         messages = [part.tell(self._now) for part in self._alive.values() if self._due(part)]
-        tables = [self._rounds.take(message) for message in messages if message is not None]
-        self._tables += [table for table in (*tables, self._rounds.overdue()) if table is not None]
+        tables = [
+            maker.take(message)
+            for message, maker in product(messages, self._makers.values())
+            if message is not None
+        ]
+        tables += [maker.overdue() for maker in self._makers.values()]
+        self._tables += [table for table in tables if table is not None]
 
     def _due(self, part: Partitioner) -> bool:
         return part.tells_at is None or part.tells_at <= self._now
@@ -134,7 +148,7 @@ class VirtualFleet:
 
 def played(partitioner: str, seed: int) -> dict[str, Any]:
     """The row of a course: what tables need of it."""
-    row = course(VirtualFleet(partitioner, sources=4), PHASES, smoke=False, seed=seed)
+    row = course(VirtualFleet(partitioner, sources=4), COURSE, smoke=False, seed=seed)
     return {name: value for name, value in {"title": partitioner, **row}.items() if name in _KEPT}
 
 

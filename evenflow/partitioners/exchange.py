@@ -57,8 +57,8 @@ class Table(NamedTuple):
 class Merger(ABC):
     """Makes the tables of one algorithm. `Partitioner.merger` gives one that fits the partitioner.
 
-    A table depends on the messages, on the tables before it and on `clock`, not on the order in which
-    messages came.
+    A table depends on the messages of its round and of earlier ones, on the tables before it and on `clock`,
+    not on the order in which messages came.
     """
 
     @abstractmethod
@@ -74,6 +74,12 @@ class Merger(ABC):
         messages: of one round, each of another source, ascending by source, at least one, and each passed
         `check`.
         """
+
+    def remember(self, message: Message) -> None:
+        """A message that passed `check`, of a round whose table another merger made.
+        Overridden where a table has something of sources that are gone.
+        """
+        return
 
     @abstractmethod
     def rescale(self, workers: int) -> None:

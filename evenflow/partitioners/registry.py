@@ -243,8 +243,10 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: boo
     header, state = unpack(snapshot)
     try:
         _check_name(header["name"], like)
+        taken_over = False
         if like is not None:
             if any_source:
+                taken_over = header["source"] != like.source
                 header["source"] = like.source
             like.check_made_alike(header)
         # Before a partitioner is made: it would allocate arrays for as many workers as the header claims.
@@ -262,7 +264,7 @@ def restore(snapshot: bytes, *, like: Partitioner | None = None, any_source: boo
         # No default may stand in for an option that the header lacks.
         partitioner.check_made_alike(header)
         partitioner._resume(header, state)
-        if any_source and partitioner.sources > 1:
+        if taken_over:
             partitioner._take_over()
     except ConfigError as error:
         raise IncompatibleStateError(f"the snapshot does not fit this evenflow: {error.message}") from None

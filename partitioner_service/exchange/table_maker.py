@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
+from evenflow.errors import IncompatibleStateError
 from evenflow.partitioners import Partitioner
 from evenflow.partitioners.exchange import Merger, Message, Table
 from evenflow.partitioners.rounds import Rounds
@@ -41,6 +43,8 @@ class TableMaker:
         # is needed.
         self._mandate: _Mandate | None = None
         self._newest: Table | None = None
+        self._messages: dict[int, Message] = {}
+        """The newest message of each source, also while another instance makes the tables."""
         self._lock = threading.Lock()  # of the control plane's own threads
         self._rounds: Rounds | None = None
         self._workers: int | None = None
@@ -80,6 +84,8 @@ class TableMaker:
         """
         with self._lock:
             rounds = self._present_rounds()
+            if 0 <= message.source < self._sources:
+                self._messages[message.source] = message
             return None if rounds is None else rounds.take(message)
 
     def overdue(self) -> Table | None:
@@ -93,6 +99,13 @@ class TableMaker:
         with self._lock:
             self._rounds = None
 
+    def _remind(self, merger: Merger) -> None:
+        """Tell a new merger what sources told the one before it, of which some may be gone."""
+        for message in self._messages.values():
+            with suppress(IncompatibleStateError):
+                merger.check(message)
+                merger.remember(message)
+
     def _present_rounds(self) -> Rounds | None:
         mandate = self._mandate
         if mandate is None:
@@ -103,6 +116,7 @@ class TableMaker:
                 mandate.merger, sources=self._sources, patience=self._patience, clock=self._clock
             )
             self._workers = None
+            self._remind(mandate.merger)
             # Members pass over a table that is not newer than their own. So the rounds go on behind the
             # newest one.
             newest = self._newest

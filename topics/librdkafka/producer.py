@@ -113,6 +113,10 @@ class ArrayProducer:
         self._queue = self._library.queue_get_main(self._handle)
         self._library.set_log_queue(self._handle, None)  # None: the main one
         self._topic = self._library.topic_new(self._handle, topic.encode(), None)
+        if not self._topic:
+            self._library.queue_destroy(self._queue)
+            self._library.destroy(self._handle)
+            raise KafkaException(KafkaError(KafkaError._INVALID_ARG, f"{topic!r} is no name of a topic"))
         self._close = weakref.finalize(self, _close, self._library, self._handle, self._queue, self._topic)
         self._close.atexit = False  # the process ends its threads
         self._name = self._library.name(self._handle).decode(errors="replace")
@@ -122,7 +126,7 @@ class ArrayProducer:
     def list_topics(self, timeout: float) -> None:
         """Prove that a broker answers within `timeout` (s). Raises KafkaException if none does."""
         answer = POINTER()
-        code = self._library.metadata(self._handle, 0, None, ctypes.byref(answer), _ms(timeout))
+        code = self._library.metadata(self._open(), 0, None, ctypes.byref(answer), _ms(timeout))
         if code:
             raise KafkaException(KafkaError(code))
         self._library.metadata_destroy(answer)
@@ -134,11 +138,16 @@ class ArrayProducer:
         or without a key.
 
         partitions, times (ms since 1970): shape (n,). A full queue is a refusal, `KafkaError._QUEUE_FULL`.
+        Raises ValueError for columns of another type or of different lengths: the kernel checks no bounds.
         """
+        if {values.type, keys.type} != {pa.large_binary()}:
+            raise ValueError(f"values and keys are large_binary, not {values.type} and {keys.type}")
+        if len({len(values), len(keys), len(partitions), len(times)}) != 1:
+            raise ValueError("values, keys, partitions and times are of different lengths")
         flat, error = self._arguments.reshape(-1), np.zeros(1, np.uint64)
         count = hand_over(
             self._produceva,
-            np.uint64(self._handle),
+            np.uint64(self._open()),
             flat,
             np.uint64(flat.ctypes.data),
             Strings.of(values),
@@ -160,7 +169,7 @@ class ArrayProducer:
         for row, (name, content) in enumerate(headers, start=6):
             held += [ctypes.create_string_buffer(name.encode()), ctypes.create_string_buffer(content)]
             arguments[row, 1:4] = ctypes.addressof(held[-2]), ctypes.addressof(held[-1]), len(content)
-        error = self._library.produceva(self._handle, arguments.ctypes.data, len(arguments))
+        error = self._library.produceva(self._open(), arguments.ctypes.data, len(arguments))
         refusal = self._refusal(error or 0)
         if refusal is not None:
             raise KafkaException(refusal)
@@ -169,6 +178,7 @@ class ArrayProducer:
         """Read what has happened, and wait up to `timeout` (s) for the first event. Returns the number of
         events.
         """
+        self._open()
         count, event = 0, self._library.queue_poll(self._queue, _ms(timeout))
         while event:
             try:
@@ -188,18 +198,26 @@ class ArrayProducer:
             if not left or time.monotonic() >= deadline:
                 return left
             # It reads no event by itself, as events are read from their queue.
-            self._library.flush(self._handle, _FLUSH_STEP_MS)
+            self._library.flush(self._open(), _FLUSH_STEP_MS)
 
     def purge(self) -> None:
         """Give all records up that are not delivered yet. They fail."""
-        self._library.purge(self._handle, _QUEUED | _IN_FLIGHT)
+        self._library.purge(self._open(), _QUEUED | _IN_FLIGHT)
 
     def close(self) -> None:
-        """Let go of the client. Records that are not delivered are lost: call `flush` before."""
+        """Let go of the client. Records that are not delivered are lost: call `flush` before. Any other call
+        raises ValueError from then on.
+        """
         self._close()
 
     def __len__(self) -> int:
-        return int(self._library.outq_len(self._handle))
+        return int(self._library.outq_len(self._open()))
+
+    def _open(self) -> int:
+        """The client's handle. librdkafka would crash the process on one that is closed."""
+        if not self._close.alive:
+            raise ValueError("this producer is closed")
+        return self._handle
 
     def _refusal(self, error: int) -> KafkaError | None:
         if not error:

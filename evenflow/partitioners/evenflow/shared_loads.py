@@ -5,8 +5,10 @@ A message is the loads of one source, and a table is the sum over the messages o
 little-endian, one number for each worker. So the length says for how many workers they are.
 
 What a source sent stays in the window when the source is gone, killed or silent. So the merger remembers the
-last message of each source for a window, and a table has what is remembered apart: a source whose message was
-lost must not take its own loads for those of another.
+last message of each source for a window, until the source tells again. A table that has such loads has them
+as a second part, with a mark behind both: a source whose message was lost must not take its own loads for
+those of another. Without slides (a tumbling or a cumulative window) nothing is remembered. A window is
+counted in rounds, so what is remembered outlives a silence of the stream.
 """
 
 from __future__ import annotations
@@ -128,15 +130,31 @@ class LoadsMerger(Merger):
 
     def merge(self, messages: Sequence[Message]) -> bytes:
         """The sum of the loads, and that of the sources that did not tell theirs in this round."""
-        current = {message.source: _Remembered(from_bytes(message.body), 0) for message in messages}
+        now = messages[0].round
+        current = {message.source: _Remembered(from_bytes(message.body), now) for message in messages}
         silent = {
-            source: _Remembered(last.loads, last.rounds + 1)
+            source: last
             for source, last in self._last.items()
-            if source not in current and last.rounds + 1 < self._slides
+            if source not in current and now - last.round < self._slides
         }
         self._last = silent | current
-        left = [last.loads * (self._slides - last.rounds) // self._slides for last in silent.values()]
-        return table_bytes(Loads(self._sum(last.loads for last in current.values()), self._sum(left)))
+        told, left = (
+            [last.loads for last in current.values()],
+            [self._left(last, now) for last in silent.values()],
+        )
+        return table_bytes(Loads(self._sum(told), self._sum(left)))
+
+    def remember(self, message: Message) -> None:
+        """Count these loads until their source tells others, or the window is over."""
+        self._last[message.source] = _Remembered(from_bytes(message.body), message.round)
+
+    def _left(self, last: _Remembered, now: int) -> Int64s:
+        """What is left of a message in the window of round `now`."""
+        rounds = max(0, now - last.round)
+        # Divided first, as a product could leave int64.
+        whole, rest = np.divmod(last.loads, self._slides)
+        left: Int64s = whole * (self._slides - rounds) + rest * (self._slides - rounds) // self._slides
+        return left
 
     def _sum(self, parts: Iterable[Int64s]) -> Int64s:
         total = np.zeros(self.workers, np.int64)
@@ -155,5 +173,5 @@ class _Remembered(NamedTuple):
 
     loads: Int64s
     """Its loads."""
-    rounds: int
-    """Rounds since."""
+    round: int
+    """The message's round."""

@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from tests.mock_kafka import TOPIC, MockKafka
+from tests.patience import wait_for
 from topics.librdkafka import hand_over
 from topics.librdkafka.loaded import NotProvenError
 from topics.librdkafka.producer import ArrayProducer
@@ -78,15 +79,40 @@ def test_a_client_that_nobody_holds_any_more_ends_its_threads(kafka: MockKafka) 
         with open("/proc/self/status") as status:
             return int(next(line.split()[1] for line in status if line.startswith("Threads:")))
 
+    config = {"bootstrap.servers": kafka.servers}
+    # The mock broker starts a thread for the first client, which stays.
+    first = ArrayProducer(config, topic=TOPIC, failed=lambda *some: None)
+    assert hand_over_two(first) == (2, None)
+    assert first.flush(PATIENCE) == 0
+    first.close()
     before = threads()
-    client = ArrayProducer({"bootstrap.servers": kafka.servers}, topic=TOPIC, failed=lambda *some: None)
+    client = ArrayProducer(config, topic=TOPIC, failed=lambda *some: None)
     assert hand_over_two(client) == (2, None)
     assert client.flush(PATIENCE) == 0
     assert threads() > before
     assert threading.active_count() < threads(), "they are librdkafka's own"
     del client
     gc.collect()
-    assert threads() <= before
+    wait_for(lambda: threads() <= before, timeout=PATIENCE)
+
+
+def test_a_closed_client_says_so_and_crashes_nothing(kafka: MockKafka) -> None:
+    client = ArrayProducer({"bootstrap.servers": kafka.servers}, topic=TOPIC, failed=lambda *some: None)
+    client.close()
+    for call in (client.purge, client.__len__, lambda: client.poll(0), lambda: client.flush(0)):
+        with pytest.raises(ValueError, match="closed"):
+            call()
+
+
+def test_columns_that_the_kernel_would_misread_are_refused(kafka: MockKafka) -> None:
+    client = ArrayProducer({"bootstrap.servers": kafka.servers}, topic=TOPIC, failed=lambda *some: None)
+    two, times = np.zeros(2, np.int32), np.zeros(2, np.int64)
+    texts = pa.array([b"a", b"b"], pa.large_binary())
+    with pytest.raises(ValueError, match="large_binary, not binary"):
+        client.hand_over(texts.cast(pa.binary()), texts, two, times)
+    with pytest.raises(ValueError, match="different lengths"):
+        client.hand_over(texts[:1], texts, two, times)
+    client.close()
 
 
 def test_a_hand_over_runs_the_compiled_forms_that_an_image_brings(kafka: MockKafka) -> None:

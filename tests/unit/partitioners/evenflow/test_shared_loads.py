@@ -138,13 +138,25 @@ def test_a_change_of_the_stream_teaches_no_more_than_chance_may() -> None:
 def test_a_source_that_is_gone_counts_with_what_is_left_of_its_window() -> None:
     """A killed source has sent tuples that stay in the window, and nobody else tells them."""
     merger = LoadsMerger(2, slides=4)
-    first, second = (Message(source, 0, to_bytes(np.array([8, 4 * source]))) for source in (0, 1))
+    first, second = (Message(source, 7, to_bytes(np.array([8, 4 * source]))) for source in (0, 1))
     merger.merge([first, second])
-    tables = [table_loads(merger.merge([first])) for _ in range(5)]
+    tables = [table_loads(merger.merge([first._replace(round=7 + since)])) for since in range(1, 6)]
     assert [table.told.tolist() for table in tables] == [[8, 0]] * 5
     assert [table.remembered.tolist() for table in tables] == [[6, 3], [4, 2], [2, 1], [0, 0], [0, 0]]
     merger.rescale(3)
-    assert table_loads(merger.merge([second])).remembered.tolist() == [0, 0, 0]
+    assert table_loads(merger.merge([second._replace(round=13)])).remembered.tolist() == [0, 0, 0]
+
+
+def test_a_merger_that_follows_another_one_counts_what_was_told_to_it() -> None:
+    """The instance that made the tables is killed, and its own loads are in the window like all others."""
+    merger, told = (
+        LoadsMerger(2, slides=4),
+        [Message(source, 7, to_bytes(np.array([8, 4]))) for source in (0, 1)],
+    )
+    for message in told:
+        merger.remember(message)
+    table = table_loads(merger.merge([told[1]._replace(round=8)]))
+    assert (table.told.tolist(), table.remembered.tolist()) == ([8, 4], [6, 3])
 
 
 def test_a_source_whose_message_was_lost_does_not_take_its_own_loads_for_those_of_others() -> None:
@@ -183,11 +195,12 @@ def test_a_source_that_takes_over_another_ones_state_tells_none_of_its_tuples() 
     assert same > 0.9, "what is known of keys is kept"
 
 
-def test_the_only_source_goes_on_with_the_tuples_of_the_one_before_it() -> None:
+@pytest.mark.parametrize("sources", [1, 2])
+def test_a_source_goes_on_with_the_tuples_of_the_one_with_its_number(sources: int) -> None:
     """An instance with another name has taken the place of the first one, and nobody else tells its
     tuples.
     """
-    before, after = (create("evenflow", workers=8, **WINDOW) for _ in range(2))
+    before, after = (create("evenflow", workers=8, source=0, sources=sources, **WINDOW) for _ in range(2))
     before.assign(*zipf(4000))
     taken = restore(before.snapshot(), like=after, any_source=True)
     assert taken.window_tuples().tolist() == before.window_tuples().tolist()  # type: ignore[attr-defined]
