@@ -46,7 +46,7 @@ _MOST = 1 << 52
 _MOST_IN_ALL = 1 << 60
 """A sum stays there. So it never leaves int64, whatever the sources tell."""
 _NUMBER = np.dtype("<i8")
-_MARK = np.array([-1], np.int64)
+_MARK = np.array([-1], _NUMBER).tobytes()
 """Stands behind the two parts of a table. No load is below 0."""
 
 
@@ -79,16 +79,15 @@ def table_bytes(loads: Loads) -> bytes:
     if not loads.remembered.any():
         return to_bytes(loads.told)
     # The mark tells such a body from loads of twice as many workers.
-    return to_bytes(np.concatenate([loads.told, loads.remembered, _MARK]))
+    return to_bytes(np.concatenate([loads.told, loads.remembered])) + _MARK
 
 
 def table_loads(body: bytes) -> Loads:
     """The loads of a table's body, which may be any bytes. IncompatibleStateError for bytes that are none."""
-    if len(body) % (2 * _NUMBER.itemsize) != _NUMBER.itemsize or body[-8:] != to_bytes(_MARK):
-        told = from_bytes(body)
-        return Loads(told, np.zeros_like(told))
-    both = from_bytes(body[: -_NUMBER.itemsize])
-    return Loads(*np.split(both, 2))
+    loads, marked = from_bytes(body.removesuffix(_MARK)), body.endswith(_MARK)
+    if marked and len(loads) % 2:
+        raise IncompatibleStateError(f"{len(loads)} loads are no two parts of a table")
+    return Loads(*np.split(loads, 2)) if marked else Loads(loads, np.zeros_like(loads))
 
 
 def learned(bias: Int64s, overload: Float64s, unit: int) -> Int64s:
@@ -138,11 +137,8 @@ class LoadsMerger(Merger):
             if source not in current and now - last.round < self._slides
         }
         self._last = silent | current
-        told, left = (
-            [last.loads for last in current.values()],
-            [self._left(last, now) for last in silent.values()],
-        )
-        return table_bytes(Loads(self._sum(told), self._sum(left)))
+        told = self._sum(last.loads for last in current.values())
+        return table_bytes(Loads(told, self._sum(self._left(last, now) for last in silent.values())))
 
     def remember(self, message: Message) -> None:
         """Count these loads until their source tells others, or the window is over."""
