@@ -40,7 +40,7 @@ def bounds_of(settings: Settings) -> Bounds:
     control, fixed = settings.control, settings.reducers if settings.spark.in_one_process else None
     return Bounds(
         p_min=control.p_min,
-        p_max=control.p_max or settings.routed_partitions,
+        p_max=control.p_max or settings.max_workers,
         r_min=fixed or control.r_min,
         r_max=fixed or control.r_max or settings.spark.buckets,
     )

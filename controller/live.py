@@ -157,7 +157,7 @@ class ElasticLive(gymnasium.Env[BoxValues, Any]):
         if all(least == most for least, most in sides):
             raise ConfigError(
                 f"neither p nor r of query {settings.query.name} can change, so a step has nothing to do",
-                hint="set partitioner.routed_partitions above partitioner.workers before the query begins",
+                hint="set partitioner.max_workers above partitioner.workers before the query begins",
             )
         self.horizon = horizon
         self._settings, self._rho, self._clock, self._longest_wait = settings, rho, clock, longest_wait

@@ -1,4 +1,4 @@
-"""How large records may be, and what the bounds of a query's settings add up to.
+"""How many workers there may be, how large records may be, and what the bounds of a query add up to.
 
 All sizes are in bytes before compression. A broker counts compressed bytes, but a producer counts the others.
 So a record that has passed a broker may be too large for every producer after it. These are the stages, with
@@ -18,6 +18,8 @@ allow a larger row are refused when they are loaded.
 
 from __future__ import annotations
 
+MOST_WORKERS = 1_024
+"""Most workers of a query, and most partitions of its routed topic."""
 MAX_RECORD_BYTES = 33_554_432
 """The most that a producer of evenflow sends, and `max.message.bytes` of the topics for frames,
 blobs and results.

@@ -70,7 +70,8 @@ def routed(
     starting: str = "earliest",
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The routed tuples of a query, one row for each. A Spark partition holds the tuples of one worker.
+    """The routed tuples of a query, one row for each. A Spark partition holds the tuples of a routed
+    partition: those of one worker, or of several if they share it.
 
     Columns: `worker` (int), `pane_start` (timestamp: where the tuple's slide begins), `key` (bigint, string,
     or binary for `key = "@key"`), `time` (timestamp, only if an aggregate asks for event times), then each
@@ -426,16 +427,18 @@ def _frames_of(
     """The function of a task: records (partition, offset, value) -> tuples (columns: `schema`)."""
 
     def read(batches: Batches) -> Batches:
-        for worker, offset, value in _each(batches):
+        for partition, offset, value in _each(batches):
             try:
-                rows = decode_frame(value, fingerprint=fingerprint).batch
+                frame = decode_frame(value, fingerprint=fingerprint)
+                rows, counts = frame.batch, frame.workers(partition)
                 keys = typed_keys(pa.table({"key": rows["key"]}), kind)["key"].combine_chunks()
             except (ProtocolError, IncompatibleStateError) as error:
-                raise _at(error, "routed", worker, offset) from None
+                raise _at(error, "routed", partition, offset) from None
             if rows.num_rows == 0:
                 continue
             panes = rows["pane"].to_numpy() * (slide * 1000)
-            columns = [pa.array(np.full(rows.num_rows, worker, np.int32)), pa.array(panes).cast(_TIME), keys]
+            workers = np.repeat(np.array([*counts], np.int32), [*counts.values()])
+            columns = [pa.array(workers), pa.array(panes).cast(_TIME), keys]
             rest = rows.columns[2:]
             if "time" in rows.schema.names:
                 columns.append(rest.pop(0).cast(pa.timestamp("ms", "UTC")).cast(_TIME))

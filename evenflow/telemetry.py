@@ -334,7 +334,7 @@ class PartWork(BaseModel):
     """Pairs (ms from the newest tuple of an emitted window to the end of the micro-batch, number
     of result rows)."""
     routed: WorkerTimes = []
-    """Triples (routed partition, how many tuples of it were combined, ms that this took), if
+    """Triples (worker, how many tuples of it were combined, ms that this took), if
     `partitioner.speeds` or an experiment (`spark.combine_wait`) asks."""
 
     @property

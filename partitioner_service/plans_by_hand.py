@@ -37,17 +37,17 @@ def publish(
     next slide". reason: for people who read the plan. because: for those who read the audit log, of which
     each plan is a part.
 
-    Raises ConfigError for more workers than routed partitions, for more reducers than buckets, for an
+    Raises ConfigError for more workers than `max_workers`, for more reducers than buckets, for an
     `effective_from` that is no event time or not on a slide boundary, and for a missing input topic. Raises
     IncompatibleStateError for a query that began with other settings. Raises ServiceError when others publish
     at the same time.
     """
     most_r = settings.spark.buckets
     r = most_r if reducers is None else reducers
-    if not 1 <= workers <= settings.routed_partitions:
+    if not 1 <= workers <= settings.max_workers:
         raise ConfigError(
-            f"workers must be 1..{settings.routed_partitions}, the"
-            f" partitions of the routed topic, not {workers}"
+            f"workers must be 1..{settings.max_workers} (partitioner.max_workers), not {workers}",
+            hint="the largest number of workers is fixed when the query begins",
         )
     if not 1 <= r <= most_r:
         raise ConfigError(f"reducers must be 1..{most_r}, the number of buckets, not {r}")

@@ -64,9 +64,9 @@ def combine_stream(
         def tell(tally: Tally) -> None:
             if wait_us:
                 more_ms = {
-                    partition: tuples * _wait_of(wait_us, partition) / 1_000
+                    worker: tuples * _wait_of(wait_us, worker) / 1_000
                     for work in tally.work.values()
-                    for partition, (tuples, _) in work.routed.items()
+                    for worker, (tuples, _) in work.workers.items()
                 }
                 sleep(sum(more_ms.values()) / 1_000)
                 tally = tally.slowed(more_ms)
@@ -123,10 +123,10 @@ def by_part(blobs: Iterable[bytes], parts: int) -> list[list[memoryview]]:
     return blobs_by_part
 
 
-def _wait_of(wait_us: Waits, partition: int) -> float:
+def _wait_of(wait_us: Waits, worker: int) -> float:
     if isinstance(wait_us, int | float):
         return wait_us
-    return wait_us[partition] if partition < len(wait_us) else 0.0
+    return wait_us[worker] if worker < len(wait_us) else 0.0
 
 
 class _Row(NamedTuple):

@@ -165,7 +165,7 @@ def check_topic(spec: TopicSpec, state: TopicState) -> None:
         raise IncompatibleStateError(
             f"topic {spec.name} has {state.partitions} partitions, the settings need {spec.partitions}",
             hint="the number is fixed for the life of a query: set it back (partitioner.routed_partitions, "
-            "partitioner.workers or spark.buckets), or give the query another name",
+            "partitioner.max_workers, partitioner.workers or spark.buckets), or give the query another name",
         )
     limit, needed = state.config.get("max.message.bytes"), spec.config.get("max.message.bytes")
     if limit is not None and needed is not None and int(limit) < int(needed):

@@ -12,6 +12,7 @@ from evenflow.charts.looks import NAMED, SUBJECT
 from evenflow.charts.page import page
 from evenflow.scale.costs import Units, terms
 from evenflow.scale.shape import StreamLoad
+from evenflow.settings.sections.sharing import chosen_partitions
 
 if TYPE_CHECKING:
     import altair
@@ -53,10 +54,12 @@ def grown(setup: Setup, load: StreamLoad, units: Units) -> dict[str, Line]:
     """Cores of each topic at each number of workers. There are never more tasks or buckets than workers."""
     cores_by_topic: dict[str, list[float]] = {topic: [] for topic in _TOPICS}
     for workers in WORKERS:
+        routed = workers if setup.shape.shared_by == 1 else chosen_partitions(workers)
         shape = replace(
             setup.shape,
-            routed=workers,
-            tasks=min(setup.shape.tasks, workers),
+            routed=routed,
+            shared_by=workers / routed,
+            tasks=min(setup.shape.tasks, routed),
             buckets=min(setup.shape.buckets, workers),
         )
         bill = terms(shape, load, units)

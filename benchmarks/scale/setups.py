@@ -8,6 +8,7 @@ from evenflow.scale.costs import Place, Term, Units, cores_of, terms
 from evenflow.scale.shape import Shape, StreamLoad
 from evenflow.settings import PartitionerSettings
 from evenflow.settings.sections.rhythm import rhythm
+from evenflow.settings.sections.sharing import chosen_partitions
 
 
 @dataclass(frozen=True)
@@ -23,20 +24,27 @@ class Setup:
 
 
 AS_SET = Shape()
-_RHYTHM = rhythm(PartitionerSettings(), workers=AS_SET.routed, rate=AS_SET.rate / AS_SET.instances)
+_PARTITIONS = chosen_partitions(AS_SET.routed)
+_RHYTHM = rhythm(PartitionerSettings(), routed=_PARTITIONS, rate=AS_SET.rate / AS_SET.instances)
 _CHOSEN = replace(
     AS_SET,
+    routed=_PARTITIONS,
+    shared_by=AS_SET.routed / _PARTITIONS,
     block=_RHYTHM.block_tuples,
     linger=_RHYTHM.linger / 1_000,
     commit=_RHYTHM.commit_interval / 1_000,
-    tasks=250,
+    tasks=_PARTITIONS,
 )
 _ONE = replace(AS_SET, instances=50, buckets=64, batch=5.0, commit=2.0, block=200_000, linger=1.0)
 SETUPS = {
     "as set": Setup(
         AS_SET, 1, "the rhythm of a small pipeline, one task a worker, as many buckets as workers"
     ),
-    "as chosen": Setup(_CHOSEN, 1, "the rhythm that is chosen for so many workers, a task for four workers"),
+    "as chosen": Setup(
+        _CHOSEN,
+        1,
+        "workers share partitions, the rhythm that is chosen for so many partitions, a task for each",
+    ),
     "one query": Setup(_ONE, 1, "longer blocks, transactions and micro-batches; fewer buckets and instances"),
     "ten queries": Setup(
         replace(_ONE, instances=100, buckets=160, batch=2.0).part(10),

@@ -180,7 +180,7 @@ def _bare_loop(
     settings: Settings, consumer: Consumer, producer: Producer, frames: Frames, tuples: int
 ) -> Commits:
     options, routed = (
-        rhythm(settings.partitioner, workers=settings.partitioner.workers),
+        rhythm(settings.partitioner, routed=settings.routed_partitions),
         settings.topic("routed"),
     )
     # Reversed, so that the block that is due next can be popped from the end.

@@ -89,6 +89,7 @@ def advise(
         options=dict(best.entrant.options),
         workers=fits.workers,
         instances=fits.instances,
+        max_workers=fits.max_workers,
         routed_partitions=fits.routed_partitions,
         input_partitions=fits.input_partitions,
         size_reasons=fits.reasons,

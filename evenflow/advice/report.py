@@ -80,6 +80,8 @@ class Advice:
     """Workers to set (`partitioner.workers`)."""
     instances: int
     """Partitioner instances to run."""
+    max_workers: int
+    """Largest number of workers to set."""
     routed_partitions: int
     """Partitions of the routed topic to set."""
     input_partitions: int
@@ -184,6 +186,7 @@ class Advice:
     def settings(self) -> str:
         """The lines for evenflow.toml."""
         lines = ["[partitioner]", f'name = "{self.partitioner}"', f"workers = {self.workers}"]
+        lines.append(f"max_workers = {self.max_workers}")
         lines.append(f"routed_partitions = {self.routed_partitions}")
         lines.append(f"instances = {self.instances}")
         if self.cost is not None:
@@ -209,6 +212,7 @@ class Advice:
             "options": fields.pop("options"),
             "workers": fields.pop("workers"),
             "instances": fields.pop("instances"),
+            "max_workers": fields.pop("max_workers"),
             "routed_partitions": fields.pop("routed_partitions"),
             "input_partitions": fields.pop("input_partitions"),
             "reasons": list(self.reasons),

@@ -12,10 +12,10 @@ import math
 from dataclasses import dataclass
 
 from evenflow.errors import ConfigError
+from evenflow.limits import MOST_WORKERS
 from evenflow.partitioners.base import MAX_WORKERS
+from evenflow.settings.sections.sharing import chosen_partitions
 
-MOST_WORKERS = 1_024
-"""Most partitions of a routed topic (`partitioner.routed_partitions`)."""
 MOST_INPUT_PARTITIONS = 256
 UTILISATION = 0.8
 """Share of a worker's capacity that is planned for. The rest is room to catch up."""
@@ -60,8 +60,10 @@ class Wishes:
     """Most hot keys to name."""
     present_workers: int = 8
     """Workers by the present settings."""
+    present_max_workers: int | None = None
+    """Largest number of workers by the present settings. None: they do not say."""
     present_routed_partitions: int | None = None
-    """None: the setting is not set, which means as many as workers."""
+    """Partitions of the routed topic by the present settings. None: they do not say."""
     present_input_partitions: int = 4
     """Input partitions by the present settings. Fewer are never recommended."""
     seed: int = 7
@@ -98,8 +100,10 @@ class PipelineSize:
     """Workers that the routed tuples are divided among."""
     instances: int
     """Instances of the partitioner service."""
+    max_workers: int
+    """Largest number of workers, with room for more than there are."""
     routed_partitions: int
-    """Partitions of the routed topic, with room for more workers."""
+    """Partitions of the routed topic."""
     input_partitions: int
     """Partitions of the input topic, with room for more instances."""
     reasons: tuple[str, ...]
@@ -110,11 +114,11 @@ def size(wishes: Wishes, *, rate: float | None) -> PipelineSize:
     """The workers, instances and partitions for a rate.
 
     rate: tuples per second to plan for, None if it is not known. ConfigError if a capacity is given without a
-    rate, or if more workers are needed than a routed topic can have.
+    rate, or if more workers are needed than a query can have.
     """
     workers, why_workers = _workers(wishes, rate)
     instances = wishes.instances or (1 if rate is None else math.ceil(rate / INSTANCE_RATE))
-    routed, why_routed = _routed(wishes, workers)
+    most, routed, why_routed = _routed(wishes, workers)
     inputs = min(MOST_INPUT_PARTITIONS, max(wishes.present_input_partitions, HEADROOM * instances))
     why_inputs = (
         f"{inputs} input partitions, as now: enough for {_instances(instances)}"
@@ -125,6 +129,7 @@ def size(wishes: Wishes, *, rate: float | None) -> PipelineSize:
     return PipelineSize(
         workers=workers,
         instances=instances,
+        max_workers=most,
         routed_partitions=routed,
         input_partitions=inputs,
         reasons=(why_workers, why_routed, why_inputs),
@@ -146,7 +151,7 @@ def _workers(wishes: Wishes, rate: float | None) -> tuple[int, str]:
     if workers > MOST_WORKERS:
         raise ConfigError(
             f"{rate:,.0f} tuples/s at {wishes.capacity:,.0f} tuples/s a worker need {workers:,} workers, "
-            f"more than the {MOST_WORKERS:,} partitions that the routed topic may have",
+            f"more than the {MOST_WORKERS:,} that a query may have",
             hint="is the capacity right? It is in tuples per second",
         )
     return workers, (
@@ -155,18 +160,28 @@ def _workers(wishes: Wishes, rate: float | None) -> tuple[int, str]:
     )
 
 
-def _routed(wishes: Wishes, workers: int) -> tuple[int, str]:
-    present = wishes.present_routed_partitions
+def _routed(wishes: Wishes, workers: int) -> tuple[int, int, str]:
+    """Largest number of workers, partitions of the routed topic, and why."""
+    present = wishes.present_max_workers
     if present is not None and present >= workers:
-        return (
-            present,
-            f"{present} routed partitions, as in the present settings: one is needed for each worker",
-        )
-    partitions = min(MOST_WORKERS, HEADROOM * workers)
-    return partitions, (
-        f"{partitions} routed partitions: the most workers there can ever be, fixed for the life of a query; "
-        f"{HEADROOM} for a worker leave room to grow"
+        partitions = wishes.present_routed_partitions or chosen_partitions(present)
+        return present, partitions, f"{_most(present, partitions)}, as in the present settings"
+    most = min(MOST_WORKERS, HEADROOM * workers)
+    partitions = chosen_partitions(most)
+    return (
+        most,
+        partitions,
+        (
+            f"{_most(most, partitions)}, fixed for the life of a query;"
+            f" {HEADROOM} for a worker leave room to grow"
+        ),
     )
+
+
+def _most(workers: int, partitions: int) -> str:
+    if partitions == workers:
+        return f"{partitions} routed partitions: the most workers there can ever be"
+    return f"{partitions} routed partitions, which at most {workers:,} workers share"
 
 
 def _number(workers: int) -> str:

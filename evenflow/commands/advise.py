@@ -180,6 +180,7 @@ def advise(
         merge_cost=merge_cost,
         top=top,
         present_workers=settings.partitioner.workers,
+        present_max_workers=_present_most(settings),
         present_routed_partitions=settings.partitioner.routed_partitions,
         present_input_partitions=inputs,
         seed=settings.partitioner.seed,
@@ -193,6 +194,12 @@ def advise(
         typer.echo(json.dumps(advice.as_json(), ensure_ascii=False))
     else:
         _print(advice)
+
+
+def _present_most(settings: Settings) -> int | None:
+    """The largest number of workers, if the settings say it."""
+    how = settings.partitioner
+    return None if how.max_workers is None and how.routed_partitions is None else settings.max_workers
 
 
 def _settings_for_topic(

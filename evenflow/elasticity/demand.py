@@ -21,11 +21,8 @@ def needed_executors(settings: Settings, parts: Iterable[Part], *, p: int, r: in
     The parts take turns on the application's cores, so the part that needs more cores decides.
     """
     spark = settings.spark
+    cores = {"combine": settings.combine_cores(p), "reduce": min(r, spark.buckets)}
     # -(-a // b) is the division of whole numbers, rounded up.
-    cores = {
-        "combine": -(-min(p, settings.routed_partitions) // spark.partitions_per_slot),
-        "reduce": min(r, spark.buckets),
-    }
     return _at_most(settings, -(-max(cores[part] for part in parts) // spark.executor_cores))
 
 

@@ -207,7 +207,7 @@ def _lanes(shape: Shape, units: Units) -> list[Term]:
 def _control(shape: Shape, units: Units) -> list[Term]:
     # A record of telemetry for each transaction of an instance, and two for each micro-batch.
     records = shape.transactions + 2 / shape.batch
-    reading = records * units.telemetry_read + shape.transactions * shape.routed * units.load_read
+    reading = records * units.telemetry_read + shape.transactions * shape.workers * units.load_read
     plans = 1 / (shape.group * shape.batch)
     # Every instance reads a plan, and so do two readers more.
     readers = plans * (shape.instances + 2)
@@ -239,7 +239,7 @@ def _sync(shape: Shape, load: StreamLoad, units: Units) -> list[Term]:
 
 def sync_values(shape: Shape, load: StreamLoad) -> float:
     """Values (8 bytes each) a second that cooperating partitioners send. They receive as many."""
-    return shape.instances * load.hot * shape.routed / shape.slide
+    return shape.instances * load.hot * shape.workers / shape.slide
 
 
 def sync_message_bytes(shape: Shape, load: StreamLoad) -> float:
@@ -248,7 +248,7 @@ def sync_message_bytes(shape: Shape, load: StreamLoad) -> float:
     The message has a row of values for each hot key, and key and frequency of as many keys as there are
     workers.
     """
-    return 8.0 * load.hot * (shape.routed + 1) + 16.0 * shape.routed
+    return 8.0 * load.hot * (shape.workers + 1) + 16.0 * shape.workers
 
 
 def cores_of(shape: Shape) -> dict[Place, float]:

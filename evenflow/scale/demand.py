@@ -8,9 +8,8 @@ import math
 from dataclasses import dataclass
 
 from evenflow.errors import ConfigError
+from evenflow.limits import MOST_WORKERS
 
-MOST_WORKERS = 1_024
-"""Most partitions of a routed topic (`partitioner.routed_partitions`)."""
 LEAST_DELAY = 0.5
 """Seconds. A micro-batch of Spark takes a third of a second by itself."""
 
@@ -22,7 +21,7 @@ class Demand:
     rate: float
     """Tuples a second."""
     workers: int
-    """Workers among which the tuples are divided: partitions of the routed topic."""
+    """Workers among which the tuples are divided."""
     keys: int
     """Different keys of the stream."""
     delay: float
@@ -56,8 +55,7 @@ class Demand:
                 raise ConfigError(f"{name.replace('_', ' ')} must be at least 1, not {getattr(self, name):,}")
         if self.workers > MOST_WORKERS:
             raise ConfigError(
-                f"{self.workers:,} workers are more than the {MOST_WORKERS:,}"
-                " partitions that a routed topic may have",
+                f"{self.workers:,} workers are more than the {MOST_WORKERS:,} that a query may have",
                 hint="divide the keys among several queries, each with workers of its own (docs/scale.md)",
             )
         if self.workers > self.rate:

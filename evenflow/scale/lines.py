@@ -25,7 +25,8 @@ def settings_lines(sizes: Sizes) -> str:
         "kafka": {"replication_factor": how.replicas},
         "input": {"partitions": how.inputs},
         "partitioner": {
-            "workers": how.routed,
+            "workers": sizes.demand.workers,
+            "routed_partitions": how.routed,
             "instances": how.instances,
             "block_tuples": how.block,
             "linger": _duration(how.linger),

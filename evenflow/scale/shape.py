@@ -26,6 +26,8 @@ class Shape:
     """Partitions of the input topic."""
     routed: int = 1_000
     """Partitions of the routed topic."""
+    shared_by: float = 1.0
+    """Workers that share a routed partition, on average."""
     instances: int = 100
     """Instances of the partitioner service."""
     buckets: int = 1_000
@@ -65,6 +67,11 @@ class Shape:
         return replace(self, rate=self.rate / parts, **shares)
 
     @property
+    def workers(self) -> float:
+        """Workers among which the tuples are divided."""
+        return self.routed * self.shared_by
+
+    @property
     def block_tuples(self) -> float:
         """Tuples in a block: as many as an instance gets in a linger, at most `block`."""
         return min(self.block, max(1.0, self.rate / self.instances * self.linger))
@@ -76,7 +83,7 @@ class Shape:
 
     @property
     def frames_a_block(self) -> float:
-        """Expected number of workers that get a frame of a block."""
+        """Expected number of routed partitions that get a frame of a block."""
         return touched(self.routed, self.block_tuples)
 
     @property
@@ -88,7 +95,8 @@ class Shape:
     def punctuation(self) -> float:
         """Frames a second that only tell.
 
-        Each instance tells once a slide. Workers that have no tuple in that block get a frame without tuples.
+        Each instance tells once a slide. Partitions that have no tuple in that block get a frame without
+        tuples.
         """
         return self.instances / self.slide * (self.routed - self.frames_a_block)
 

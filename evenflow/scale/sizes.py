@@ -44,6 +44,8 @@ _PROCESS = 400e6
 _LINGERS, _COMMITS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3), (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 """Shares of the delay that are tried as linger and as commit interval. The rest is the batch interval."""
 _LEAST_LINGER, _LEAST_COMMIT = 0.01, 0.05
+_TOGETHER = (1, 2, 4, 8, 16, 32)
+"""Workers that share a routed partition, as they are tried."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,7 @@ def batch_seconds(shape: Shape, load: StreamLoad, units: Units) -> float:
 
 def _combine_parts(shape: Shape, load: StreamLoad, bill: list[Term]) -> dict[str, float]:
     # As many tasks as workers: each has one. Fewer: a task has several, of which at most one is the fullest.
-    fullest = 1 + load.imbalance * shape.tasks / shape.routed
+    fullest = 1 + load.imbalance * shape.tasks / shape.workers
     parts = {
         term.topic: fullest * term.cores * shape.batch / shape.tasks
         for term in bill
@@ -191,8 +193,11 @@ def _transaction_share(shape: Shape, measurements: Measurements) -> float:
 
 
 def _divided(demand: Demand, load: StreamLoad, units: Units) -> Iterator[Shape]:
-    """Shapes that divide the delay differently, each with as many instances as it needs."""
+    """Shapes that divide the delay differently, and the workers among fewer or more routed partitions, each
+    with as many instances as it needs.
+    """
     divisions: set[tuple[float, float]] = set()
+    shared = {-(-demand.workers // together) for together in _TOGETHER}
     for share in _LINGERS:
         for other in _COMMITS:
             linger = _rounded_down(max(_LEAST_LINGER, share * demand.delay))
@@ -201,13 +206,13 @@ def _divided(demand: Demand, load: StreamLoad, units: Units) -> Iterator[Shape]:
             # Short delays round several shares to the same division.
             if batch > 0 and (linger, commit) not in divisions:
                 divisions.add((linger, commit))
-                yield _with_tasks(
-                    demand, _with_instances(demand, load, units, linger, commit, batch), load, units
-                )
+                for routed in sorted(shared):
+                    shape = _with_instances(demand, load, units, linger, commit, batch, routed)
+                    yield _with_tasks(demand, shape, load, units)
 
 
 def _with_instances(
-    demand: Demand, load: StreamLoad, units: Units, linger: float, commit: float, batch: float
+    demand: Demand, load: StreamLoad, units: Units, linger: float, commit: float, batch: float, routed: int
 ) -> Shape:
     instances = 1
     while True:
@@ -215,7 +220,8 @@ def _with_instances(
         shape = Shape(
             rate=demand.rate,
             inputs=min(MOST_INSTANCES, max(4, 2 * instances)),
-            routed=demand.workers,
+            routed=routed,
+            shared_by=demand.workers / routed,
             instances=instances,
             buckets=2,
             tasks=1,
@@ -272,8 +278,8 @@ def _planned(
     demand: Demand, shape: Shape, load: StreamLoad, units: Units, measurements: Measurements
 ) -> Sizes:
     """The shape with its executors and brokers, its memory, and what does not fit."""
-    partitions = max(1, shape.routed // max(shape.tasks, shape.buckets))
-    cores = max(math.ceil(shape.routed / partitions), shape.buckets)
+    per_core = max(1, demand.workers // max(shape.tasks, shape.buckets))
+    cores = max(min(shape.routed, math.ceil(demand.workers / per_core)), shape.buckets)
     # Every frame is read by an executor, whose card is taken to be that of a broker.
     bytes_read = shape.rate * load.row + shape.all_frames * units.frame_bytes
     executors = max(
@@ -288,7 +294,7 @@ def _planned(
         load=load,
         units=units,
         executors=executors,
-        partitions_per_slot=partitions,
+        partitions_per_slot=per_core,
         batch_seconds=seconds,
         memory=_memory(demand, shape, load, measurements, executors, units),
         misfits=tuple(_misfits(demand, shape, load, units, measurements)),
@@ -312,7 +318,7 @@ def _memory(
     demand: Demand, shape: Shape, load: StreamLoad, measurements: Measurements, executors: int, units: Units
 ) -> Memory:
     state = state_bytes(shape, load, demand.window)
-    learned = measurements.state["state_bytes"] * shape.routed / 1_000
+    learned = measurements.state["state_bytes"] * shape.workers / 1_000
     # A block is there as records, as columns, sorted by worker and as frames.
     block = 4 * min(shape.block, shape.block_tuples) * (load.record + load.row)
     at_once = min(demand.executor_cores, math.ceil(shape.buckets / executors))

@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from evenflow.errors import ConfigError
 from evenflow.expressions.cost import Cost, cost_of
 from evenflow.grammar import paths
+from evenflow.limits import MOST_WORKERS
 from evenflow.settings.durations import Duration, format_duration
 from evenflow.settings.identity import begun_limits, changes, fingerprint, with_forwarding
 from evenflow.settings.places import without_password
@@ -24,6 +25,7 @@ from evenflow.settings.sections.query import Query
 from evenflow.settings.sections.result_sinks import BUILT_IN_SINKS, SinkForm
 from evenflow.settings.sections.rhythm import BLOCK_WORK, most_frames, shortest_transaction
 from evenflow.settings.sections.section import Section
+from evenflow.settings.sections.sharing import chosen_partitions
 from evenflow.settings.sections.spark import SparkSettings
 from evenflow.settings.sections.web import WebSettings
 from evenflow.settings.views import OF_THE_QUERY, TopicRole, place_of_views, queries
@@ -181,6 +183,8 @@ in a second.
 """
 _ALL_TASKS = 64
 """Most tasks of the combiner on a cluster manager of which each routed partition has one."""
+_WORKERS_PER_CORE = 4
+"""Workers for each core of the executors, if `partitions_per_slot` is not set."""
 
 
 class PartitionerSettings(Section):
@@ -197,14 +201,26 @@ class PartitionerSettings(Section):
         default_factory=dict,
         description="Options of the partitioner. A window and slide that are not set are the query's.",
     )
-    workers: int = Field(default=8, ge=1, description="Workers in use (p), at most routed_partitions.")
+    workers: int = Field(default=8, ge=1, description="Workers in use (p), at most max_workers.")
+    max_workers: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_WORKERS,
+        description=(
+            "Largest number of workers that a plan may ask for. Fixed for the life of a query. None:"
+            " routed_partitions, or workers if that is more."
+        ),
+    )
     routed_partitions: int | None = Field(
         default=None,
         ge=1,
-        le=1024,
+        le=MOST_WORKERS,
         description=(
-            "Partitions of the routed topic, which is the largest possible number of workers. Fixed for the"
-            " life of a query. None: equal to workers."
+            "Partitions of the routed topic. Worker w has partition w mod routed_partitions, so several"
+            " workers share a partition if there are fewer partitions than workers"
+            " (docs/operations/workers-and-partitions.md). Combining uses at most one core for each. Fixed"
+            " for the life of a query. None: one for each of max_workers, and from 129 workers on about 64,"
+            " which cost far less."
         ),
     )
     cost: str | None = Field(
@@ -558,17 +574,29 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Settings:
-        if self.partitioner.workers > self.routed_partitions:
+        how = self.partitioner
+        if how.workers > self.max_workers:
             raise ValueError(
-                f"partitioner.workers ({self.partitioner.workers}) exceeds partitioner.routed_partitions "
-                f"({self.routed_partitions}): a worker is a partition of the routed topic"
+                f"partitioner.workers ({how.workers}) exceeds partitioner.max_workers ({self.max_workers}),"
+                " the largest number of workers"
+            )
+        if self.max_workers > MOST_WORKERS:
+            raise ValueError(
+                f"partitioner.workers ({how.workers:,}) is more than the {MOST_WORKERS:,} workers that a query"
+                " may have: divide the keys among several queries"
+            )
+        if self.routed_partitions > self.max_workers:
+            raise ValueError(
+                f"partitioner.routed_partitions ({self.routed_partitions}) exceeds partitioner.max_workers"
+                f" ({self.max_workers}): {self.routed_partitions - self.max_workers} partitions would never"
+                " have a worker"
             )
         if self.reducers > self.spark.buckets:
             raise ValueError(
                 f"spark.reducers ({self.reducers}) exceeds spark.buckets"
                 f" ({self.spark.buckets}): so many are there to run"
             )
-        self.control.check(most_p=self.routed_partitions, most_r=self.spark.buckets)
+        self.control.check(most_p=self.max_workers, most_r=self.spark.buckets)
         self._check_batches()
         self._check_exploded()
         self._check_cost()
@@ -793,14 +821,36 @@ class Settings(BaseSettings):
         if self.spark.combine_tasks is not None:
             return self.spark.combine_tasks
         if not self.spark.in_one_process:
-            cores_asked_for = -(-self.routed_partitions // self.spark.partitions_per_slot)
+            cores_asked_for = self.combine_cores(self.max_workers)
             return min(self.routed_partitions, max(_ALL_TASKS, cores_asked_for))
         return cores * (2 if self.routed_partitions > self.partitioner.workers else 1)
+
+    def combine_cores(self, workers: int) -> int:
+        """Cores of executors that combining asks for while so many workers are in use.
+
+        A core has `spark.partitions_per_slot` workers. Workers that share a routed partition share a core.
+        """
+        per_core = self.spark.partitions_per_slot or max(_WORKERS_PER_CORE, self.workers_per_partition)
+        workers = min(workers, self.max_workers)
+        return min(self.routed_partitions, -(-workers // per_core))
+
+    @property
+    def max_workers(self) -> int:
+        """Largest number of workers."""
+        how = self.partitioner
+        return how.max_workers or max(how.workers, how.routed_partitions or 0)
 
     @property
     def routed_partitions(self) -> int:
         """Partitions of the routed topic."""
-        return self.partitioner.routed_partitions or self.partitioner.workers
+        if self.partitioner.routed_partitions is not None:
+            return self.partitioner.routed_partitions
+        return chosen_partitions(self.max_workers, per_core=self.spark.partitions_per_slot)
+
+    @property
+    def workers_per_partition(self) -> int:
+        """Most workers that share a routed partition."""
+        return -(-self.max_workers // self.routed_partitions)
 
     @property
     def reducers(self) -> int:
@@ -884,7 +934,12 @@ class Settings(BaseSettings):
                 self.input.model_dump(mode="json", exclude={"registry", "reject_limit", "rejected_retention"})
                 | {"topic": self.topic("input"), "partitions": self.input_partitions}
             ),
-            "partitioner": {"routed_partitions": self.routed_partitions} | self._of_homes(),
+            "partitioner": (
+                {"routed_partitions": self.routed_partitions}
+                # Left out where each worker has a partition: queries began before workers could share one.
+                | ({} if self.workers_per_partition == 1 else {"max_workers": self.max_workers})
+                | self._of_homes()
+            ),
             "spark": {"buckets": self.spark.buckets},
         }
 
@@ -937,7 +992,7 @@ class Settings(BaseSettings):
         named = "partitioner.routed_partitions"
         return [
             (
-                f"{line} (as many as partitioner.workers, as it is not set)"
+                f"{line} (chosen for {self.max_workers:,} workers, as it is not set)"
                 if unset and line.startswith(named)
                 else line
             )

@@ -13,6 +13,7 @@ buckets.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple, cast
@@ -79,8 +80,8 @@ class _Range(NamedTuple):
     """Which frames of which session these are: records `wire.SEQUENCE`."""
     partials: pa.Table
     """The frames' tuples, combined: a row for each pane and key."""
-    tuples: int
-    """How many tuples the frames had."""
+    tuples: dict[int, int]
+    """How many tuples the frames had of each worker that had any."""
     arrivals: ArrivalCounts
     """When these tuples came into the input topic."""
     split: SplitKeyTables
@@ -135,7 +136,7 @@ def combine_task(
     of order or holds input that was routed twice.
     """
     ranges: dict[int, _Range] = {}
-    took: dict[int, tuple[int, float]] = {}
+    took: dict[int, float] = {}
     for routed, frames in stretches:
         if routed in ranges:
             raise ProtocolError(f"routed partition {routed} was handed over in two stretches")
@@ -144,7 +145,7 @@ def combine_task(
         if combined is not None:
             ranges[routed] = combined
             if clock is not None:
-                took[routed] = combined.tuples, work.ms
+                took[routed] = work.ms
     if not ranges:
         return []
     # Spark gives the stretches in any order. Blobs hold their segments by routed partition, so a repeat is
@@ -158,15 +159,21 @@ def combine_task(
     return blobs
 
 
-def _tally(ranges: list[_Range], hashes: UInt64s, took: Mapping[int, tuple[int, float]]) -> Tally:
-    """took: by routed partition, how many tuples it had, and how long it took, ms."""
-    tuples = sum(entry.tuples for entry in ranges)
+def _tally(ranges: list[_Range], hashes: UInt64s, took: Mapping[int, float]) -> Tally:
+    """took: how long each routed partition took, ms."""
+    tuples = sum(sum(entry.tuples.values()) for entry in ranges)
     ends = np.cumsum([entry.partials.num_rows for entry in ranges])
-    # A worker is a routed partition, so keys are counted for each range by itself.
+    # Keys are counted for each range by itself: workers that share a routed partition share its partials.
     key_replicas = sum(map(distinct, np.split(hashes, ends[:-1])))
     arrivals = merge_arrivals(*(entry.arrivals for entry in ranges))
     marks = np.max(_marks(ranges), axis=0)
-    work = Work(rows=tuples, keys=sketch(hashes), key_replicas=key_replicas, arrivals=arrivals, routed=took)
+    work = Work(
+        rows=tuples,
+        keys=sketch(hashes),
+        key_replicas=key_replicas,
+        arrivals=arrivals,
+        workers=_by_worker(ranges, took),
+    )
     return Tally(
         tuples=tuples,
         input_marks=tuple(marks.tolist()),
@@ -175,11 +182,28 @@ def _tally(ranges: list[_Range], hashes: UInt64s, took: Mapping[int, tuple[int, 
     )
 
 
+def _by_worker(ranges: list[_Range], took: Mapping[int, float]) -> dict[int, tuple[int, float]]:
+    """By worker, its tuples and their time, ms.
+
+    Workers that share a routed partition are combined together, so each has its share of that time. The time
+    of a partition without tuples is that of its first worker.
+    """
+    times: dict[int, tuple[int, float]] = {}
+    for entry in ranges:
+        if entry.routed in took:
+            ms, total = took[entry.routed], sum(entry.tuples.values())
+            times |= {worker: (many, ms * many / total) for worker, many in entry.tuples.items()}
+            if not total:
+                times[entry.routed] = 0, ms
+    return times
+
+
 def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -> _Range | None:
     fold, lanes, sequences = _Fold(plan), RoutedLanes(layout, routed), RangeSequences(routed)
     split = SplitKeyTables()
     first, last = -1, FrameAt(-1, -1, -1)
     arrivals: list[tuple[int | None, int]] = []
+    tuples: Counter[int] = Counter()
     for offset, data in frames:
         if offset <= last.offset:
             raise ProtocolError(f"routed partition {routed}: offset {offset} was read after {last.offset}")
@@ -197,6 +221,7 @@ def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -
         sequences.add(frame, offset)
         split.add(frame)
         fold.add(frame.batch, f"routed partition {routed}, offset {offset}")
+        tuples.update(frame.workers(routed))
         arrivals.append((frame.header.came, frame.batch.num_rows))
         first = offset if first < 0 else first
         last = FrameAt(offset, frame.header.session, frame.sequence)
@@ -209,7 +234,7 @@ def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -
         lanes,
         sequences.rows(),
         fold.result(),
-        fold.tuples,
+        dict(sorted(tuples.items())),
         count_arrivals(arrivals),
         split,
     )
@@ -349,7 +374,6 @@ class _Fold:
         self._schema = plan.frame_schema
         self._waiting: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
-        self.tuples = 0
         self._partials: list[pa.Table] = []
 
     def add(self, batch: pa.RecordBatch, where: str) -> None:
@@ -361,7 +385,6 @@ class _Fold:
             return
         self._waiting.append(batch)
         self._rows += batch.num_rows
-        self.tuples += batch.num_rows
         self._bytes += batch.nbytes
         if self._rows >= FOLD_ROWS or self._bytes >= FOLD_BYTES:
             self._fold()

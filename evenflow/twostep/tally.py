@@ -56,13 +56,13 @@ class Work:
     keys: bytes = b""
     """Registers of a HyperLogLog over the rows' keys, empty if there were no rows."""
     key_replicas: int = 0
-    """Distinct keys of each worker, added up over the workers."""
+    """Distinct keys of each routed partition, added up over the partitions."""
     arrivals: ArrivalCounts = field(default_factory=dict)
     """When the rows came into the input topic."""
     emitted: ArrivalCounts = field(default_factory=dict)
     """Result rows of emitted windows, by the time when the newest tuple of their window came."""
-    routed: Mapping[int, tuple[int, float]] = field(default_factory=dict)
-    """By routed partition: how many of its tuples were combined, and the time (ms) that this took."""
+    workers: Mapping[int, tuple[int, float]] = field(default_factory=dict)
+    """By worker: how many of its tuples were combined, and the time (ms) that this took."""
 
     def __add__(self, other: Work) -> Work:
         return Work(
@@ -75,7 +75,7 @@ class Work:
             key_replicas=self.key_replicas + other.key_replicas,
             arrivals=merge_arrivals(self.arrivals, other.arrivals),
             emitted=merge_arrivals(self.emitted, other.emitted),
-            routed=_summed(self.routed, other.routed),
+            workers=_summed(self.workers, other.workers),
         )
 
     @property
@@ -159,9 +159,9 @@ class Tally:
         return max(self.closed.values(), default=0)
 
     def slowed(self, more_ms: Mapping[int, float]) -> Tally:
-        """This tally as if the work of each routed partition had taken so much longer."""
+        """This tally as if the work of each worker had taken so much longer."""
         work = {
-            at: replace(done, routed={w: (n, took + more_ms[w]) for w, (n, took) in done.routed.items()})
+            at: replace(done, workers={w: (n, took + more_ms[w]) for w, (n, took) in done.workers.items()})
             for at, done in self.work.items()
         }
         return replace(self, work=work)

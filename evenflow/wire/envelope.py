@@ -3,6 +3,7 @@
     schema message   its metadata key `evenflow` holds the header as JSON, with arrays as base64
     batch message    the rows
     end of stream    8 bytes
+    segments         only where workers share a partition: rows of each of them (uint32 each)
     trailer          part, parts (uint32), sequence (int64), CRC-32 of all bytes before it (uint32),
                      little-endian
 
@@ -36,6 +37,7 @@ MOST_PARTITIONS = 4_096
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _TRAILER = struct.Struct("<IIqI")
 _CHECKED = struct.Struct("<IIq")
+_SEGMENT = np.dtype("<u4")
 _MESSAGE = struct.Struct("<iI")
 _REMEMBERED = 256
 """So many schema messages are kept decoded.
@@ -67,6 +69,8 @@ Data: TypeAlias = bytes | pa.Buffer
 
 Read = Callable[[StrictObject], Any]
 """Makes a header of its JSON fields. Raises ProtocolError for impossible fields."""
+SharedBy = Callable[[Any], int]
+"""How many workers share the partition of a record with this header."""
 
 
 class Opened(NamedTuple):
@@ -82,6 +86,9 @@ class Opened(NamedTuple):
     """Into how many parts the content was cut, 1 if it was not."""
     sequence: int
     """Number of the record, 0 where records are not numbered."""
+    segments: Int64s | None = None
+    """How many of the rows each worker has, one after the other. None if the header says nothing of
+    several workers."""
 
 
 class Body(NamedTuple):
@@ -92,9 +99,13 @@ class Body(NamedTuple):
     checked: int
     """CRC-32 of these pieces."""
 
-    def sealed(self, *, part: int = 0, parts: int = 1, sequence: int = 0) -> bytes:
-        """The whole record. part, parts, sequence: as in `Opened`."""
+    def sealed(
+        self, *, part: int = 0, parts: int = 1, sequence: int = 0, segments: Int64s | None = None
+    ) -> bytes:
+        """The whole record. part, parts, sequence, segments: as in `Opened`."""
         trailer = _CHECKED.pack(part, parts, sequence)
+        if segments is not None:
+            trailer = segments.astype(_SEGMENT).tobytes() + trailer
         checked = zlib.crc32(trailer, self.checked).to_bytes(4, "little")
         return b"".join((*self.pieces, trailer, checked))
 
@@ -116,17 +127,29 @@ class Packer:
         rows = batch.serialize()
         return Body((self._prefix, rows, _END), zlib.crc32(_END, zlib.crc32(rows, self._checked)))
 
-    def pack(self, batch: pa.RecordBatch, *, part: int = 0, parts: int = 1, sequence: int = 0) -> bytes:
+    def pack(
+        self,
+        batch: pa.RecordBatch,
+        *,
+        part: int = 0,
+        parts: int = 1,
+        sequence: int = 0,
+        segments: Int64s | None = None,
+    ) -> bytes:
         """One record of these rows. Their columns are those of the schema."""
-        return self.body(batch).sealed(part=part, parts=parts, sequence=sequence)
+        return self.body(batch).sealed(part=part, parts=parts, sequence=sequence, segments=segments)
 
 
-def open_record(data: Data, *, kind: str, fingerprint: str, read: Read) -> Opened:
+def open_record(
+    data: Data, *, kind: str, fingerprint: str, read: Read, shared_by: SharedBy | None = None
+) -> Opened:
     """Check and read a record. The bytes may be anything.
 
-    read: makes the header. For many records with one header it is called once. Raises ProtocolError for bytes
-    that are no record of this kind or were damaged. Raises IncompatibleStateError for a record of another
-    version or another query.
+    read: makes the header. For many records with one header it is called once. shared_by: says by the header
+    how many segments there are, 0 for none. None: records of this kind have none.
+
+    Raises ProtocolError for bytes that are no record of this kind or were damaged. Raises
+    IncompatibleStateError for a record of another version or another query.
     """
     try:
         view = memoryview(data)
@@ -148,14 +171,21 @@ def open_record(data: Data, *, kind: str, fingerprint: str, read: Read) -> Opene
             raise ValueError(f"it cannot be part {part} of {parts}")
         if not 0 <= sequence < 2**62:
             raise ValueError(f"it cannot have the number {sequence}")
-        message = pa.ipc.read_message(_aligned(data).slice(length, view.nbytes - length - _TRAILER.size))
+        count = 0 if shared_by is None else shared_by(header)
+        end = view.nbytes - _TRAILER.size - _SEGMENT.itemsize * count
+        if end <= length or (count and view[end - len(_END) : end] != _END):
+            raise ValueError(f"it does not have the segments of {count} workers")
+        message = pa.ipc.read_message(_aligned(data).slice(length, end - length))
         if is_compressed(message.metadata.to_pybytes()):
             raise ValueError("its rows are compressed: how large they are is only a claim")
         batch = pa.ipc.read_record_batch(message, schema)
+        segments = np.frombuffer(view[end : -_TRAILER.size], _SEGMENT).astype(np.int64) if count else None
+        if segments is not None and int(segments.sum()) != batch.num_rows:
+            raise ValueError(f"its segments have {segments.sum()} rows, and it has {batch.num_rows}")
         batch.validate(full=True)  # kernels index by offsets without a check, so bad offsets must end here
     except _UNREADABLE as error:
         raise ProtocolError(f"this record is no evenflow {kind}: {_short(error)}") from None
-    return Opened(header, batch, part, parts, sequence)
+    return Opened(header, batch, part, parts, sequence, segments)
 
 
 def records_of(rows: list[tuple[int, ...]], kind: np.dtype[Any]) -> Rows:

@@ -1,4 +1,8 @@
-"""Frames: the tuples of one block for one worker, and the marks that the block tells every worker."""
+"""Frames: the tuples of one block for one routed partition, and the marks that the block tells all of them.
+
+A routed partition belongs to one worker, or to several that share it. Then a frame holds the tuples of each
+of them, one after the other: its segments.
+"""
 
 from __future__ import annotations
 
@@ -51,6 +55,8 @@ class FrameHeader:
     """Partitions of the input topic, as the instance knew them."""
     routed_partitions: int
     """Partitions of the routed topic, to each of which a block may have a frame."""
+    shared_by: int = 1
+    """Most workers that share a routed partition. Worker w has partition w mod `routed_partitions`."""
     session: int
     """The run of a data plane that wrote the frame, a random number above 0."""
     offsets: Rows = field(default_factory=partial(records, 0, OFFSETS))
@@ -88,6 +94,7 @@ class FramePacker:
             "epoch": header.epoch,
             "input_partitions": header.input_partitions,
             "routed_partitions": header.routed_partitions,
+            **({} if header.shared_by == 1 else {"shared_by": header.shared_by}),
             "offsets": numbers(header.offsets),
             "told": numbers(header.told),
             "session": header.session,
@@ -104,17 +111,28 @@ class FramePacker:
         """
         return self._packer.body(batch)
 
-    def pack(self, batch: pa.RecordBatch, *, sequence: int, part: int = 0, parts: int = 1) -> bytes:
+    def pack(
+        self,
+        batch: pa.RecordBatch,
+        *,
+        sequence: int,
+        part: int = 0,
+        parts: int = 1,
+        segments: Int64s | None = None,
+    ) -> bytes:
         """The frame of these rows, or part `part` of `parts` of it.
 
         sequence: number of the record among those of its session and routed partition, from 0 without gaps.
+        segments: as in `Frame`, needed if workers share partitions.
         """
-        return self._packer.pack(batch, part=part, parts=parts, sequence=sequence)
+        return self._packer.pack(batch, part=part, parts=parts, sequence=sequence, segments=segments)
 
 
-def encode_frame(batch: pa.RecordBatch, header: FrameHeader, *, sequence: int) -> bytes:
-    """A single frame that is not cut. sequence: as in `FramePacker.pack`."""
-    return FramePacker(header, batch.schema).pack(batch, sequence=sequence)
+def encode_frame(
+    batch: pa.RecordBatch, header: FrameHeader, *, sequence: int, segments: Int64s | None = None
+) -> bytes:
+    """A single frame that is not cut. sequence, segments: as in `FramePacker.pack`."""
+    return FramePacker(header, batch.schema).pack(batch, sequence=sequence, segments=segments)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -131,6 +149,17 @@ class Frame:
     """Into how many parts the frame was cut, 1 if it was not."""
     sequence: int
     """Number of the record among those of its session and routed partition, from 0 without gaps."""
+    segments: Int64s | None = None
+    """How many of the rows belong to each worker of the routed partition, shape (`header.shared_by`,). The
+    rows of a worker follow each other. Number i is that of worker routed partition + i * `routed_partitions`.
+    None if a partition has one worker."""
+
+    def workers(self, routed: int) -> dict[int, int]:
+        """Rows by worker, for those that have any. routed: the number of the frame's partition."""
+        if self.segments is None:
+            return {routed: self.batch.num_rows} if self.batch.num_rows else {}
+        step = self.header.routed_partitions
+        return {routed + place * step: rows for place, rows in enumerate(self.segments.tolist()) if rows}
 
 
 def decode_frame(data: Data, *, fingerprint: str) -> Frame:
@@ -138,10 +167,14 @@ def decode_frame(data: Data, *, fingerprint: str) -> Frame:
 
     Raises as `open_record` does, and ProtocolError for an impossible header.
     """
-    header, batch, part, parts, sequence = open_record(
-        data, kind=_KIND, fingerprint=fingerprint, read=_header
+    header, batch, part, parts, sequence, segments = open_record(
+        data, kind=_KIND, fingerprint=fingerprint, read=_header, shared_by=_segments
     )
-    return Frame(header=header, batch=batch, part=part, parts=parts, sequence=sequence)
+    return Frame(header=header, batch=batch, part=part, parts=parts, sequence=sequence, segments=segments)
+
+
+def _segments(header: FrameHeader) -> int:
+    return 0 if header.shared_by == 1 else header.shared_by
 
 
 def _header(fields: StrictObject) -> FrameHeader:
@@ -151,6 +184,7 @@ def _header(fields: StrictObject) -> FrameHeader:
         epoch=fields.whole("epoch", 0, 2**62),
         input_partitions=inputs,
         routed_partitions=fields.whole("routed_partitions", 1, MOST_PARTITIONS),
+        shared_by=fields.whole("shared_by", 2, MOST_PARTITIONS) if "shared_by" in fields.fields else 1,
         offsets=read_records(fields, "offsets", OFFSETS, most=inputs),
         told=read_records(fields, "told", TOLD, most=inputs),
         came=read_came(fields),

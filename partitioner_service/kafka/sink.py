@@ -113,10 +113,10 @@ class Sink:
             self._opened = self._clock()
 
     def write_frames(self, frames: Iterable[tuple[int, bytes]]) -> None:
-        """Write each (worker, frame) to the routed partition of that worker."""
+        """Write each (routed partition, frame) to that partition."""
         self.begin()
-        for worker, frame in frames:
-            self._produce(self._routed, frame, None, worker)
+        for partition, frame in frames:
+            self._produce(self._routed, frame, None, partition)
         self._producer.poll(0)
 
     def write_beginning(self, beginning: Beginning) -> None:

@@ -76,7 +76,7 @@ class Loop:
         self._settings = settings
         self._rhythm = ChosenRhythm(
             settings.partitioner,
-            workers=parts.router.plans.partitioner.workers,
+            routed=self._partitions_in_use(),
             batches=parts.gate.state() is not None,
         )
         self._plan_inbox = plan_inbox
@@ -438,12 +438,14 @@ class Loop:
         """
         return broker_gone(self.parts.watch.servers, self.parts.watch.unanswered)
 
+    def _partitions_in_use(self) -> int:
+        """How many routed partitions get tuples."""
+        return min(self.parts.router.plans.partitioner.workers, self._settings.routed_partitions)
+
     def _refresh_status(self) -> None:
         now = self._clock()
         self.work.measure(now)
-        self._rhythm.look(
-            workers=self.parts.router.plans.partitioner.workers, rate=self.work.tuples_per_second
-        )
+        self._rhythm.look(routed=self._partitions_in_use(), rate=self.work.tuples_per_second)
         self._status_at = now
         batches = self.parts.gate.state()
         shown = {

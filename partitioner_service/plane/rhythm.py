@@ -1,5 +1,5 @@
-"""The rhythm of blocks and transactions: chosen anew as rate and number of workers change,
-and said once a change.
+"""The rhythm of blocks and transactions: chosen anew as the rate and the number of routed partitions in use
+change, and said once a change.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ log = logging.getLogger(__name__)
 class ChosenRhythm:
     """What the settings leave open is chosen (`evenflow.settings.sections.rhythm`)."""
 
-    def __init__(self, options: PartitionerSettings, *, workers: int, batches: bool) -> None:
+    def __init__(self, options: PartitionerSettings, *, routed: int, batches: bool) -> None:
         self._options = options
         self._batches = batches
         self._open = [name for name in Rhythm._fields if getattr(options, name) is None]
-        self._workers = workers
-        self.now = rhythm(options, workers=workers, batches=batches)
+        self._routed = routed
+        self.now = rhythm(options, routed=routed, batches=batches)
         """The rhythm that is in force."""
         if self._open:
             log.info("%s", self._words(self.now, "until the rate is known"))
 
-    def look(self, *, workers: int, rate: float) -> None:
+    def look(self, *, routed: int, rate: float) -> None:
         """Choose anew. rate: tuples a second that this instance routes."""
-        chosen = rhythm(self._options, workers=workers, rate=rate, before=self.now, batches=self._batches)
-        self._workers = workers
+        chosen = rhythm(self._options, routed=routed, rate=rate, before=self.now, batches=self._batches)
+        self._routed = routed
         if chosen != self.now:
             log.info("%s", self._words(chosen, f"{rate:,.0f} tuples/s"))
             self.now = chosen
@@ -42,5 +42,6 @@ class ChosenRhythm:
         settings = ", ".join(f"partitioner.{name}" for name in self._open)
         return (
             f"a block waits up to {chosen.linger} ms for {chosen.block_tuples:,} tuples, and a transaction is"
-            f" {chosen.commit_interval} ms long: {settings} chosen for {self._workers:,} workers, {why}"
+            f" {chosen.commit_interval} ms long: {settings} chosen for {self._routed:,} routed partitions in"
+            f" use, {why}"
         )

@@ -59,6 +59,13 @@ class LogLines:
             settings.partitioner.name,
             extra=with_fields({"event": "begin", "query": settings.query.name}),
         )
+        if settings.workers_per_partition > 1:
+            log.info(
+                "%s workers share %d routed partitions, up to %d each",
+                f"{settings.max_workers:,}",
+                settings.routed_partitions,
+                settings.workers_per_partition,
+            )
         how = batching(settings)
         if how is not None:
             log.info(

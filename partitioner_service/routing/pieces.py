@@ -148,9 +148,9 @@ class Sent:
     workers: Int32s
     """The worker of each tuple, shape (tuples,)."""
     counts: Int64s
-    """Number of tuples by worker, shape (routed partitions,)."""
+    """Number of tuples by worker, shape (workers,)."""
     loads: Int64s
-    """Sum of the costs of the tuples by worker, shape (routed partitions,). `counts` if each tuple costs
+    """Sum of the costs of the tuples by worker, shape (workers,). `counts` if each tuple costs
     1.
     """
     by_pane: PaneLoads
@@ -164,7 +164,7 @@ class Routed:
     """What a block became."""
 
     frames: list[tuple[int, bytes]]
-    """(worker, frame) pairs."""
+    """(routed partition, frame) pairs."""
     pieces: Sequence[Piece]
     """The block's pieces."""
     states: dict[int, PartitionState]

@@ -1,5 +1,5 @@
 """Records to frames: parse, judge lateness, ask the partitioner under the plan in force,
-pack one frame per worker.
+pack one frame per routed partition.
 
 A block goes in, frames and rejections come out. Nothing here touches Kafka. What changes is the partitioner's
 own state, and the note of what the workers have been told. The caller owns Kafka and the committed state.
@@ -33,6 +33,7 @@ from partitioner_service.routing.framing import Framer, Shares, Stretch
 from partitioner_service.routing.pieces import Accepted, Piece, Reached, Routed, Routing, Sent
 from partitioner_service.routing.planned_partitioner import PlannedPartitioner
 from partitioner_service.routing.session import Session
+from partitioner_service.routing.sharing import Sharing
 from partitioner_service.routing.window_loads import block_loads, sums
 
 _WORDS = {
@@ -75,14 +76,14 @@ class Router:
         self._max_skew = settings.max_skew
         self._clock = LiveClock(settings) if clock is None else clock
         self._parser = Parser(settings)
-        self._routed = settings.routed_partitions
-        self.session = Session(self._routed) if session is None else session
+        self._sharing = Sharing.of(settings)
+        self.session = Session(self._sharing.partitions) if session is None else session
         """Numbers the frames."""
         self._framer = Framer(settings, self.session)
         plan = AggregatePlan.of(settings.query)
         self._timed, self._frame_schema = plan.timed, plan.frame_schema
         self._announced_panes: dict[int, int] = {}
-        nobody = np.zeros(self._routed, np.int64)
+        nobody = np.zeros(self._sharing.workers, np.int64)
         self._nothing = Sent(
             keys=pa.array([], pa.binary()),
             hashes=np.empty(0, np.uint64),
@@ -205,7 +206,7 @@ class Router:
         self._framer.inputs = inputs
         marks = self._tell(states)
         # The total of this session counts these frames as well: a worker that lacks its own must notice.
-        known = {**totals, self.session.number: self.session.total + self._routed}
+        known = {**totals, self.session.number: self.session.total + self._sharing.partitions}
         frames = self._framer.pack(
             self._no_shares(), records(0, OFFSETS), marks, totals=records_of(sorted(known.items()), TOTAL)
         )
@@ -318,30 +319,39 @@ class Router:
 
     def _no_shares(self) -> Shares:
         """No tuple for any worker."""
-        nobody = np.zeros(self._routed + 1, np.int64)
+        partitions, places = self._sharing.partitions, self._sharing.places
         return Shares(
-            rows=no_rows(self._frame_schema), stretches=(Stretch(epoch=self.plans.epoch),), bounds=nobody
+            rows=no_rows(self._frame_schema),
+            stretches=(Stretch(epoch=self.plans.epoch),),
+            bounds=np.zeros(partitions * places + 1, np.int64),
+            places=places,
         )
 
     def _shares(self, routing: Routing | None) -> tuple[Sent, Shares]:
-        """The tuples in the order in which they came, and the same tuples by worker and stretch."""
+        """The tuples in the order in which they came, and the same tuples by partition, stretch and
+        worker.
+        """
         if routing is None:
             return self._nothing, self._no_shares()
         tuples, cells, stretches = routing.tuples, routing.cells, routing.stretches
-        # A cell fits 16 bits: there are at most 1,024 workers, and a schedule holds few plans. numpy sorts 16
+        sharing, count = self._sharing, len(stretches)
+        # A slot fits 16 bits: there are at most 1,024 workers, and a schedule holds few plans. numpy sorts 16
         # bits by radix, in linear time. The sort is stable, so a worker gets its tuples in the order in which
         # they came.
-        order = np.argsort(cells.astype(np.uint16), kind="stable")
-        bounds = np.zeros(self._routed * len(stretches) + 1, np.int64)
-        np.cumsum(np.bincount(cells, minlength=self._routed * len(stretches)), out=bounds[1:])
+        slots = sharing.slots(count)
+        order = np.argsort(cells.astype(np.uint16) if sharing.places == 1 else slots[cells], kind="stable")
+        by_cell = np.bincount(cells, minlength=len(slots))
+        bounds = np.zeros(sharing.partitions * count * sharing.places + 1, np.int64)
+        bounds[slots + np.int64(1)] = by_cell
+        np.cumsum(bounds, out=bounds)
         workers = routing.workers
         panes = pane_of(tuples.times, self._query.slide_ms)
         rows = self._batch(tuples, panes).take(pa.array(order))
-        shares = Shares(rows=rows, stretches=stretches, bounds=bounds)
-        counts = loads = np.diff(bounds).reshape(self._routed, len(stretches)).sum(axis=1)
+        shares = Shares(rows=rows, stretches=stretches, bounds=bounds, places=sharing.places)
+        counts = loads = by_cell.reshape(sharing.workers, count).sum(axis=1)
         costs = None if routing.costs is None else routing.costs.costs
         if costs is not None:
-            loads = sums(costs, workers, size=self._routed)
+            loads = sums(costs, workers, size=sharing.workers)
         by_pane = block_loads(workers, panes, loads, costs)
         sent = Sent(tuples.keys, routing.hashes, workers, counts, loads, by_pane, routing.costs)
         return sent, shares

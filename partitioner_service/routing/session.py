@@ -53,10 +53,10 @@ class Session:
         """The frames that begin the stint stand in the open transaction."""
         self.stint = Stint.WRITTEN
 
-    def next(self, worker: int) -> int:
-        """Number of the next frame for this worker."""
-        number = self._next[worker]
-        self._next[worker] = number + 1
+    def next(self, partition: int) -> int:
+        """Number of the next frame for this routed partition."""
+        number = self._next[partition]
+        self._next[partition] = number + 1
         return number
 
     @property

@@ -100,7 +100,7 @@ class MeasuredSpeeds:
     def __init__(self, settings: Settings) -> None:
         self._fingerprint = settings.fingerprint
         self._arrived: SimpleQueue[WorkerTimes] = SimpleQueue()
-        self._speeds = Speeds(settings.routed_partitions)
+        self._speeds = Speeds(settings.max_workers)
         self._unheard = 0
 
     def offer(self, value: bytes | None) -> None:

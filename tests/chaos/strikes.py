@@ -130,7 +130,7 @@ def _refuse(world: World, fault: Strike) -> None:
 
 
 def _plan(world: World, fault: Strike) -> None:
-    workers = 1 + fault.target % world.settings.routed_partitions
+    workers = 1 + fault.target % world.settings.max_workers
 
     def ask() -> None:
         publish(world.settings, workers=workers, reason="chaos")

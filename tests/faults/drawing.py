@@ -182,6 +182,8 @@ def _grows(faults: tuple[Fault, ...]) -> bool:
 def _shape(draw: Random) -> Shape:
     slide = 2_000
     workers = draw.choice((1, 2, 2, 3))
+    apart = Random()
+    apart.setstate(draw.getstate())  # so that what is drawn below stays what it was before workers shared
     return Shape(
         inputs=draw.choice((1, 2, 2, 3)),
         workers=workers,
@@ -204,6 +206,7 @@ def _shape(draw: Random) -> Shape:
         ahead=draw.choice((3_600_000, 3_600_000, None)),
         store=draw.choice(("disk", "objects")),
         counted=draw.random() < 0.7,
+        shared=apart.choice((0, 0, 1, 2)),
     )
 
 

@@ -197,6 +197,6 @@ def _entry(record: Written) -> Entry:
 def plan_of(fault: Fault, settings: Settings, epoch: int) -> Plan:
     """The plan that a fault publishes."""
     draw = Random(fault.draw)
-    workers = draw.randint(1, settings.routed_partitions)
+    workers = draw.randint(1, settings.max_workers)
     begins = BASE + 2_000 * draw.randint(0, 8)
     return Plan(epoch=epoch, p=workers, r=1, effective_from=begins)

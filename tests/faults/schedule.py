@@ -91,7 +91,8 @@ class Shape:
     its tuples. alone: an aggregate that the query has instead of all others. verified: whether
     `evenflow verify` is asked in the end. batch, batch_clock: length of a partitioner's micro-batches, 0: it
     routes tuple by tuple, and what ends them. max_skew: None: that of the settings. reduce: how a fused query
-    brings partials to their bucket. forwarding: whether the bucket of a key is that of its home.
+    brings partials to their bucket. shared: partitions of the routed topic that the workers share, 0: each
+    has one. forwarding: whether the bucket of a key is that of its home.
     """
 
     inputs: int
@@ -127,6 +128,7 @@ class Shape:
     reduce: str = "hash"
     forwarding: str = "off"
     updates: bool = False
+    shared: int = 0
 
 
 @dataclass(frozen=True)

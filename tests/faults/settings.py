@@ -57,6 +57,7 @@ def _first(shape: Shape) -> Settings:
         partitioner={
             "name": shape.partitioner,
             "workers": shape.workers,
+            **({"routed_partitions": min(shape.shared, shape.workers)} if shape.shared else {}),
             "instance": "p0",
             "instances": shape.instances,
             "forwarding": shape.forwarding,

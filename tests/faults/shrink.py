@@ -54,6 +54,7 @@ def _smaller(schedule: Schedule) -> Iterator[Schedule]:
         "sink": "kafka",
         "buckets": 1,
         "workers": 1,
+        "shared": 0,
         "idle": None,
         "filtered": False,
         "window": shape.slide,

@@ -87,38 +87,38 @@ def write_end(settings: Settings, counts: Counter[int], *, producer: str = "t", 
 def read_routed(settings: Settings) -> Routed:
     """Everything visible in the routed topic."""
     routed = Routed()
-    workers = range(settings.routed_partitions)
-    ranges = {worker: RangeSequences(worker) for worker in workers}
+    ranges = {number: RangeSequences(number) for number in range(settings.routed_partitions)}
     for message in records(settings, "routed"):
         frame = decode_frame(message.value(), fingerprint=settings.fingerprint)
-        batch, worker = frame.batch, message.partition()
-        ranges[worker].add(frame, message.offset())
+        batch, routed_at = frame.batch, message.partition()
+        ranges[routed_at].add(frame, message.offset())
         routed.frames += 1
         routed.largest = max(routed.largest, len(message.value()))
-        routed.per_worker[worker] += batch.num_rows
-        closed = min(routed.lanes.get((p, worker), NO_MARK) for p in range(settings.input_partitions))
+        routed.per_worker.update(frame.workers(routed_at))
+        owners = [worker for worker, rows in frame.workers(routed_at).items() for _ in range(rows)]
+        closed = min(routed.lanes.get((p, routed_at), NO_MARK) for p in range(settings.input_partitions))
         values = batch.column(2).to_pylist() if batch.num_columns > 2 else [0] * batch.num_rows
-        for pane, key, value in zip(
-            batch.column(0).to_pylist(), batch.column(1).to_pylist(), values, strict=True
+        for pane, key, value, worker in zip(
+            batch.column(0).to_pylist(), batch.column(1).to_pylist(), values, owners, strict=True
         ):
             assert pane >= panes_closed_by(closed, settings.query.slide_ms), "a tuple for a closed pane"
             routed.counts[pane, key] += 1
             routed.sums[pane, key] += value or 0
             routed.holders[pane, key].add(worker)
         for partition, mark, _ in frame.header.told.tolist():
-            lane = (partition, worker)
+            lane = (partition, routed_at)
             assert mark >= routed.lanes.get(lane, NO_MARK), "a mark fell"
             routed.lanes[lane] = mark
-    sessions = Sessions(None, routed=len(workers), most=1_000, partial=False)
-    for worker in workers:
-        if len(ranges[worker].rows()):
-            sessions.add(ranges[worker].rows().tolist(), f"routed partition {worker}")
+    sessions = Sessions(None, routed=len(ranges), most=1_000, partial=False)
+    for number, found in ranges.items():
+        if len(found.rows()):
+            sessions.add(found.rows().tolist(), f"routed partition {number}")
     sessions.settled()
     return routed
 
 
 def holders_of_the_hottest(routed: Routed, panes: int) -> list[int]:
-    """Of each window of so many panes: the number of routed partitions that hold its most frequent key."""
+    """Of each window of so many panes: the number of workers that hold its most frequent key."""
     windows: defaultdict[int, Counter[bytes]] = defaultdict(Counter)
     holders: defaultdict[tuple[int, bytes], set[int]] = defaultdict(set)
     for (pane, key), tuples in routed.counts.items():

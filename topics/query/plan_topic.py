@@ -33,15 +33,15 @@ _TRANSACTION_TIMEOUT_MS = 10_000
 def plan_in(value: bytes | None, settings: Settings) -> Plan:
     """The plan in a record of the query's plan topic.
 
-    Raises ValueError for a record that is no plan of this query, and for a plan with more workers than routed
-    partitions. Every reader of the topic passes over these same records, so all readers come to the same
+    Raises ValueError for a record that is no plan of this query, and for a plan with more workers than
+    `max_workers`. Every reader of the topic passes over these same records, so all readers come to the same
     schedule.
     """
     plan = parse_plan(value, fingerprint=settings.fingerprint)
-    if plan.p > settings.routed_partitions:
+    if plan.p > settings.max_workers:
         raise ValueError(
-            f"plan epoch {plan.epoch} is impossible: it asks for {plan.p} workers, and the routed topic has "
-            f"{settings.routed_partitions} partitions"
+            f"plan epoch {plan.epoch} is impossible: it asks for {plan.p} workers, and the query has"
+            f" {settings.max_workers} at most"
         )
     return plan
 

@@ -230,12 +230,15 @@ class _Loop:
 
     def _tasks(self, first: float, last: float) -> list[float]:
         """Seconds of each task: of each routed partition what was routed to it in this event time."""
-        loads = np.zeros(self._settings.routed_partitions)
+        loads = np.zeros(self._settings.max_workers)
         ends = [*(at for at, _ in self._routed[1:]), math.inf]
         for (at, p), end in zip(self._routed, ends, strict=True):
             low, high = max(first, at), min(last, end)
             if low < high:
                 loads[:p] += self._input.loads(p, high)
+        partitions = self._settings.routed_partitions
+        # Workers that share a partition share its task.
+        loads = np.pad(loads, (0, -len(loads) % partitions)).reshape(-1, partitions).sum(axis=0)
         noise = self._rng.lognormal(0, self._times.spread, len(loads))
         seconds: list[float] = (loads * noise * self._settings.spark.combine_wait / 1e6).tolist()
         return [task for task in seconds if task > 0]

@@ -2,8 +2,8 @@
 where the settings do not say.
 
 A frame costs as much as a hundred tuples or more, and a transaction writes a marker into every partition that
-it touched (docs/scale.md). So with many workers blocks have to be larger, and transactions longer. The choice
-depends on the number of workers and on the rate alone. No result depends on it.
+it touched (docs/scale.md). So with many routed partitions blocks have to be larger, and transactions longer.
+The choice depends on the number of partitions in use and on the rate alone. No result depends on it.
 
 * A block waits until its frames have `FRAME_TUPLES` tuples, or until it has waited as long as `max_delay`
   allows, or until frames are so few that they cost little (`CHEAP_FRAMES`), whichever comes first.
@@ -22,7 +22,7 @@ CHEAP_FRAMES = 400
 """Frames a second of one instance that take about 4 % of its core. So few need no waiting."""
 MARKER_SHARE = 0.1
 LEAST_BLOCK, MOST_BLOCK = 50_000, 204_800
-"""Tuples. A block of 1,024 workers needs the largest."""
+"""Tuples. A block for 1,024 partitions needs the largest."""
 LEAST_LINGER, MOST_LINGER = 50, 1_000
 """Milliseconds. Instances tell each other what they know between two blocks, so these must not take long."""
 LEAST_COMMIT = 500
@@ -66,33 +66,33 @@ class Rhythm(NamedTuple):
 def rhythm(
     wishes: RhythmSettings,
     *,
-    workers: int,
+    routed: int,
     rate: float = 0.0,
     before: Rhythm | None = None,
     batches: bool = False,
 ) -> Rhythm:
     """The rhythm of an instance. What the settings say is taken as it is.
 
-    rate: tuples a second that this instance routes. before: the rhythm until now, which stays while it is
-    good enough. batches: whether frames are cut for micro-batches. Then the length of a block does not matter
-    to them.
+    routed: routed partitions that get tuples. rate: tuples a second that this instance routes. before: the
+    rhythm until now, which stays while it is good enough. batches: whether frames are cut for micro-batches.
+    Then the length of a block does not matter to them.
     """
-    commit = commit_of(wishes, workers)
+    commit = commit_of(wishes, routed)
     linger = wishes.linger
     if linger is None:
         most = _linger_bound(wishes, commit)
-        needed = 0.0 if batches else min(_for_full_frames(workers, rate), _for_few_frames(workers))
+        needed = 0.0 if batches else min(_for_full_frames(routed, rate), _for_few_frames(routed))
         low, high = (_within(needed * times, most) for times in (1.0, 2.0))
         keep = before is not None and low <= before.linger <= high
         linger = before.linger if before is not None and keep else _within(needed * _AGAIN, most)
     block = wishes.block_tuples
     if block is None:
-        block = min(MOST_BLOCK, max(LEAST_BLOCK, FRAME_TUPLES * workers))
+        block = min(MOST_BLOCK, max(LEAST_BLOCK, FRAME_TUPLES * routed))
     return Rhythm(block, linger, commit)
 
 
-def commit_of(wishes: RhythmSettings, workers: int) -> int:
-    """The length (ms) of a transaction that writes to this many workers."""
+def commit_of(wishes: RhythmSettings, routed: int) -> int:
+    """The length (ms) of a transaction that writes to this many routed partitions."""
     if wishes.commit_interval is not None:
         return wishes.commit_interval
     delay = _delay(wishes)
@@ -101,21 +101,21 @@ def commit_of(wishes: RhythmSettings, workers: int) -> int:
         # What was set may leave nothing of the delay. A transaction for each block would cost more than it
         # saves.
         most = max(most, min(LEAST_COMMIT, wishes.max_delay))
-    length = (_TRANSACTION + _MARKER * (workers + 1)) / MARKER_SHARE
+    length = (_TRANSACTION + _MARKER * (routed + 1)) / MARKER_SHARE
     return max(1, min(most, max(LEAST_COMMIT, math.ceil(length))))
 
 
-def most_frames(wishes: RhythmSettings, workers: int) -> float:
+def most_frames(wishes: RhythmSettings, routed: int) -> float:
     """Most frames and markers a second that an instance can write while tuples come as fast
     as it can take them.
     """
     if wishes.linger is not None:
-        frames = 1_000 * workers / max(1, wishes.linger)
+        frames = 1_000 * routed / max(1, wishes.linger)
     else:
         # A linger that may not be longer makes more frames, however few tuples they have.
-        shortest = 1_000 * workers / max(1, _linger_bound(wishes, commit_of(wishes, workers)))
-        frames = min(1_000 * workers / LEAST_LINGER, max(CHEAP_FRAMES, MOST_RATE / FRAME_TUPLES, shortest))
-    return frames + 1_000 * workers / max(1, commit_of(wishes, workers))
+        shortest = 1_000 * routed / max(1, _linger_bound(wishes, commit_of(wishes, routed)))
+        frames = min(1_000 * routed / LEAST_LINGER, max(CHEAP_FRAMES, MOST_RATE / FRAME_TUPLES, shortest))
+    return frames + 1_000 * routed / max(1, commit_of(wishes, routed))
 
 
 def shortest_transaction(wishes: RhythmSettings) -> int:
@@ -140,12 +140,12 @@ def _linger_bound(wishes: RhythmSettings, commit: int) -> int:
     return min(MOST_LINGER, rest)
 
 
-def _for_full_frames(workers: int, rate: float) -> float:
-    return math.inf if rate <= 0 else 1_000 * FRAME_TUPLES * workers / rate
+def _for_full_frames(routed: int, rate: float) -> float:
+    return math.inf if rate <= 0 else 1_000 * FRAME_TUPLES * routed / rate
 
 
-def _for_few_frames(workers: int) -> float:
-    return 1_000 * workers / CHEAP_FRAMES
+def _for_few_frames(routed: int) -> float:
+    return 1_000 * routed / CHEAP_FRAMES
 
 
 def _within(milliseconds: float, most: int) -> int:

@@ -78,6 +78,7 @@ def stranger(kafka_settings: KafkaSettings, query_name: str, tmp_path: Path) -> 
     return Stranger(kafka_settings, query_name, tmp_path)
 
 
+@pytest.mark.more
 def test_an_aggregate_that_does_not_exist_burns_no_name_and_the_corrected_query_begins(
     stranger: Stranger,
 ) -> None:

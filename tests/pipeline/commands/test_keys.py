@@ -84,7 +84,9 @@ def named(answer: dict[str, Any]) -> set[int]:
     return holders if answer["home"] is None else holders | {answer["home"]}
 
 
-@pytest.mark.parametrize("partitioner", ["hashing", "evenflow", "dalton-cooperative"])
+@pytest.mark.parametrize(
+    "partitioner", ["hashing", "evenflow", pytest.param("dalton-cooperative", marks=pytest.mark.more)]
+)
 def test_every_instance_says_where_a_key_goes_and_the_command_asks_them_all(
     kafka_settings, query_name, tmp_path, partitioner
 ):

@@ -72,10 +72,18 @@ def results(settings: Settings) -> Counter[tuple[int, bytes]]:
     return found
 
 
+@pytest.mark.parametrize("partitions", [8, 3])
 def test_a_plan_that_one_of_two_instances_reads_late_changes_no_result_nor_does_4_to_8_to_4(
-    kafka_settings: Any, query_name: str
+    kafka_settings: Any, query_name: str, partitions: int
 ) -> None:
-    options = {"workers": 4, "routed_partitions": 8, "name": "shuffle", "block_tuples": 700, "instances": 2}
+    options = {
+        "workers": 4,
+        "max_workers": 8,
+        "routed_partitions": partitions,
+        "name": "shuffle",
+        "block_tuples": 700,
+        "instances": 2,
+    }
     a, b = (
         make_settings(kafka_settings, query_name, partitioner=options | {"instance": name}) for name in "ab"
     )

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import NewPartitions
 
+from partitioner_service.plans_by_hand import publish
 from tests.pipeline.end_to_end import (
     Pipeline,
     Stream,
@@ -62,6 +63,34 @@ def test_one_key_with_nine_tenths_of_all_tuples_is_split_and_no_worker_has_much_
     routed = read_routed(settings)
     assert median(holders_of_the_hottest(routed, settings.query.panes_per_window)) == 4
     assert max(routed.per_worker.values()) < 1.1 * report.routed / 4
+
+
+@pytest.mark.parametrize("forwarding", ["off", "on"])
+def test_workers_that_share_two_partitions_are_level_and_exact_while_a_plan_changes_how_many_there_are(
+    kafka_settings: Any, query_name: str, tmp_path: Path, forwarding: str
+) -> None:
+    settings = make_settings(
+        kafka_settings,
+        query_name,
+        tmp_path,
+        partitioner={"workers": 7, "routed_partitions": 2, "forwarding": forwarding},
+        spark={"buckets": 4},
+    )
+    stream = OneKey(settings)
+    stream.write(4_000)
+    with Pipeline(settings, tmp_path) as pipeline:
+        pipeline.start("partition", "--until-ended")
+        pipeline.wait_until(lambda: committed(settings) >= 4_000)
+        before = read_routed(settings).per_worker
+        assert (len(before), max(before.values()) < 1.2 * sum(before.values()) / 7) == (7, True)
+        publish(settings, workers=3)
+        stream.write(4_000)
+        stream.end()
+        pipeline.start("aggregate", "--until-ended")
+        pipeline.finish()
+    assert_exact(stream)
+    after = read_routed(settings).per_worker - before
+    assert after[1] > after[5], "a plan for three workers is in force"
 
 
 def test_records_of_a_megabyte_are_aggregated_like_small_ones(

@@ -12,7 +12,8 @@ from evenflow.errors import ConfigError
 from evenflow.simulation import Scenario, entrant, generated, simulate
 
 FIELDS = [
-    "partitioner", "options", "workers", "instances", "routed_partitions", "input_partitions", "reasons",
+    "partitioner", "options", "workers", "instances", "max_workers", "routed_partitions",
+    "input_partitions", "reasons",
     "size_reasons", "warnings", "source", "tuples", "unreadable", "strays", "seconds", "rate", "keys",
     "keys_estimate",
     "zipf", "top_share", "hot_key_count", "hot_share", "hot_turnover", "hot_keys", "window_ms", "slide_ms",

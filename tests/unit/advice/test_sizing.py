@@ -22,11 +22,17 @@ def test_the_fullest_worker_that_is_tolerated_stays_within_what_is_planned(
     assert workers == 1 or rate * 1.1 / (workers - 1) > UTILISATION * capacity
 
 
-def test_routed_partitions_leave_room_and_those_there_are_kept() -> None:
-    assert size(Wishes(workers=6), rate=None).routed_partitions == 12
-    assert size(Wishes(workers=6, present_routed_partitions=7), rate=None).routed_partitions == 7
-    assert size(Wishes(workers=6, present_routed_partitions=5), rate=None).routed_partitions == 12
-    assert size(Wishes(workers=MOST_WORKERS), rate=None).routed_partitions == MOST_WORKERS
+def test_the_most_workers_leave_room_and_what_is_set_stays_if_it_is_enough() -> None:
+    def most(**wishes: int) -> tuple[int, int]:
+        fits = size(Wishes(**wishes), rate=None)
+        return fits.max_workers, fits.routed_partitions
+
+    assert most(workers=6) == (12, 12)
+    assert most(workers=6, present_max_workers=7, present_routed_partitions=7) == (7, 7)
+    assert most(workers=6, present_max_workers=8, present_routed_partitions=4) == (8, 4)
+    assert most(workers=6, present_max_workers=5, present_routed_partitions=5) == (12, 12)
+    assert most(workers=500) == (1_000, 63)
+    assert most(workers=MOST_WORKERS) == (MOST_WORKERS, 64)
 
 
 def test_input_partitions_are_enough_for_twice_the_instances_that_the_rate_needs() -> None:

@@ -36,6 +36,7 @@ def test_a_load_is_its_share_of_all_units_of_an_aggregator_and_the_others_have_r
     assert all(most[name] >= 2 * RATE for name in most if not name.endswith("aggregator"))
 
 
+@pytest.mark.more
 def test_both_policies_have_a_figure_for_every_seed_and_no_latency_is_above_the_cut() -> None:
     plan = RunPlan("quick", (1, 2), Path())
     for cell in cells(plan):

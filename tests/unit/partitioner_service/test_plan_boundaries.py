@@ -34,18 +34,19 @@ from tests.examples import examples
 from tests.unit.twostep.pipe import Dict
 
 WORKERS, ROUTED = 2, 6
+"""Workers in use at first, and the most there can be. Each has a partition, unless a test says less."""
 
 
 def make_settings(partitions: int = 2, **partitioner: Any) -> Settings:
     return load_settings(
         query={"key": "k", "time": "t", "window": "4s", "slide": "1s", "allowed_lateness": "60s"},
         input={"partitions": partitions},
-        partitioner={"workers": WORKERS, "routed_partitions": ROUTED, **partitioner},
+        partitioner={"workers": WORKERS, "max_workers": ROUTED, "routed_partitions": ROUTED, **partitioner},
     )
 
 
 class Instance:
-    """A router with its partitions, and the frames that each worker got: what the routed topic would hold."""
+    """A router with its partitions, and the frames of each routed partition."""
 
     def __init__(self, settings: Settings, *, rule: str = "shuffle", epoch: int = 0) -> None:
         self.settings = settings
@@ -54,7 +55,7 @@ class Instance:
             p: PartitionState(fingerprint=settings.fingerprint, topic_id="t", offset=0)
             for p in range(settings.input_partitions)
         }
-        self.topic: list[list[bytes]] = [[] for _ in range(ROUTED)]
+        self.topic: list[list[bytes]] = [[] for _ in range(settings.routed_partitions)]
         self.sent = 0
 
     def learn(self, epoch: int, p: int, begins: int | None = None) -> None:
@@ -220,16 +221,23 @@ PLANS = st.lists(
 )  # fmt: skip
 
 
-@given(blocks=BLOCKS, plans=PLANS, batches=st.integers(1, 4), frame_bytes=st.sampled_from([1_000, 1_000_000]))
+@given(
+    blocks=BLOCKS,
+    plans=PLANS,
+    batches=st.integers(1, 4),
+    frame_bytes=st.sampled_from([1_000, 1_000_000]),
+    partitions=st.integers(1, ROUTED),
+)
 @examples(150)
 def test_however_the_stream_is_cut_and_whenever_a_plan_is_learned_each_tuple_goes_by_a_plan_of_the_schedule(
     blocks: list[dict[int, list[int]]],
     plans: list[tuple[int, int, int | None]],
     batches: int,
     frame_bytes: int,
+    partitions: int,
 ) -> None:
-    """plans: before which block each is learned, p, and from when on."""
-    instance = Instance(make_settings(frame_bytes=frame_bytes))
+    """plans: before which block each is learned, p, and from when on. partitions: which the workers share."""
+    instance = Instance(make_settings(frame_bytes=frame_bytes, routed_partitions=partitions))
     schedule, p_of, last = Schedule(slide_ms=1_000), {0: WORKERS}, 0
     for number, block in enumerate(blocks):
         for epoch, (when, p, begins) in enumerate(plans, start=1):
@@ -256,11 +264,13 @@ def test_however_the_stream_is_cut_and_whenever_a_plan_is_learned_each_tuple_goe
 
 
 def assert_monotone_and_in_range(instance: Instance, p_of: dict[int, int]) -> None:
-    """Of each worker: epochs never fall, and it has tuples of none that does not reach it."""
-    for worker, topic in enumerate(instance.topic):
+    """Of each partition: epochs never fall. Of each worker: it has tuples of no plan that does not reach
+    it.
+    """
+    for partition, topic in enumerate(instance.topic):
         frames = [decode_frame(data, fingerprint=instance.settings.fingerprint) for data in topic]
         assert all(a.header.epoch <= b.header.epoch for a, b in pairwise(frames))
-        assert all(worker < p_of[frame.header.epoch] for frame in frames if frame.batch.num_rows)
+        assert all(max(frame.workers(partition), default=0) < p_of[frame.header.epoch] for frame in frames)
 
 
 def counted(instance: Instance, batches: int) -> Counter[int]:
@@ -271,7 +281,7 @@ def counted(instance: Instance, batches: int) -> Counter[int]:
     plan, state = AggregatePlan.of(settings.query), Dict()
     layout = Layout(
         fingerprint=settings.fingerprint, topic_id="t", buckets=1, max_bytes=1_000_000,
-        input_partitions=settings.input_partitions, routed_partitions=ROUTED,
+        input_partitions=settings.input_partitions, routed_partitions=settings.routed_partitions,
     )  # fmt: skip
     found: Counter[int] = Counter()
     for number in range(batches):

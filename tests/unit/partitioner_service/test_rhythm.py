@@ -10,9 +10,9 @@ from partitioner_service.plane.rhythm import ChosenRhythm
 
 def test_a_choice_is_said_once_a_change(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    rhythm = ChosenRhythm(PartitionerSettings(), workers=200, batches=False)
+    rhythm = ChosenRhythm(PartitionerSettings(), routed=200, batches=False)
     for rate in (0.0, 0.0, 400_000.0, 380_000.0, 420_000.0):
-        rhythm.look(workers=200, rate=rate)
+        rhythm.look(routed=200, rate=rate)
     first, second = (record.getMessage() for record in caplog.records)
     assert first.startswith("a block waits up to 625 ms for 50,000 tuples, and a transaction is 500 ms long")
     assert first.endswith("until the rate is known")
@@ -26,16 +26,16 @@ def test_a_choice_is_said_once_a_change(caplog: pytest.LogCaptureFixture) -> Non
     }
 
 
-def test_a_plan_with_more_workers_changes_the_rhythm() -> None:
-    rhythm = ChosenRhythm(PartitionerSettings(), workers=8, batches=False)
+def test_a_plan_with_more_partitions_in_use_changes_the_rhythm() -> None:
+    rhythm = ChosenRhythm(PartitionerSettings(), routed=8, batches=False)
     assert rhythm.now == (50_000, 50, 500)
-    rhythm.look(workers=1_000, rate=100_000.0)
+    rhythm.look(routed=1_000, rate=100_000.0)
     assert rhythm.now == (200_000, 1_000, 1_000)
 
 
 def test_where_everything_is_set_nothing_is_said(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     options = PartitionerSettings(block_tuples=7, linger=20, commit_interval=300)
-    rhythm = ChosenRhythm(options, workers=1_000, batches=False)
-    rhythm.look(workers=1_000, rate=1e6)
+    rhythm = ChosenRhythm(options, routed=1_000, batches=False)
+    rhythm.look(routed=1_000, rate=1e6)
     assert (rhythm.now, rhythm.shown()["chosen"], caplog.records) == ((7, 20, 300), [], [])

@@ -111,7 +111,7 @@ def test_more_to_do_needs_no_less() -> None:
 
 
 def test_what_no_pipeline_can_do_is_said() -> None:
-    assert any("transaction" in why for why in planned(replace(EXAMPLE, delay=0.6)).misfits)
+    assert any("micro-batch" in why for why in planned(replace(EXAMPLE, delay=0.6)).misfits)
     assert any("256 instances" in why for why in planned(replace(EXAMPLE, rate=1e10)).misfits)
     assert any("micro-batch" in why for why in planned(replace(EXAMPLE, work=200e-6)).misfits)
 
@@ -122,7 +122,7 @@ def test_what_no_pipeline_can_do_is_said() -> None:
         ({"rate": 0.0}, "rate must be more than 0"),
         ({"rate": float("inf")}, "rate must be more than 0"),
         ({"workers": 0}, "workers must be at least 1"),
-        ({"workers": 2_000}, "more than the 1,024 partitions"),
+        ({"workers": 2_000}, "more than the 1,024 that a query may have"),
         ({"rate": 500.0}, "1,000 workers for 500 tuples a second"),
         ({"keys": 0}, "keys must be at least 1"),
         ({"delay": 0.1}, "a delay of 0.1 s is too short"),

@@ -91,7 +91,7 @@ def test_broken_toml_names_the_file(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ('[query]\nwindow = "10s"\nslide = "3s"', "multiple of the slide"),
-        ("[partitioner]\nworkers = 4\nrouted_partitions = 2", "exceeds"),
+        ("[partitioner]\nworkers = 4\nmax_workers = 2", "exceeds"),
         ('[input]\nformat = "csv"', "needs columns"),
         ('[input]\nformat = "text"', "@timestamp"),
         *(

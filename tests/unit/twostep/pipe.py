@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
@@ -79,7 +80,9 @@ class Pipe:
         came: int | None = None,
         batch: int | None = None,
         split: UInt64s | None = None,
+        segments: list[int] | None = None,
     ) -> None:
+        """segments: rows of each of the workers that share the partition. None: it has one."""
         columns = {"pane": [r[0] for r in rows], "key": [r[1] for r in rows], "i": [r[2] for r in rows]}
         columns["f"] = [r[3] for r in rows]
         columns["time"] = [r[0] * SLIDE for r in rows]
@@ -96,10 +99,12 @@ class Pipe:
             session=SESSION,
             batch=batch,
             split=split,
+            shared_by=1 if segments is None else len(segments),
             **LAYOUT,
         )
         number = self.numbers[routed]
-        self.frames[routed].append((at, encode_frame(tuples, header, sequence=number)))
+        shares = None if segments is None else np.array(segments)
+        self.frames[routed].append((at, encode_frame(tuples, header, sequence=number, segments=shares)))
         self.numbers[routed] += 1
         self.offsets[routed] += 2  # transaction markers leave gaps
 

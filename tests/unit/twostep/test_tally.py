@@ -190,20 +190,36 @@ def test_the_time_of_a_worker_is_that_of_its_tuples_and_not_of_the_wait_for_them
             pipe.write(routed, [(0, b"a", 1, 1.0), (0, b"b", 1, 1.0)], {0: 5, 1: 5})
     stretches = ((routed, broker.frames(pipe.frames[routed])) for routed in (0, 2))
     combine_task(pipe.plan, pipe.layout, stretches, on_tally=told.append, clock=broker.clock)
-    took = told[0].work["combine", NO_BATCH].routed
-    assert {routed: tuples for routed, (tuples, _) in took.items()} == {0: 2, 2: 6}
+    took = told[0].work["combine", NO_BATCH].workers
+    assert {worker: tuples for worker, (tuples, _) in took.items()} == {0: 2, 2: 6}
     # Two looks before the first frame, two at each frame, and two behind the last one.
-    assert {routed: round(ms) for routed, (_, ms) in took.items()} == {0: 9, 2: 15}
+    assert {worker: round(ms) for worker, (_, ms) in took.items()} == {0: 9, 2: 15}
+
+
+def test_workers_that_share_a_partition_share_its_time_by_their_tuples() -> None:
+    pipe, broker, told = Pipe(plan_of(INVERTIBLE, 1)), SlowBroker(), list[Tally]()
+    rows: list[Row] = [(0, b"a", 1, 1.0), (0, b"b", 1, 1.0), (0, b"a", 2, 1.0), (0, b"c", 1, 1.0)]
+    pipe.write(1, rows, {0: 5, 1: 5}, segments=[3, 0, 1])
+    pipe.write(2, [], {0: 5, 1: 5}, segments=[0, 0, 0])
+    stretches = ((routed, broker.frames(pipe.frames[routed])) for routed in (1, 2))
+    combine_task(pipe.plan, pipe.layout, stretches, on_tally=told.append, clock=broker.clock)
+    work = told[0].work["combine", NO_BATCH]
+    assert {worker: (tuples, round(ms, 2)) for worker, (tuples, ms) in work.workers.items()} == {
+        1: (3, 6.75), 7: (1, 2.25), 2: (0, 9.0),
+    }  # fmt: skip
+    assert (work.rows, work.key_replicas) == (4, 3), (
+        "the first and the last worker share the partial of a key"
+    )
 
 
 def test_times_of_workers_add_up_over_tasks() -> None:
-    one, other = Work(routed={0: (2, 1.0), 1: (1, 4.0)}), Work(routed={1: (3, 2.0)})
-    assert (one + other).routed == {0: (2, 1.0), 1: (4, 6.0)}
-    assert (Work() + other).routed == (other + Work()).routed == other.routed
+    one, other = Work(workers={0: (2, 1.0), 1: (1, 4.0)}), Work(workers={1: (3, 2.0)})
+    assert (one + other).workers == {0: (2, 1.0), 1: (4, 6.0)}
+    assert (Work() + other).workers == (other + Work()).workers == other.workers
 
 
 def test_without_a_clock_nothing_is_told_of_times() -> None:
     pipe, told = Pipe(plan_of(INVERTIBLE, 1)), list[Tally]()
     pipe.write(0, [(0, b"a", 1, 1.0)], {0: 5, 1: 5})
     combine_task(pipe.plan, pipe.layout, [(0, iter(pipe.frames[0]))], on_tally=told.append)
-    assert told[0].work["combine", NO_BATCH].routed == {}
+    assert told[0].work["combine", NO_BATCH].workers == {}

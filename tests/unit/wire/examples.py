@@ -45,6 +45,11 @@ def a_frame() -> bytes:
     return encode_frame(frame_rows(), frame_header(), sequence=2**40)
 
 
+def a_shared_frame() -> bytes:
+    """A frame of a routed partition that three workers share."""
+    return encode_frame(frame_rows(), frame_header(shared_by=3), sequence=2**40, segments=np.array([2, 0, 3]))
+
+
 def blob_rows() -> pa.RecordBatch:
     """Four partials."""
     return pa.record_batch(

@@ -32,9 +32,17 @@ from evenflow.wire import (
     records_of,
 )
 from evenflow.wire.envelope import Packer
-from tests.unit.wire.examples import a_blob, a_frame, blob_header, blob_rows, frame_header, frame_rows
+from tests.unit.wire.examples import (
+    a_blob,
+    a_frame,
+    a_shared_frame,
+    blob_header,
+    blob_rows,
+    frame_header,
+    frame_rows,
+)
 
-BOTH = [(a_frame, decode_frame), (a_blob, decode_blob)]
+BOTH = [(a_frame, decode_frame), (a_shared_frame, decode_frame), (a_blob, decode_blob)]
 
 
 def test_a_frame_reads_back_as_what_it_was() -> None:
@@ -46,6 +54,44 @@ def test_a_frame_reads_back_as_what_it_was() -> None:
     assert frame.header.offsets.tolist() == [(0, 5, 9), (3, 0, 0)]
     assert frame.header.told.tolist() == [(0, 1000, 10), (3, -5, 1)]
     assert (frame.header.epoch, frame.header.input_partitions, frame.header.routed_partitions) == (2, 4, 3)
+
+
+def test_a_shared_frame_says_which_rows_are_whose() -> None:
+    frame = decode_frame(a_shared_frame(), fingerprint="f")
+    assert frame.batch.equals(frame_rows())
+    assert frame.segments is not None
+    assert (frame.header.shared_by, frame.segments.tolist()) == (3, [2, 0, 3])
+    assert frame.workers(1) == {1: 2, 7: 3}
+    alone = decode_frame(a_frame(), fingerprint="f")
+    assert (alone.segments, alone.workers(1)) == (None, {1: 5})
+
+
+@pytest.mark.parametrize("segments", [[2, 0, 2], [5, 1, 0], [2**32 - 1, 2, 4]])
+def test_segments_that_are_not_the_rows_are_refused(segments: list[int]) -> None:
+    data = encode_frame(frame_rows(), frame_header(shared_by=3), sequence=0, segments=np.array(segments))
+    with pytest.raises(ProtocolError, match="its segments have"):
+        decode_frame(data, fingerprint="f")
+
+
+@pytest.mark.parametrize("claimed", [2, 4, 4_096])
+def test_a_frame_with_other_segments_than_its_header_claims_is_refused(claimed: int) -> None:
+    header = frame_header(shared_by=claimed)
+    with pytest.raises(ProtocolError):
+        decode_frame(encode_frame(frame_rows(), header, sequence=0), fingerprint="f")
+    for wrong in ([5], [5] + claimed * [0]):
+        data = encode_frame(frame_rows(), header, sequence=0, segments=np.array(wrong))
+        with pytest.raises(ProtocolError):
+            decode_frame(data, fingerprint="f")
+
+
+@pytest.mark.parametrize("claimed", [0, 1, -3, 4_097])
+def test_a_number_of_workers_that_cannot_share_a_partition_is_refused(claimed: int) -> None:
+    data = encode_frame(frame_rows(), frame_header(shared_by=claimed or 0), sequence=0)
+    if claimed == 1:
+        assert decode_frame(data, fingerprint="f").header.shared_by == 1
+        return
+    with pytest.raises(ProtocolError):
+        decode_frame(data, fingerprint="f")
 
 
 def test_a_blob_reads_back_as_what_it_was() -> None:
@@ -69,13 +115,13 @@ def test_a_piece_reads_back_as_what_it_was_and_its_segments_count_no_rows() -> N
             decode_blob(encode_blob(blob_rows(), blob_header(**wrong)), fingerprint="f")
 
 
-@pytest.mark.parametrize(("make", "decode"), BOTH, ids=["frame", "blob"])
+@pytest.mark.parametrize(("make", "decode"), BOTH, ids=["frame", "shared", "blob"])
 def test_any_arrow_library_reads_the_rows(make: Callable[[], bytes], decode: Any) -> None:
     table = pa.ipc.open_stream(make()).read_all()
     assert table.to_batches()[0].equals(decode(make(), fingerprint="f").batch)
 
 
-@pytest.mark.parametrize(("make", "decode"), BOTH, ids=["frame", "blob"])
+@pytest.mark.parametrize(("make", "decode"), BOTH, ids=["frame", "shared", "blob"])
 def test_every_flipped_byte_and_every_missing_end_is_noticed(make: Callable[[], bytes], decode: Any) -> None:
     data = make()
     for at in range(len(data)):
@@ -85,7 +131,7 @@ def test_every_flipped_byte_and_every_missing_end_is_noticed(make: Callable[[], 
             decode(data[:at], fingerprint="f")
 
 
-@pytest.mark.parametrize(("make", "decode"), BOTH, ids=["frame", "blob"])
+@pytest.mark.parametrize(("make", "decode"), BOTH, ids=["frame", "shared", "blob"])
 @given(st.data())
 def test_bytes_changed_by_who_knows_the_checksum_are_read_or_refused(
     make: Callable[[], bytes], decode: Any, data: st.DataObject

@@ -1,0 +1,105 @@
+"""How many workers there can be, and how many routed partitions they have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenflow.elasticity.demand import needed_executors
+from evenflow.errors import ConfigError
+from evenflow.settings import Settings, load_settings
+from evenflow.settings.sections.sharing import MOST_ALONE, MOST_SHARED, chosen_partitions
+
+
+def of(spark: dict[str, Any] | None = None, **partitioner: Any) -> Settings:
+    return load_settings(partitioner=partitioner, spark=spark or {}, input={"partitions": 4})
+
+
+@given(st.integers(1, 1_024), st.none() | st.integers(1, 32))
+def test_chosen_partitions_have_about_the_same_number_of_workers_and_no_more_than_a_core_has(
+    workers: int, per_core: int | None
+) -> None:
+    partitions = chosen_partitions(workers, per_core=per_core)
+    most, least = -(-workers // partitions), workers // partitions
+    assert most - least <= 1
+    assert workers > MOST_ALONE or partitions == workers
+    assert per_core is None or most <= max(1, per_core)
+    assert per_core is not None or partitions <= max(MOST_ALONE, MOST_SHARED)
+
+
+@pytest.mark.parametrize(
+    ("settings", "most", "partitions", "together"),
+    [
+        ({"workers": 8}, 8, 8, 1),
+        ({"workers": 8, "routed_partitions": 12}, 12, 12, 1),
+        ({"workers": 8, "routed_partitions": 3}, 8, 3, 3),
+        ({"workers": 8, "max_workers": 20}, 20, 20, 1),
+        ({"workers": 8, "max_workers": 20, "routed_partitions": 10}, 20, 10, 2),
+        ({"workers": 128}, 128, 128, 1),
+        ({"workers": 129}, 129, 43, 3),
+        ({"workers": 1_000}, 1_000, 63, 16),
+        ({"workers": 8, "max_workers": 1_024}, 1_024, 64, 16),
+        ({"workers": 1_000, "routed_partitions": 1_000}, 1_000, 1_000, 1),
+    ],
+)
+def test_workers_and_partitions_that_are_not_set_follow_those_that_are(
+    settings: dict[str, Any], most: int, partitions: int, together: int
+) -> None:
+    made = of(**settings)
+    assert (made.max_workers, made.routed_partitions, made.workers_per_partition) == (
+        most,
+        partitions,
+        together,
+    )
+
+
+def test_workers_that_have_cores_of_their_own_share_no_partition() -> None:
+    made = of(spark={"partitions_per_slot": 4}, workers=1_000)
+    assert (made.routed_partitions, made.workers_per_partition) == (250, 4)
+    assert of(spark={"partitions_per_slot": 1}, workers=1_000).routed_partitions == 1_000
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"workers": 5, "max_workers": 4}, "workers.*5.*exceeds partitioner.max_workers .4."),
+        ({"workers": 2, "max_workers": 4, "routed_partitions": 6}, "2 partitions would never have a worker"),
+        ({"workers": 2_000}, "more than the 1,024 workers"),
+        ({"max_workers": 1_025}, "less than or equal to 1024"),
+    ],
+)
+def test_numbers_that_do_not_fit_are_refused_with_what_is_wrong(
+    settings: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        of(**settings)
+
+
+def test_what_is_shared_is_part_of_the_query_and_queries_that_share_nothing_are_what_they_were() -> None:
+    alone = of(workers=6)
+    assert "max_workers" not in alone.identity()["partitioner"]
+    shared = of(workers=6, routed_partitions=3)
+    assert shared.identity()["partitioner"] == {"routed_partitions": 3, "max_workers": 6}
+    assert of(workers=2, routed_partitions=3, max_workers=6).fingerprint == shared.fingerprint
+    assert of(workers=3, routed_partitions=3).fingerprint != shared.fingerprint
+
+
+def test_a_query_that_began_with_a_partition_for_each_of_many_workers_says_what_to_set() -> None:
+    began = of(workers=1_000, routed_partitions=1_000).identity()
+    lines = of(workers=1_000).changes_since(began)
+    assert any("routed_partitions: 1000 -> 63 (chosen for 1,000 workers" in line for line in lines), lines
+
+
+def test_workers_that_share_a_partition_share_a_core() -> None:
+    cluster = {"master": "spark://host:7077", "executor_cores": 1}
+
+    def executors(p: int, spark: dict[str, Any] | None = None, **partitioner: Any) -> int:
+        return needed_executors(of(spark={**cluster, **(spark or {})}, **partitioner), ["combine"], p=p, r=1)
+
+    assert executors(1_000, workers=1_000) == 63
+    assert executors(32, workers=1_000) == 2
+    assert executors(8, workers=8) == 2
+    assert executors(8, {"partitions_per_slot": 1}, workers=8, routed_partitions=2) == 2, "one a partition"
