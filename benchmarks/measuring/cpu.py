@@ -83,18 +83,26 @@ class Ledger:
 
     def used(self) -> Used:
         """CPU seconds by label since each process began."""
-        reaped_seconds: dict[_Key, float] = {}
-        # What children that have ended had used when they were last seen. The kernel charges that to their
-        # parents.
+        ended_children: dict[_Key, list[_Key]] = {}
         for key in self._processes.keys() - self._alive:
-            parent, process = self._parents.get(key), self._processes[key]
-            if parent is not None:
-                reaped_seconds[parent] = reaped_seconds.get(parent, 0.0) + process.own + process.reaped
+            if key in self._parents:
+                ended_children.setdefault(self._parents[key], []).append(key)
+
+        def charged(parent: _Key) -> float:
+            """What the children that have ended, and those below them, had used when they were last seen.
+            The kernel charges that to the parent. A child may have ended before a look saw what its own
+            children were charged to it with.
+            """
+            return sum(
+                self._processes[child].own + max(self._processes[child].reaped, charged(child))
+                for child in ended_children.get(parent, ())
+            )
+
         seconds: Used = {}
         for key, process in self._processes.items():
             # Children that no look has seen: what the kernel charged to this parent beyond the children seen
             # here.
-            missed = max(0.0, process.reaped - reaped_seconds.get(key, 0.0))
+            missed = max(0.0, process.reaped - charged(key))
             label = self._labels[key]
             seconds[label] = seconds.get(label, 0.0) + process.own + missed
             # The broker is a JVM, too, but the compilers' share is told of Spark's JVM only.

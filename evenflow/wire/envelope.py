@@ -173,7 +173,7 @@ def open_record(
             raise ValueError(f"it cannot have the number {sequence}")
         count = 0 if shared_by is None else shared_by(header)
         end = view.nbytes - _TRAILER.size - _SEGMENT.itemsize * count
-        if end <= length or (count and view[end - len(_END) : end] != _END):
+        if end <= length or (count and bytes(view[end - len(_END) : end]) != _END):
             raise ValueError(f"it does not have the segments of {count} workers")
         message = pa.ipc.read_message(_aligned(data).slice(length, end - length))
         if is_compressed(message.metadata.to_pybytes()):

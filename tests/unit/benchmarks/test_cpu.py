@@ -65,6 +65,17 @@ def test_a_child_that_ended_is_counted_once() -> None:
     assert ledger.used() == {"root": pytest.approx(3.5)}, "2.0 seen, 0.5 after the last look"
 
 
+def test_a_child_and_its_own_child_that_end_between_two_looks_are_counted_once() -> None:
+    ledger = watching()
+    living = process(ROOT, 1.0, parent=1), process(CHILD, 2.0), process(CHILD + 1, 30.0, parent=CHILD)
+    ledger.look(table(*living))
+    assert ledger.used() == {"root": 33.0}
+    ledger.look(table(process(ROOT, 1.0, parent=1, reaped=32.0)))
+    assert ledger.used() == {"root": 33.0}
+    ledger.look(table(process(ROOT, 1.0, parent=1, reaped=35.0)))
+    assert ledger.used() == {"root": 36.0}, "another child, which no look has seen"
+
+
 def test_a_child_that_lived_between_two_looks_is_counted() -> None:
     ledger = watching()
     ledger.look(table(process(ROOT, 1.0, parent=1)))

@@ -56,8 +56,9 @@ def test_a_frame_reads_back_as_what_it_was() -> None:
     assert (frame.header.epoch, frame.header.input_partitions, frame.header.routed_partitions) == (2, 4, 3)
 
 
-def test_a_shared_frame_says_which_rows_are_whose() -> None:
-    frame = decode_frame(a_shared_frame(), fingerprint="f")
+@pytest.mark.parametrize("held", [bytes, pa.py_buffer, lambda data: pa.py_buffer(b"x" + data).slice(1)])
+def test_a_shared_frame_says_which_rows_are_whose(held: Callable[[bytes], Any]) -> None:
+    frame = decode_frame(held(a_shared_frame()), fingerprint="f")
     assert frame.batch.equals(frame_rows())
     assert frame.segments is not None
     assert (frame.header.shared_by, frame.segments.tolist()) == (3, [2, 0, 3])
