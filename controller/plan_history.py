@@ -59,9 +59,7 @@ class PlanHistory:
         return self._without if epoch == 0 else self._pairs.get(epoch)
 
     def meaning(self, plan: Plan) -> Pair:
-        """p and r of a plan as every part applies it: at most the number of routed partitions and of
-        buckets.
-        """
+        """p and r of a plan as every part applies it: at most `max_workers`, and the number of buckets."""
         return Pair(min(plan.p, self._most.p), min(plan.r, self._most.r))
 
     def ahead(self, reached: int | None) -> int:

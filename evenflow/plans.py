@@ -40,7 +40,7 @@ class Plan:
     epoch: int
     """Number of the plan, above those of all plans before it."""
     p: int
-    """Routed partitions (workers) in use."""
+    """Workers in use."""
     r: int
     """Reduce buckets that run at once."""
     effective_from: int = NO_MARK

@@ -18,7 +18,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 import pyspark
 from pyspark.errors import PySparkException
@@ -430,15 +429,14 @@ def _frames_of(
         for partition, offset, value in _each(batches):
             try:
                 frame = decode_frame(value, fingerprint=fingerprint)
-                rows, counts = frame.batch, frame.workers(partition)
+                rows = frame.batch
                 keys = typed_keys(pa.table({"key": rows["key"]}), kind)["key"].combine_chunks()
             except (ProtocolError, IncompatibleStateError) as error:
                 raise _at(error, "routed", partition, offset) from None
             if rows.num_rows == 0:
                 continue
             panes = rows["pane"].to_numpy() * (slide * 1000)
-            workers = np.repeat(np.array([*counts], np.int32), [*counts.values()])
-            columns = [pa.array(workers), pa.array(panes).cast(_TIME), keys]
+            columns = [pa.array(frame.row_workers(partition)), pa.array(panes).cast(_TIME), keys]
             rest = rows.columns[2:]
             if "time" in rows.schema.names:
                 columns.append(rest.pop(0).cast(pa.timestamp("ms", "UTC")).cast(_TIME))

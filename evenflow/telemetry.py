@@ -327,7 +327,8 @@ class PartWork(BaseModel):
     repeated: Count = 0
     """Partial rows that had been merged before."""
     replication: Amount | None = None
-    """About the replication factor of this micro-batch (1: no key is split)."""
+    """About how many routed partitions a key of this micro-batch was at (1: no key is split). Workers that
+    share a partition count once."""
     latencies: Latencies = []
     """Pairs (ms from the input topic to the end of the micro-batch, number of rows)."""
     result_latencies: Latencies = []

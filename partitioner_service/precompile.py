@@ -166,6 +166,7 @@ def _aggregated(settings: Settings, frames: dict[int, list[tuple[int, bytes]]]) 
         fingerprint=settings.fingerprint,
         input_partitions=settings.input_partitions,
         routed_partitions=settings.routed_partitions,
+        shared_by=settings.workers_per_partition,
         buckets=1,
         max_bytes=1_000_000,
     )

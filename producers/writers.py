@@ -17,7 +17,7 @@ from evenflow.numeric.arrays import Int32s, Int64s
 from evenflow.settings import KafkaSettings
 from topics import clients
 from topics.librdkafka.loaded import NotProvenError
-from topics.librdkafka.producer import Failed, HandedOver, array_producer
+from topics.librdkafka.producer import Handover, OnFailure, array_producer
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class Writer(Protocol):
 
     def hand_over(
         self, values: pa.LargeBinaryArray, keys: pa.LargeBinaryArray, partitions: Int32s, times: Int64s
-    ) -> HandedOver:
+    ) -> Handover:
         """Hand n records over in order, up to the first that is refused. A null is a record without a value,
         or without a key.
 
@@ -72,7 +72,7 @@ class Calls:
 
     def hand_over(
         self, values: pa.LargeBinaryArray, keys: pa.LargeBinaryArray, partitions: Int32s, times: Int64s
-    ) -> HandedOver:
+    ) -> Handover:
         """As of `Writer`."""
         produce, topic, count = self._client.produce, self._topic, 0
         columns = _list(values), _list(keys), partitions.tolist(), times.tolist()
@@ -82,10 +82,10 @@ class Calls:
                 produce(topic, value, key, partition, None, None, time)
                 count += 1
         except BufferError:
-            return HandedOver(count, KafkaError(KafkaError._QUEUE_FULL))
+            return Handover(count, KafkaError(KafkaError._QUEUE_FULL))
         except KafkaException as error:
-            return HandedOver(count, error.args[0])
-        return HandedOver(count, None)
+            return Handover(count, error.args[0])
+        return Handover(count, None)
 
     def hand_over_headers(self, partition: int, time: int, headers: Sequence[tuple[str, bytes]]) -> None:
         """As of `Writer`."""
@@ -111,7 +111,9 @@ class Calls:
         return len(self._client)
 
 
-def writer_of(kafka: KafkaSettings, topic: str, *, sending: Sending, failed: Failed, **config: Any) -> Writer:
+def writer_of(
+    kafka: KafkaSettings, topic: str, *, sending: Sending, failed: OnFailure, **config: Any
+) -> Writer:
     """The writer that `sending` names, connected: an `ArrayProducer`, or `Calls`. It is `Calls` where arrays
     are not proven, and then the log says why.
 

@@ -53,6 +53,7 @@ class Layout(twostep.Layout):
             topic_id=topic_id,
             input_partitions=settings.input_partitions,
             routed_partitions=settings.routed_partitions,
+            shared_by=settings.workers_per_partition,
             buckets=settings.buckets.number,
             forwarding_seed=settings.buckets.forwarding_seed,
             max_bytes=settings.partitioner.frame_bytes,

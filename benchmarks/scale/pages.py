@@ -39,7 +39,7 @@ _TASKS = Side(("tasks",), 1, 1_000, True, (("buckets", 64), ("batch", 5.0)))
 ADVICE: dict[tuple[str, Place], tuple[Side, str]] = {
     ("frames", "brokers"): (
         _LONG_BLOCKS,
-        "longer `linger` with larger `block_tuples`, fewer instances, or fewer workers",
+        "longer `linger` with larger `block_tuples`, fewer instances, or fewer routed partitions",
     ),
     ("frames", "instances"): (_LONG_BLOCKS, "the same"),
     ("frames", "executors"): (_LONG_BLOCKS, "the same"),

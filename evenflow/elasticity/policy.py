@@ -77,14 +77,14 @@ class Options(BaseModel):
 
 
 class Bounds(BaseModel):
-    """The least and most p and r, all included. p counts routed partitions, r counts reduce buckets."""
+    """The least and most p and r, all included. p counts workers, r counts reduce buckets."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     p_min: int = Field(default=1, ge=1)
-    """Least routed partitions."""
+    """Least workers."""
     p_max: int = Field(default=1, ge=1)
-    """Most routed partitions."""
+    """Most workers."""
     r_min: int = Field(default=1, ge=1)
     """Least reduce buckets."""
     r_max: int = Field(default=1, ge=1)

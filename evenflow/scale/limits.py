@@ -19,7 +19,7 @@ REMEDIES = {
     "driver": "a longer delay, fewer tasks, or several queries",
     "controller": "a longer delay, or fewer instances",
     "network": "more brokers, or faster cards",
-    "transaction": "a longer delay, fewer workers, or several queries",
+    "transaction": "a longer delay, fewer routed partitions, or several queries",
     "micro-batch": "a longer delay, or more tasks and buckets",
 }
 """What to do where a place is full."""

@@ -15,6 +15,7 @@ from evenflow.scale.demand import Demand
 from evenflow.scale.law import ZipfLaw
 from evenflow.scale.measurements import Measurements
 from evenflow.scale.shape import RANGE_END, Shape, StreamLoad
+from evenflow.settings.sections.sharing import chosen_partitions
 
 INSTANCE_SHARE = 0.6
 """Share of an instance's core that is planned for. The rest is room to catch up."""
@@ -44,8 +45,10 @@ _PROCESS = 400e6
 _LINGERS, _COMMITS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3), (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 """Shares of the delay that are tried as linger and as commit interval. The rest is the batch interval."""
 _LEAST_LINGER, _LEAST_COMMIT = 0.01, 0.05
-_TOGETHER = (1, 2, 4, 8, 16, 32)
-"""Workers that share a routed partition, as they are tried."""
+_TOGETHER = (1, 2, 4, 8, 16)
+"""Workers that share a routed partition, as they are tried. There are no fewer partitions than evenflow
+itself would choose, because a partition is combined on one core.
+"""
 
 
 @dataclass(frozen=True)
@@ -197,7 +200,9 @@ def _divided(demand: Demand, load: StreamLoad, units: Units) -> Iterator[Shape]:
     with as many instances as it needs.
     """
     divisions: set[tuple[float, float]] = set()
-    shared = {-(-demand.workers // together) for together in _TOGETHER}
+    shared = {
+        max(chosen_partitions(demand.workers), -(-demand.workers // together)) for together in _TOGETHER
+    }
     for share in _LINGERS:
         for other in _COMMITS:
             linger = _rounded_down(max(_LEAST_LINGER, share * demand.delay))

@@ -52,6 +52,26 @@ def with_forwarding(identity: dict[str, Any], other: dict[str, Any]) -> dict[str
     return identity | {"partitioner": how | {"forwarding": "off"} | seed}
 
 
+def with_most_workers(identity: dict[str, Any]) -> dict[str, Any]:
+    """The identity, and where it does not say the largest number of workers, that each has a partition.
+
+    Queries that began before workers could share one, and those whose workers share none, say nothing.
+    """
+    how = identity.get("partitioner")
+    if not isinstance(how, dict) or "max_workers" in how or "routed_partitions" not in how:
+        return identity
+    return identity | {"partitioner": how | {"max_workers": how["routed_partitions"]}}
+
+
+def sizes_of_routing(identity: dict[str, Any]) -> tuple[Any, Any]:
+    """The largest number of workers, and the number of routed partitions. None where the identity does not
+    say.
+    """
+    how = identity.get("partitioner")
+    fields = how if isinstance(how, dict) else {}
+    return fields.get("max_workers"), fields.get("routed_partitions")
+
+
 def begun_limits(identity: dict[str, Any]) -> dict[str, int | None]:
     """What the query in an identity has of `CHANGEABLE`, in ms (None: off). A value that no query can have
     is left out.

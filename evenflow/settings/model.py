@@ -15,7 +15,14 @@ from evenflow.expressions.cost import Cost, cost_of
 from evenflow.grammar import paths
 from evenflow.limits import MOST_WORKERS
 from evenflow.settings.durations import Duration, format_duration
-from evenflow.settings.identity import begun_limits, changes, fingerprint, with_forwarding
+from evenflow.settings.identity import (
+    begun_limits,
+    changes,
+    fingerprint,
+    sizes_of_routing,
+    with_forwarding,
+    with_most_workers,
+)
 from evenflow.settings.places import without_password
 from evenflow.settings.sections.choices import CHOICES, checked_apart
 from evenflow.settings.sections.control import ControlSettings
@@ -177,14 +184,14 @@ class KafkaSettings(Section):
         return "an anonymous user" if self.ssl_certificate is None else f"the user of {self.ssl_certificate}"
 
 
+_MAX_WORKERS, _ROUTED = "partitioner.max_workers: ", "partitioner.routed_partitions: "
+"""How lines begin that tell a change of these settings."""
 _FEWEST_FRAMES = 400
 """Least bound of a micro-batch that catches up, in frames. Two cores combine about this many full frames
 in a second.
 """
 _ALL_TASKS = 64
 """Most tasks of the combiner on a cluster manager of which each routed partition has one."""
-_WORKERS_PER_CORE = 4
-"""Workers for each core of the executors, if `partitions_per_slot` is not set."""
 
 
 class PartitionerSettings(Section):
@@ -219,7 +226,7 @@ class PartitionerSettings(Section):
             "Partitions of the routed topic. Worker w has partition w mod routed_partitions, so several"
             " workers share a partition if there are fewer partitions than workers"
             " (docs/operations/workers-and-partitions.md). Combining uses at most one core for each. Fixed"
-            " for the life of a query. None: one for each of max_workers, and from 129 workers on about 64,"
+            " for the life of a query. None: one for each of max_workers, and from 129 workers on 43 to 64,"
             " which cost far less."
         ),
     )
@@ -582,8 +589,8 @@ class Settings(BaseSettings):
             )
         if self.max_workers > MOST_WORKERS:
             raise ValueError(
-                f"partitioner.workers ({how.workers:,}) is more than the {MOST_WORKERS:,} workers that a query"
-                " may have: divide the keys among several queries"
+                f"partitioner.workers ({how.workers:,}) is more than the {MOST_WORKERS:,} workers that a"
+                " query may have: divide the keys among several queries"
             )
         if self.routed_partitions > self.max_workers:
             raise ValueError(
@@ -814,7 +821,7 @@ class Settings(BaseSettings):
         * With executors there is one task per routed partition. From 64 on there is one for each core that
           the largest plan asks for: with a thousand workers Spark's driver would hand out tasks and do
           nothing else.
-        * In one process there is one task per core if every routed partition is a worker in use.
+        * In one process there is one task per core if every routed partition has a worker in use.
         * Otherwise there are two tasks per core. Spark decides which routed partitions share a task. With one
           task per core, all workers in use could fall to the same task.
         """
@@ -828,11 +835,10 @@ class Settings(BaseSettings):
     def combine_cores(self, workers: int) -> int:
         """Cores of executors that combining asks for while so many workers are in use.
 
-        A core has `spark.partitions_per_slot` workers. Workers that share a routed partition share a core.
+        A core has `spark.partitions_per_slot` workers, and a routed partition is combined on one core.
         """
-        per_core = self.spark.partitions_per_slot or max(_WORKERS_PER_CORE, self.workers_per_partition)
         workers = min(workers, self.max_workers)
-        return min(self.routed_partitions, -(-workers // per_core))
+        return min(self.routed_partitions, -(-workers // self.spark.partitions_per_slot))
 
     @property
     def max_workers(self) -> int:
@@ -845,7 +851,7 @@ class Settings(BaseSettings):
         """Partitions of the routed topic."""
         if self.partitioner.routed_partitions is not None:
             return self.partitioner.routed_partitions
-        return chosen_partitions(self.max_workers, per_core=self.spark.partitions_per_slot)
+        return chosen_partitions(self.max_workers)
 
     @property
     def workers_per_partition(self) -> int:
@@ -987,17 +993,28 @@ class Settings(BaseSettings):
         before = _partitions(identity)
         if before is not None and before < now["input"]["partitions"]:
             now["input"]["partitions"] = before
-        lines = changes(with_forwarding(identity, now), with_forwarding(now, identity))
-        unset = self.partitioner.routed_partitions is None
-        named = "partitioner.routed_partitions"
-        return [
-            (
-                f"{line} (chosen for {self.max_workers:,} workers, as it is not set)"
-                if unset and line.startswith(named)
-                else line
+        then, now = with_forwarding(identity, now), with_forwarding(now, identity)
+        then, now = with_most_workers(then), with_most_workers(now)
+        lines = [f"{line}{self._cause(line, then)}" for line in changes(then, now)]
+        # Where each worker has a partition, one of the two numbers follows the other.
+        follows = _MAX_WORKERS if self.partitioner.routed_partitions is not None else _ROUTED
+        alone = all(len({*sizes}) == 1 for sizes in map(sizes_of_routing, (then, now)))
+        return [line for line in lines if not (alone and line.startswith(follows))]
+
+    def _cause(self, line: str, then: dict[str, Any]) -> str:
+        """Where a changed number that is not set comes from, and how to set it back. Empty for a setting
+        that is set.
+        """
+        how = self.partitioner
+        most, routed = sizes_of_routing(then)
+        if line.startswith(_MAX_WORKERS) and how.max_workers is None:
+            other = "routed_partitions" if how.workers < self.max_workers else "workers"
+            return f" (as many as partitioner.{other}, as it is not set: set it to {most} to go on)"
+        if line.startswith(_ROUTED) and how.routed_partitions is None:
+            return (
+                f" (chosen for {self.max_workers:,} workers, as it is not set: set it to {routed} to go on)"
             )
-            for line in lines
-        ]
+        return ""
 
     @property
     def fingerprint(self) -> str:

@@ -146,3 +146,10 @@ class RoutedLanes:
                 f" partitions, but this query has {ours}",
                 hint="the number of partitions is fixed for the life of a query: give the query a new name",
             )
+        shared, most = frame.header.shared_by, self._layout.shared_by
+        if shared != most:
+            raise IncompatibleStateError(
+                f"routed partition {self._routed}, offset {offset}: the frame is of {shared} workers that"
+                f" share a partition, but in this query {most} do",
+                hint="partitioner.max_workers is fixed for the life of a query: give the query a new name",
+            )

@@ -21,7 +21,9 @@ class Layout:
     input_partitions: int
     """Partitions of the input topic: marks and lanes are kept for each."""
     routed_partitions: int
-    """Partitions of the routed topic, one for each possible worker."""
+    """Partitions of the routed topic."""
+    shared_by: int = 1
+    """Most workers that share a routed partition."""
     buckets: int
     """Reduce buckets, among which the keys are divided."""
     forwarding_seed: int | None = None

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.errors import ProtocolError
-from evenflow.numeric.arrays import Int64s, Rows, UInt64s, plain, records
+from evenflow.numeric.arrays import Int32s, Int64s, Rows, UInt64s, plain, records
 from evenflow.text.strict_json import INT64, StrictObject
 from evenflow.wire.envelope import (
     MOST_PARTITIONS,
@@ -42,7 +42,7 @@ TOTAL = np.dtype([(name, np.int64) for name in ("session", "frames")])
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FrameHeader:
-    """What all frames of one block have in common. A frame that tells goes to every worker.
+    """What all frames of one block have in common. A frame that tells goes to every routed partition.
 
     `came` serves latencies alone, `batch` and `split` serve the balance of the reducers alone.
     """
@@ -68,7 +68,7 @@ class FrameHeader:
     None if unknown."""
     totals: Rows = field(default_factory=partial(records, 0, TOTAL))
     """A record `TOTAL` for each session that may have written before, none unless the frame begins a stint.
-    The total of the writing session counts this frame and its copies for the other workers."""
+    The total of the writing session counts this frame and its copies for the other partitions."""
     batch: int | None = None
     """Number of the micro-batch that holds the tuples, among those of the session. None if a partitioner
     routed them tuple by tuple."""
@@ -106,7 +106,7 @@ class FramePacker:
         self._packer = Packer(schema, kind=_KIND, fields=fields)
 
     def body(self, batch: pa.RecordBatch) -> Body:
-        """What the frames of these rows for several workers have in common. `Body.sealed` makes each of
+        """What the frames of these rows for several partitions have in common. `Body.sealed` makes each of
         them.
         """
         return self._packer.body(batch)
@@ -160,6 +160,11 @@ class Frame:
             return {routed: self.batch.num_rows} if self.batch.num_rows else {}
         step = self.header.routed_partitions
         return {routed + place * step: rows for place, rows in enumerate(self.segments.tolist()) if rows}
+
+    def row_workers(self, routed: int) -> Int32s:
+        """The worker of each row, shape (rows,). routed: as in `workers`."""
+        counts = self.workers(routed)
+        return np.repeat(np.array([*counts], np.int32), [*counts.values()])
 
 
 def decode_frame(data: Data, *, fingerprint: str) -> Frame:

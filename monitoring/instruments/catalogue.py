@@ -273,7 +273,8 @@ REPEATED = _counter(
     "Partial rows that had been merged before and changed nothing: repeated work.",
 )
 REPLICATION = _gauge(
-    "evenflow_replication_factor", "Workers a key was at, on average, in the last micro-batch; 1 is no split."
+    "evenflow_replication_factor",
+    "Routed partitions a key was at, on average, in the last micro-batch; 1 is no split.",
 )
 LATENCY = _histogram(
     "evenflow_end_to_end_latency_seconds",

@@ -66,10 +66,26 @@ class LogLines:
                 settings.routed_partitions,
                 settings.workers_per_partition,
             )
+            self._warn_of_uneven_partitions()
         how = batching(settings)
         if how is not None:
             log.info(
                 "%s", _batching(how), extra=with_fields({"event": "begin", "query": settings.query.name})
+            )
+
+    def _warn_of_uneven_partitions(self) -> None:
+        """Warn if some partitions in use have twice the workers of others, because few workers share them."""
+        how, partitions = self._settings.partitioner, self._settings.routed_partitions
+        least, more = divmod(how.workers, partitions)
+        if least == 1 and more:
+            log.warning(
+                "%d of %d routed partitions have two workers and the others one, so their cores have twice"
+                " the work: set partitioner.workers to %d or %d, or before the query begins"
+                " partitioner.routed_partitions to a divisor of the workers",
+                more,
+                partitions,
+                partitions,
+                2 * partitions,
             )
 
     def tell(

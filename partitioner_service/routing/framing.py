@@ -37,7 +37,7 @@ class Stretch:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Shares:
-    """The tuples of a block, sorted by routed partition, then by stretch, then by worker (`Sharing.slots`).
+    """The tuples of a block, sorted by routed partition, then by stretch, then by worker (`Sharing.ranks`).
 
     The tuples of routed partition p in stretch number i are share s = p * len(stretches) + i: rows bounds[s *
     places] to bounds[(s + 1) * places].

@@ -182,7 +182,7 @@ class Router:
         )
 
     def punctuate(self, states: Mapping[int, PartitionState]) -> list[tuple[int, bytes]]:
-        """Frames without tuples, which tell every worker the marks.
+        """Frames without tuples, which tell every routed partition the marks.
 
         An empty list if there is nothing to tell.
 
@@ -196,7 +196,7 @@ class Router:
     def begin_stint(
         self, states: Mapping[int, PartitionState], totals: Mapping[int, int], *, inputs: int
     ) -> list[tuple[int, bytes]]:
-        """The first frames of a stint, one for every worker, even if no mark has moved.
+        """The first frames of a stint, one for every routed partition, even if no mark has moved.
 
         They tell where the stint begins and how many frames each session has written.
 
@@ -205,7 +205,7 @@ class Router:
         """
         self._framer.inputs = inputs
         marks = self._tell(states)
-        # The total of this session counts these frames as well: a worker that lacks its own must notice.
+        # The total of this session counts these frames as well: a partition that lacks its own must notice.
         known = {**totals, self.session.number: self.session.total + self._sharing.partitions}
         frames = self._framer.pack(
             self._no_shares(), records(0, OFFSETS), marks, totals=records_of(sorted(known.items()), TOTAL)
@@ -214,7 +214,7 @@ class Router:
         return frames
 
     def take_in(self, states: Mapping[int, PartitionState], *, inputs: int) -> list[tuple[int, bytes]]:
-        """Frames without tuples for every worker, which tell that there are more input partitions
+        """Frames without tuples for every partition, which tell that there are more input partitions
         from now on.
 
         Only these frames say so before the next stint: if their transaction is aborted, nothing is taken in.
@@ -335,14 +335,14 @@ class Router:
             return self._nothing, self._no_shares()
         tuples, cells, stretches = routing.tuples, routing.cells, routing.stretches
         sharing, count = self._sharing, len(stretches)
-        # A slot fits 16 bits: there are at most 1,024 workers, and a schedule holds few plans. numpy sorts 16
+        # A rank fits 16 bits: there are at most 1,024 workers, and a schedule holds few plans. numpy sorts 16
         # bits by radix, in linear time. The sort is stable, so a worker gets its tuples in the order in which
         # they came.
-        slots = sharing.slots(count)
-        order = np.argsort(cells.astype(np.uint16) if sharing.places == 1 else slots[cells], kind="stable")
-        by_cell = np.bincount(cells, minlength=len(slots))
+        ranks = sharing.ranks(count)
+        order = np.argsort(cells.astype(np.uint16) if sharing.places == 1 else ranks[cells], kind="stable")
+        by_cell = np.bincount(cells, minlength=len(ranks))
         bounds = np.zeros(sharing.partitions * count * sharing.places + 1, np.int64)
-        bounds[slots + np.int64(1)] = by_cell
+        bounds[ranks + np.int64(1)] = by_cell
         np.cumsum(bounds, out=bounds)
         workers = routing.workers
         panes = pane_of(tuples.times, self._query.slide_ms)

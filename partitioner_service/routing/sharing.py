@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from evenflow.settings import Settings
 
-Slots = npt.NDArray[np.uint16]
+Ranks = npt.NDArray[np.uint16]
 """By cell (worker * stretches + stretch), its place among the rows of a block: partition by partition,
 a partition stretch by stretch, and a stretch worker by worker. Shape (workers * stretches,)."""
 
@@ -34,16 +34,16 @@ class Sharing:
         """Most workers that share a partition."""
         return -(-self.workers // self.partitions)
 
-    def slots(self, stretches: int) -> Slots:
-        """The slot of each cell of a block with so many stretches."""
-        return _slots(self.workers, self.partitions, stretches)
+    def ranks(self, stretches: int) -> Ranks:
+        """The rank of each cell of a block with so many stretches."""
+        return _ranks(self.workers, self.partitions, stretches)
 
 
 @lru_cache(maxsize=64)
-def _slots(workers: int, partitions: int, stretches: int) -> Slots:
+def _ranks(workers: int, partitions: int, stretches: int) -> Ranks:
     worker, stretch = np.divmod(np.arange(workers * stretches), stretches)
     place, partition = np.divmod(worker, partitions)
     places = -(-workers // partitions)
-    slots = ((partition * stretches + stretch) * places + place).astype(np.uint16)
-    slots.flags.writeable = False
-    return slots
+    ranks = ((partition * stretches + stretch) * places + place).astype(np.uint16)
+    ranks.flags.writeable = False
+    return ranks

@@ -5,6 +5,9 @@ took. The partitioner is told the speeds that follow, and gives slow workers les
 because its machine is, or because the tuples of its keys are much work: both are relieved alike. Where tuples
 have costs, a speed is in costs per time.
 
+Workers that share a routed partition are combined together, on one core. So their speed is that of all of
+them.
+
 A speed is one of the last micro-batches, about. Speeds of workers with few tuples are drawn to that of all. A
 micro-batch in which a worker takes far longer than before may be a pause of its machine, so it counts less.
 Nothing is told while no speed has changed by more than `_CHANGE`, because every change moves keys.
@@ -42,9 +45,14 @@ _MOST = 32.0
 
 
 class Speeds:
-    """The estimate. workers: the largest possible number of them."""
+    """The estimate.
 
-    def __init__(self, workers: int) -> None:
+    workers: the largest possible number of them. partitions: which they share (`Sharing`). None: each has
+    one.
+    """
+
+    def __init__(self, workers: int, partitions: int | None = None) -> None:
+        self._partitions = workers if partitions is None else partitions
         self._tuples, self._took = np.zeros(workers), np.zeros(workers)
         self._sent, self._costs = np.zeros(workers), np.zeros(workers)
 
@@ -74,15 +82,23 @@ class Speeds:
         """Speeds of the first workers, shape (workers,), with a mean near 1.
         None while too little was measured.
         """
-        tuples, took = self._tuples[:workers], self._took[:workers]
+        tuples, took = self._shared(self._tuples, workers), self._shared(self._took, workers)
         if tuples.sum() < _FEW * workers or took.sum() <= 0:
             return None
         times = _each(took, tuples) / (took.sum() / tuples.sum())
-        sent, costs = self._sent[:workers], self._costs[:workers]
+        sent, costs = self._shared(self._sent, workers), self._shared(self._costs, workers)
         if costs.sum() > sent.sum():
             # Dear tuples take long on a fast worker, too.
             times = times / (_each(costs, sent) / (costs.sum() / sent.sum()))
         return np.clip(1.0 / times, 1 / _MOST, _MOST)
+
+    def _shared(self, amounts: Float64s, workers: int) -> Float64s:
+        """Of each of the first workers, the mean amount of those of them that share its partition, shape
+        (workers,).
+        """
+        places = np.arange(workers) % self._partitions
+        means: Float64s = np.bincount(places, amounts[:workers]) / np.bincount(places)
+        return means[places]
 
 
 def _each(amounts: Float64s, tuples: Float64s) -> Float64s:
@@ -100,7 +116,7 @@ class MeasuredSpeeds:
     def __init__(self, settings: Settings) -> None:
         self._fingerprint = settings.fingerprint
         self._arrived: SimpleQueue[WorkerTimes] = SimpleQueue()
-        self._speeds = Speeds(settings.max_workers)
+        self._speeds = Speeds(settings.max_workers, settings.routed_partitions)
         self._unheard = 0
 
     def offer(self, value: bytes | None) -> None:

@@ -1,6 +1,7 @@
 """Forwarding: the bucket of a key is that of its home, so what is not split is reduced where it was combined.
 
-Worker w is combined by one task. Kafka's source prefers an executor for it, by the number of the partition.
+Worker w is combined by one task, that of its routed partition. Kafka's source prefers an executor for it, by
+the number of the partition.
 Bucket b gets nearly all its partials from workers w with w mod buckets = b. Spark prefers to run the bucket
 on the host where most of its input lies, and then where its state is. So such partials stay on their machine.
 Nothing depends on that: a bucket is a function of the key, so the parts of a split key meet in one bucket.
@@ -45,6 +46,12 @@ def obstacles(settings: Settings) -> list[str]:
         reasons.append(
             f"of {workers} workers (partitioner.workers) and {buckets} buckets (spark.buckets) neither is a"
             " multiple of the other, so a bucket gets the keys of many workers"
+        )
+    partitions = settings.routed_partitions
+    if settings.workers_per_partition > 1 and partitions % buckets and buckets % workers:
+        reasons.append(
+            f"workers share {partitions} routed partitions (partitioner.routed_partitions), which are no"
+            f" multiple of {buckets} buckets (spark.buckets), so a partition has keys of many buckets"
         )
     return reasons
 

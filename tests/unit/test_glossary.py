@@ -161,7 +161,7 @@ PLACES = {
             "workbench",
         ),
         "of a block": (
-            "partitioner_service/routing/framing.py",
+            "partitioner_service/routing/sharing.py",
             "partitioner_service/routing/pieces.py",
             "partitioner_service/routing/router.py",
         ),

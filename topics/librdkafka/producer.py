@@ -38,7 +38,7 @@ from topics.librdkafka.loaded import (
     typed,
 )
 
-Failed = Callable[[int, int, KafkaError], None]
+OnFailure = Callable[[int, int, KafkaError], None]
 """Called with a partition, a number of records, and why these records of it were not delivered."""
 
 _PRODUCER = 0
@@ -85,7 +85,7 @@ _FUNCTIONS: Mapping[str, tuple[Any, list[Any]]] = {
 """Functions of librdkafka's public header, without `rd_kafka_`: type of the result, types of arguments."""
 
 
-class HandedOver(NamedTuple):
+class Handover(NamedTuple):
     """What became of some records."""
 
     taken: int
@@ -103,7 +103,7 @@ class ArrayProducer:
     raise.
     """
 
-    def __init__(self, config: Mapping[str, Any], *, topic: str, failed: Failed) -> None:
+    def __init__(self, config: Mapping[str, Any], *, topic: str, failed: OnFailure) -> None:
         settings = _settings(config)
         self._library = _Functions(loaded_library())
         self._tell: Callable[[KafkaError], None] = config.get("error_cb") or (lambda error: None)
@@ -133,7 +133,7 @@ class ArrayProducer:
 
     def hand_over(
         self, values: pa.LargeBinaryArray, keys: pa.LargeBinaryArray, partitions: Int32s, times: Int64s
-    ) -> HandedOver:
+    ) -> Handover:
         """Hand n records over in order, up to the first that is refused. A null is a record without a value,
         or without a key.
 
@@ -156,7 +156,7 @@ class ArrayProducer:
             _read_only(times, np.int64),
             error,
         )
-        return HandedOver(int(count), self._refusal(int(error[0])))
+        return Handover(int(count), self._refusal(int(error[0])))
 
     def hand_over_headers(self, partition: int, time: int, headers: Sequence[tuple[str, bytes]]) -> None:
         """Hand over one record that has headers, and neither a value nor a key. time: ms since 1970.
@@ -251,7 +251,7 @@ class ArrayProducer:
             self._failed(partition, number, KafkaError(code))
 
 
-def array_producer(kafka: KafkaSettings, topic: str, *, failed: Failed, **config: Any) -> ArrayProducer:
+def array_producer(kafka: KafkaSettings, topic: str, *, failed: OnFailure, **config: Any) -> ArrayProducer:
     """An idempotent producer of one topic that has reached its broker.
 
     failed, config: as of `ArrayProducer` and `topics.clients.producer`. Raises what these raise.

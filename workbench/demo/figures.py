@@ -50,10 +50,10 @@ def read_tuples(settings: Settings) -> RoutedTuples:
     keys, panes, workers = [np.empty(0, np.uint64)], [np.empty(0, np.int64)], [np.empty(0, np.int32)]
     for messages in reader.read_range(settings.kafka, settings.topic("routed")):
         for message in messages:
-            batch = decode_frame(message.value(), fingerprint=settings.fingerprint).batch
-            keys.append(hash_keys(batch.column(1)))
-            panes.append(batch.column(0).to_numpy())
-            workers.append(np.full(batch.num_rows, message.partition(), np.int32))
+            frame = decode_frame(message.value(), fingerprint=settings.fingerprint)
+            keys.append(hash_keys(frame.batch.column(1)))
+            panes.append(frame.batch.column(0).to_numpy())
+            workers.append(frame.row_workers(message.partition()))
     all_panes = np.concatenate(panes)
     order = np.argsort(all_panes, kind="stable")
     return RoutedTuples(np.concatenate(keys)[order], all_panes[order], np.concatenate(workers)[order])

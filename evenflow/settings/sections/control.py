@@ -28,7 +28,7 @@ class ControlSettings(Section):
     )
     seed: int = Field(default=7, ge=0, description="Seed of every random choice of the policy.")
     p_min: int = Field(default=1, ge=1, description="Fewest workers (p).")
-    p_max: int | None = Field(default=None, ge=1, description="Most workers. None: all routed partitions.")
+    p_max: int | None = Field(default=None, ge=1, description="Most workers. None: partitioner.max_workers.")
     r_min: int = Field(default=1, ge=1, description="Fewest reduce buckets at once (r).")
     r_max: int | None = Field(default=None, ge=1, description="Most reduce buckets at once. None: all.")
     group: int = Field(

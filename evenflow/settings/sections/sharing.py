@@ -8,15 +8,11 @@ MOST_SHARED = 64
 """Most routed partitions of more workers than that."""
 
 
-def chosen_partitions(workers: int, *, per_core: int | None = None) -> int:
+def chosen_partitions(workers: int) -> int:
     """Partitions of the routed topic for this largest number of workers, about the same number for each.
 
     A frame, a marker and a lane cost as much as a hundred tuples or more (docs/scale.md), and each is one of
-    a partition. So with many workers a partition for each costs more than it brings. per_core: workers of
-    which a core is asked for (`spark.partitions_per_slot`), if that is set. No more share a partition,
-    because a partition is combined on one core.
+    a partition. So with many workers a partition for each costs more than it brings.
     """
-    if workers <= MOST_ALONE:
-        return workers
-    together = -(-workers // MOST_SHARED)
-    return -(-workers // (together if per_core is None else min(together, per_core)))
+    together = 1 if workers <= MOST_ALONE else -(-workers // MOST_SHARED)
+    return -(-workers // together)

@@ -71,13 +71,12 @@ class SparkSettings(Section):
         ge=1,
         description="Reduce buckets in use at once (r) until a plan says otherwise. None: all buckets.",
     )
-    partitions_per_slot: int | None = Field(
-        default=None,
+    partitions_per_slot: int = Field(
+        default=4,
         ge=1,
         description=(
             "Workers for each core of the executors. On a cluster manager, p / partitions_per_slot cores are"
-            " asked for, but no more than there are routed partitions. None: 4, or as many workers as share a"
-            " routed partition if these are more."
+            " asked for, but no more than there are routed partitions."
         ),
     )
     executor_cores: int = Field(default=1, ge=1, description="Cores of an executor, on a cluster manager.")

@@ -44,8 +44,9 @@ def epochs_by_pane(settings: Settings, partitions: set[int]) -> dict[int, set[tu
     for message in records(settings, "routed"):
         frame = decode_frame(message.value(), fingerprint=settings.fingerprint)
         if partitions & set(frame.header.offsets["partition"].tolist()):
-            for pane in frame.batch.column(0).unique().to_pylist():
-                found[pane].add((frame.header.epoch, message.partition() >= 4))
+            workers = frame.row_workers(message.partition()).tolist()
+            for pane, worker in zip(frame.batch.column(0).to_pylist(), workers, strict=True):
+                found[pane].add((frame.header.epoch, worker >= 4))
     return dict(found)
 
 
@@ -56,6 +57,7 @@ def results(settings: Settings) -> Counter[tuple[int, bytes]]:
     layout = Layout(
         fingerprint=settings.fingerprint, topic_id=topic.topic_id, buckets=1, max_bytes=1_000_000,
         input_partitions=settings.input_partitions, routed_partitions=settings.routed_partitions,
+        shared_by=settings.workers_per_partition,
     )  # fmt: skip
     frames: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
     for message in records(settings, "routed"):

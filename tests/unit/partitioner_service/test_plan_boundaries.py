@@ -282,6 +282,7 @@ def counted(instance: Instance, batches: int) -> Counter[int]:
     layout = Layout(
         fingerprint=settings.fingerprint, topic_id="t", buckets=1, max_bytes=1_000_000,
         input_partitions=settings.input_partitions, routed_partitions=settings.routed_partitions,
+        shared_by=settings.workers_per_partition,
     )  # fmt: skip
     found: Counter[int] = Counter()
     for number in range(batches):

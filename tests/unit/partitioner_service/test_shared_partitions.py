@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenflow.partitioners import create
@@ -36,15 +36,16 @@ def settings_of(workers: int, partitions: int, **partitioner: object) -> Setting
     )
 
 
-@given(st.integers(1, 1_024), st.integers(1, 1_024), st.integers(1, 4))
-def test_every_cell_has_a_slot_of_its_own_among_those_of_its_partition(
+@given(st.integers(1, 1_024), st.integers(1, 1_024), st.integers(1, 17))
+@example(1_024, 1_023, 17)
+def test_every_cell_has_a_rank_of_its_own_among_those_of_its_partition(
     workers: int, partitions: int, stretches: int
 ) -> None:
     sharing = Sharing(workers, min(workers, partitions))
-    slots = sharing.slots(stretches).astype(int)
-    assert len(set(slots.tolist())) == workers * stretches
+    ranks = sharing.ranks(stretches).astype(int)
+    assert len(set(ranks.tolist())) == workers * stretches, "16 bits are enough"
     worker, stretch = np.divmod(np.arange(workers * stretches), stretches)
-    share, place = np.divmod(slots, sharing.places)
+    share, place = np.divmod(ranks, sharing.places)
     assert (share // stretches == worker % sharing.partitions).all()
     assert (share % stretches == stretch).all()
     assert (place == worker // sharing.partitions).all()
@@ -99,3 +100,7 @@ def test_a_start_says_how_many_workers_share_how_many_partitions(caplog: pytest.
     assert "share" not in caplog.text
     LogLines(load_settings(partitioner={"workers": 1_000}, input={"partitions": 1})).begins()
     assert "1,000 workers share 63 routed partitions, up to 16 each" in caplog.text
+    LogLines(settings_of(24, 12)).begins()
+    assert "twice the work" not in caplog.text
+    LogLines(settings_of(13, 12)).begins()
+    assert "1 of 12 routed partitions have two workers" in caplog.text

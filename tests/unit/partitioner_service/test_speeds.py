@@ -102,6 +102,22 @@ def test_workers_with_dear_tuples_are_not_taken_for_slow() -> None:
     assert told.max() / told.min() < 1.2
 
 
+def test_workers_that_share_a_partition_have_its_speed_whatever_their_tuples_cost() -> None:
+    speeds = Speeds(4, 2)
+    # Workers 0 and 2 share a partition. Each tuple of worker 0 is ten times the work, and its machine is as
+    # fast as the other one.
+    tuples, costs = np.array([500, 3_000, 5_000, 3_000]), np.array([5_000, 3_000, 5_000, 3_000])
+    for _ in range(3):
+        speeds.routed(tuples, costs)
+        per_tuple = costs[[0, 2]].sum() / tuples[[0, 2]].sum()
+        speeds.combined(
+            [(w, int(tuples[w]), float(tuples[w] * (per_tuple if w % 2 == 0 else 1.0))) for w in range(4)]
+        )
+    measured = speeds.of(4)
+    assert measured is not None
+    assert measured.tolist() == pytest.approx([1.0] * 4, rel=0.1)
+
+
 def test_the_partitioner_is_told_once_and_again_only_when_speeds_have_changed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -15,7 +15,7 @@ import producers.delivery
 from evenflow.errors import ServiceError
 from evenflow.settings import load_settings
 from producers.delivery import Delivery
-from topics.librdkafka.producer import HandedOver
+from topics.librdkafka.producer import Handover
 
 FULL, LARGE = KafkaError(KafkaError._QUEUE_FULL), KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
 
@@ -34,16 +34,16 @@ class ModelledClient:
     left: int = 0
     given_up: bool = False
 
-    def hand_over(self, values: Any, keys: Any, partitions: Any, times: Any) -> HandedOver:
+    def hand_over(self, values: Any, keys: Any, partitions: Any, times: Any) -> Handover:
         rows = list(
             zip(values.to_pylist(), keys.to_pylist(), partitions.tolist(), times.tolist(), strict=True)
         )
         if self.answers and self.answers[0][0] < len(rows):
             count, said = self.answers.pop(0)
             self.taken += rows[:count]
-            return HandedOver(count, said)
+            return Handover(count, said)
         self.taken += rows
-        return HandedOver(len(rows), None)
+        return Handover(len(rows), None)
 
     def hand_over_headers(self, partition: int, time: int, headers: Sequence[tuple[str, bytes]]) -> None:
         raise KafkaException(LARGE)

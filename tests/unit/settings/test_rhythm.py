@@ -118,8 +118,7 @@ def test_tasks_of_the_combiner_follow_the_workers() -> None:
     assert tasks(64) == 64
     assert tasks(128) == 64
     assert tasks(1_000) == 63, "16 workers share a partition, which is combined by one task"
-    assert tasks(1_000, partitions_per_slot=4) == 250
-    assert tasks(1_000, partitions_per_slot=1) == 1_000
+    assert tasks(1_000, partitions_per_slot=1) == 63
     assert tasks(100, partitions_per_slot=4) == 64
     assert tasks(1_000, combine_tasks=7) == 7
     here = load_settings(partitioner={"workers": 4, "routed_partitions": 8})

@@ -18,16 +18,15 @@ def of(spark: dict[str, Any] | None = None, **partitioner: Any) -> Settings:
     return load_settings(partitioner=partitioner, spark=spark or {}, input={"partitions": 4})
 
 
-@given(st.integers(1, 1_024), st.none() | st.integers(1, 32))
-def test_chosen_partitions_have_about_the_same_number_of_workers_and_no_more_than_a_core_has(
-    workers: int, per_core: int | None
-) -> None:
-    partitions = chosen_partitions(workers, per_core=per_core)
+@given(st.integers(1, 1_024))
+def test_chosen_partitions_have_about_the_same_number_of_workers(workers: int) -> None:
+    partitions = chosen_partitions(workers)
     most, least = -(-workers // partitions), workers // partitions
     assert most - least <= 1
-    assert workers > MOST_ALONE or partitions == workers
-    assert per_core is None or most <= max(1, per_core)
-    assert per_core is not None or partitions <= max(MOST_ALONE, MOST_SHARED)
+    if workers <= MOST_ALONE:
+        assert partitions == workers
+    else:
+        assert 43 <= partitions <= MOST_SHARED
 
 
 @pytest.mark.parametrize(
@@ -56,10 +55,8 @@ def test_workers_and_partitions_that_are_not_set_follow_those_that_are(
     )
 
 
-def test_workers_that_have_cores_of_their_own_share_no_partition() -> None:
-    made = of(spark={"partitions_per_slot": 4}, workers=1_000)
-    assert (made.routed_partitions, made.workers_per_partition) == (250, 4)
-    assert of(spark={"partitions_per_slot": 1}, workers=1_000).routed_partitions == 1_000
+def test_what_spark_is_asked_for_is_no_part_of_what_a_query_is() -> None:
+    assert of(spark={"partitions_per_slot": 1}, workers=1_000).fingerprint == of(workers=1_000).fingerprint
 
 
 @pytest.mark.parametrize(
@@ -87,10 +84,41 @@ def test_what_is_shared_is_part_of_the_query_and_queries_that_share_nothing_are_
     assert of(workers=3, routed_partitions=3).fingerprint != shared.fingerprint
 
 
-def test_a_query_that_began_with_a_partition_for_each_of_many_workers_says_what_to_set() -> None:
-    began = of(workers=1_000, routed_partitions=1_000).identity()
-    lines = of(workers=1_000).changes_since(began)
-    assert any("routed_partitions: 1000 -> 63 (chosen for 1,000 workers" in line for line in lines), lines
+@pytest.mark.parametrize(
+    ("began", "now", "lines"),
+    [
+        (
+            {"workers": 200, "routed_partitions": 200},
+            {"workers": 200},
+            [
+                "routed_partitions: 200 -> 50"
+                " (chosen for 200 workers, as it is not set: set it to 200 to go on)"
+            ],
+        ),
+        (
+            {"workers": 3},
+            {"workers": 4},
+            ["max_workers: 3 -> 4 (as many as partitioner.workers, as it is not set: set it to 3 to go on)"],
+        ),
+        (
+            {"workers": 8, "routed_partitions": 3},
+            {"workers": 6, "routed_partitions": 3},
+            ["max_workers: 8 -> 6 (as many as partitioner.workers, as it is not set: set it to 8 to go on)"],
+        ),
+        ({"routed_partitions": 12}, {"routed_partitions": 24}, ["routed_partitions: 12 -> 24"]),
+        (
+            {"workers": 4, "max_workers": 6, "routed_partitions": 3},
+            {"workers": 4, "max_workers": 9, "routed_partitions": 3},
+            ["max_workers: 6 -> 9"],
+        ),
+        ({"workers": 8, "max_workers": 64}, {"workers": 5, "max_workers": 64}, []),
+    ],
+)
+def test_a_query_that_began_with_other_numbers_is_told_what_to_set_to_go_on(
+    began: dict[str, Any], now: dict[str, Any], lines: list[str]
+) -> None:
+    changed = of(**now).changes_since(of(**began).identity())
+    assert changed == [f"partitioner.{line}" for line in lines]
 
 
 def test_workers_that_share_a_partition_share_a_core() -> None:
@@ -99,7 +127,7 @@ def test_workers_that_share_a_partition_share_a_core() -> None:
     def executors(p: int, spark: dict[str, Any] | None = None, **partitioner: Any) -> int:
         return needed_executors(of(spark={**cluster, **(spark or {})}, **partitioner), ["combine"], p=p, r=1)
 
-    assert executors(1_000, workers=1_000) == 63
-    assert executors(32, workers=1_000) == 2
-    assert executors(8, workers=8) == 2
+    assert executors(1_000, workers=1_000) == 63, "a core for each routed partition"
+    assert executors(32, workers=1_000) == 8
+    assert executors(8, workers=8) == executors(8, workers=8, max_workers=1_000) == 2
     assert executors(8, {"partitions_per_slot": 1}, workers=8, routed_partitions=2) == 2, "one a partition"

@@ -19,10 +19,10 @@ REDUCE: tuple[Stage, ...] = ("reduce",)
 BOTH: tuple[Stage, ...] = ("combine", "reduce")
 
 
-def settings(**spark: Any) -> Settings:
+def settings(*, partitions: int = 32, **spark: Any) -> Settings:
     return load_settings(
         query={"name": "q"},
-        partitioner={"workers": 8, "routed_partitions": 32},
+        partitioner={"workers": 8, "max_workers": 32, "routed_partitions": partitions},
         spark={"buckets": 6, "reducers": 3, "partitions_per_slot": 4} | spark,
     )
 
@@ -59,14 +59,18 @@ def test_before_the_first_plan_the_settings_say_p_and_r() -> None:
     r=st.integers(1, 4096),
     most=st.none() | st.integers(1, 5),
     reserve=st.integers(0, 3),
+    partitions=st.integers(1, 32),
 )
 def test_no_plan_asks_for_more_than_the_bound_or_than_there_is_work_for_and_a_reserve(
-    p: int, r: int, most: int | None, reserve: int
+    p: int, r: int, most: int | None, reserve: int, partitions: int
 ) -> None:
-    bounded = settings(max_executors=most, reserve_executors=reserve)
+    bounded = settings(partitions=partitions, max_executors=most, reserve_executors=reserve)
     for stages in (FUSED, COMBINE, REDUCE, BOTH):
         wanted = executors_wanted(bounded, stages, Plan(epoch=1, p=p, r=r))
-        assert 1 <= wanted <= most_executors(bounded, stages) <= min(8 + reserve, most or 8 + reserve)
+        ceiling = max(min(8, partitions), 6) + reserve
+        assert 1 <= wanted <= most_executors(bounded, stages) <= min(ceiling, most or ceiling)
+    largest = executors_wanted(bounded, COMBINE, Plan(epoch=1, p=4096, r=1))
+    assert largest == most_executors(bounded, COMBINE), "the application may have what the largest plan needs"
 
 
 @pytest.mark.parametrize(("reserve", "most", "wanted"), [(0, None, 3), (2, None, 5), (2, 4, 4)])

@@ -252,6 +252,10 @@ def test_frames_out_of_order_of_another_query_or_of_other_columns_are_refused() 
         IncompatibleStateError, match="the frame is of 3 routed partitions, but this query has 4"
     ):
         combine_task(pipe.plan, replace(layout, routed_partitions=4), [(0, frames)])
+    with pytest.raises(
+        IncompatibleStateError, match="of 1 workers that share a partition, but in this query 2"
+    ):
+        combine_task(pipe.plan, replace(layout, shared_by=2), [(0, frames)])
     with pytest.raises(ProtocolError, match="columns"):
         combine_task(plan_of(EVERYTHING, 1), layout, [(0, frames)])
     with pytest.raises(ProtocolError, match="routed partition 2, offset 7: this record is no evenflow frame"):

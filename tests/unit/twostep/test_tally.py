@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -202,7 +203,9 @@ def test_workers_that_share_a_partition_share_its_time_by_their_tuples() -> None
     pipe.write(1, rows, {0: 5, 1: 5}, segments=[3, 0, 1])
     pipe.write(2, [], {0: 5, 1: 5}, segments=[0, 0, 0])
     stretches = ((routed, broker.frames(pipe.frames[routed])) for routed in (1, 2))
-    combine_task(pipe.plan, pipe.layout, stretches, on_tally=told.append, clock=broker.clock)
+    combine_task(
+        pipe.plan, replace(pipe.layout, shared_by=3), stretches, on_tally=told.append, clock=broker.clock
+    )
     work = told[0].work["combine", NO_BATCH]
     assert {worker: (tuples, round(ms, 2)) for worker, (tuples, ms) in work.workers.items()} == {
         1: (3, 6.75), 7: (1, 2.25), 2: (0, 9.0),

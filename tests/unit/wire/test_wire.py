@@ -63,6 +63,7 @@ def test_a_shared_frame_says_which_rows_are_whose(held: Callable[[bytes], Any]) 
     assert frame.segments is not None
     assert (frame.header.shared_by, frame.segments.tolist()) == (3, [2, 0, 3])
     assert frame.workers(1) == {1: 2, 7: 3}
+    assert frame.row_workers(1).tolist() == [1, 1, 7, 7, 7]
     alone = decode_frame(a_frame(), fingerprint="f")
     assert (alone.segments, alone.workers(1)) == (None, {1: 5})
 
