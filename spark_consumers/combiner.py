@@ -66,7 +66,7 @@ def combine_stream(
                 more_ms = {
                     worker: tuples * _wait_of(wait_us, worker) / 1_000
                     for work in tally.work.values()
-                    for worker, (tuples, _) in work.workers.items()
+                    for worker, (tuples, _) in work.by_worker.items()
                 }
                 sleep(sum(more_ms.values()) / 1_000)
                 tally = tally.slowed(more_ms)

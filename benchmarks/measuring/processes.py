@@ -80,13 +80,10 @@ class ProcessTable:
     def _compiler_seconds(self, pid: int, started: int) -> float:
         stat_files = self._compilers.get((pid, started))
         if not stat_files:
-            stat_files = [
-                stat
-                for thread in os.listdir(f"{_PROC}/{pid}/task")
-                if _fields(stat := f"{_PROC}/{pid}/task/{thread}/stat")[0] in _COMPILERS
-            ]
+            every = [f"{_PROC}/{pid}/task/{thread}/stat" for thread in os.listdir(f"{_PROC}/{pid}/task")]
+            stat_files = [stat for stat in every if _thread_fields(stat)[0] in _COMPILERS]
             self._compilers[pid, started] = stat_files
-        return sum(_seconds(*_fields(stat)[1][11:13]) for stat in stat_files)
+        return sum(_seconds(*_thread_fields(stat)[1][11:13]) for stat in stat_files)
 
 
 def _fields(stat: str) -> tuple[str, list[str]]:
@@ -95,6 +92,14 @@ def _fields(stat: str) -> tuple[str, list[str]]:
     with open(stat, "rb") as file:
         text = file.read().decode(errors="replace")
     return text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
+
+
+def _thread_fields(stat: str) -> tuple[str, list[str]]:
+    """As `_fields`, of a thread. Nothing if the thread has ended: its process may still live."""
+    try:
+        return _fields(stat)
+    except (OSError, ValueError):
+        return "", []
 
 
 def _seconds(*ticks: str) -> float:

@@ -172,7 +172,7 @@ def _tally(ranges: list[_Range], hashes: UInt64s, took: Mapping[int, float]) -> 
         keys=sketch(hashes),
         key_replicas=key_replicas,
         arrivals=arrivals,
-        workers=_by_worker(ranges, took),
+        by_worker=_by_worker(ranges, took),
     )
     return Tally(
         tuples=tuples,

@@ -61,7 +61,7 @@ class Work:
     """When the rows came into the input topic."""
     emitted: ArrivalCounts = field(default_factory=dict)
     """Result rows of emitted windows, by the time when the newest tuple of their window came."""
-    workers: Mapping[int, tuple[int, float]] = field(default_factory=dict)
+    by_worker: Mapping[int, tuple[int, float]] = field(default_factory=dict)
     """By worker: how many of its tuples were combined, and the time (ms) that this took."""
 
     def __add__(self, other: Work) -> Work:
@@ -75,7 +75,7 @@ class Work:
             key_replicas=self.key_replicas + other.key_replicas,
             arrivals=merge_arrivals(self.arrivals, other.arrivals),
             emitted=merge_arrivals(self.emitted, other.emitted),
-            workers=_summed(self.workers, other.workers),
+            by_worker=_summed(self.by_worker, other.by_worker),
         )
 
     @property
@@ -161,7 +161,9 @@ class Tally:
     def slowed(self, more_ms: Mapping[int, float]) -> Tally:
         """This tally as if the work of each worker had taken so much longer."""
         work = {
-            at: replace(done, workers={w: (n, took + more_ms[w]) for w, (n, took) in done.workers.items()})
+            at: replace(
+                done, by_worker={w: (n, took + more_ms[w]) for w, (n, took) in done.by_worker.items()}
+            )
             for at, done in self.work.items()
         }
         return replace(self, work=work)

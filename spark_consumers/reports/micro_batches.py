@@ -90,7 +90,7 @@ def _work(tally: Tally, part: Part, batch: int, ended: int) -> PartWork | None:
         replication=round(max(1.0, work.key_replicas / keys), 3) if work.key_replicas and keys else None,
         latencies=_latencies(work.arrivals, ended),
         result_latencies=_latencies(work.emitted, ended),
-        routed=[(number, rows, round(ms, 2)) for number, (rows, ms) in sorted(work.workers.items())],
+        routed=[(number, rows, round(ms, 2)) for number, (rows, ms) in sorted(work.by_worker.items())],
     )
 
 

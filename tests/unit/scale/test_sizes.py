@@ -110,6 +110,15 @@ def test_more_to_do_needs_no_less() -> None:
     assert hard.shape.executor_cores > 100, "a tuple costs 100 us, so 100 cores are not enough"
 
 
+@pytest.mark.parametrize(("workers", "routed"), [(8, {8}), (128, {128}), (1_000, {63, 125, 250, 500, 1_000})])
+def test_workers_share_no_fewer_partitions_than_evenflow_itself_chooses(
+    workers: int, routed: set[int]
+) -> None:
+    shape = planned(replace(EXAMPLE, rate=1e6, workers=workers)).shape
+    assert shape.routed in routed
+    assert shape.workers == pytest.approx(workers)
+
+
 def test_what_no_pipeline_can_do_is_said() -> None:
     assert any("micro-batch" in why for why in planned(replace(EXAMPLE, delay=0.6)).misfits)
     assert any("256 instances" in why for why in planned(replace(EXAMPLE, rate=1e10)).misfits)

@@ -56,4 +56,4 @@ def test_an_experiment_may_slow_one_worker_and_the_tally_says_so(monkeypatch: py
     told: list[Tally] = []
     list(combine_stream(layout, told.append, (1_000, 5_000))(iter([rows])))
     assert waited == [pytest.approx(2 * 0.001 + 2 * 0.005)]
-    assert told[0].work["combine", 0].workers == {0: (2, 2.0), 1: (2, 10.0), 2: (2, 0.0)}
+    assert told[0].work["combine", 0].by_worker == {0: (2, 2.0), 1: (2, 10.0), 2: (2, 0.0)}

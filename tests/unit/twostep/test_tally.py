@@ -191,7 +191,7 @@ def test_the_time_of_a_worker_is_that_of_its_tuples_and_not_of_the_wait_for_them
             pipe.write(routed, [(0, b"a", 1, 1.0), (0, b"b", 1, 1.0)], {0: 5, 1: 5})
     stretches = ((routed, broker.frames(pipe.frames[routed])) for routed in (0, 2))
     combine_task(pipe.plan, pipe.layout, stretches, on_tally=told.append, clock=broker.clock)
-    took = told[0].work["combine", NO_BATCH].workers
+    took = told[0].work["combine", NO_BATCH].by_worker
     assert {worker: tuples for worker, (tuples, _) in took.items()} == {0: 2, 2: 6}
     # Two looks before the first frame, two at each frame, and two behind the last one.
     assert {worker: round(ms) for worker, (_, ms) in took.items()} == {0: 9, 2: 15}
@@ -207,7 +207,7 @@ def test_workers_that_share_a_partition_share_its_time_by_their_tuples() -> None
         pipe.plan, replace(pipe.layout, shared_by=3), stretches, on_tally=told.append, clock=broker.clock
     )
     work = told[0].work["combine", NO_BATCH]
-    assert {worker: (tuples, round(ms, 2)) for worker, (tuples, ms) in work.workers.items()} == {
+    assert {worker: (tuples, round(ms, 2)) for worker, (tuples, ms) in work.by_worker.items()} == {
         1: (3, 6.75), 7: (1, 2.25), 2: (0, 9.0),
     }  # fmt: skip
     assert (work.rows, work.key_replicas) == (4, 3), (
@@ -216,13 +216,13 @@ def test_workers_that_share_a_partition_share_its_time_by_their_tuples() -> None
 
 
 def test_times_of_workers_add_up_over_tasks() -> None:
-    one, other = Work(workers={0: (2, 1.0), 1: (1, 4.0)}), Work(workers={1: (3, 2.0)})
-    assert (one + other).workers == {0: (2, 1.0), 1: (4, 6.0)}
-    assert (Work() + other).workers == (other + Work()).workers == other.workers
+    one, other = Work(by_worker={0: (2, 1.0), 1: (1, 4.0)}), Work(by_worker={1: (3, 2.0)})
+    assert (one + other).by_worker == {0: (2, 1.0), 1: (4, 6.0)}
+    assert (Work() + other).by_worker == (other + Work()).by_worker == other.by_worker
 
 
 def test_without_a_clock_nothing_is_told_of_times() -> None:
     pipe, told = Pipe(plan_of(INVERTIBLE, 1)), list[Tally]()
     pipe.write(0, [(0, b"a", 1, 1.0)], {0: 5, 1: 5})
     combine_task(pipe.plan, pipe.layout, [(0, iter(pipe.frames[0]))], on_tally=told.append)
-    assert told[0].work["combine", NO_BATCH].workers == {}
+    assert told[0].work["combine", NO_BATCH].by_worker == {}
