@@ -169,15 +169,16 @@ class Fleet:
 
     def _all_routed(self) -> bool:
         for message in self._reader.consume(1_000, 0.05):
-            value = message.value()
-            if message.error() is not None or value is None:
+            value, routed_at = message.value(), message.partition()
+            if message.error() is not None or value is None or routed_at is None:
                 continue
-            batch = decode_frame(value, fingerprint=self.settings.fingerprint).batch
-            self._routed += batch.num_rows
-            panes, keys = batch.column(0).to_pylist(), batch.column(1).to_pylist()
-            for pane, number in Counter(panes).items():
+            frame = decode_frame(value, fingerprint=self.settings.fingerprint)
+            self._routed += frame.batch.num_rows
+            panes, keys = (frame.batch.column(number).to_pylist() for number in (0, 1))
+            workers = frame.row_workers(routed_at).tolist()
+            for (pane, worker), number in Counter(zip(panes, workers, strict=True)).items():
                 loads = self.loads.setdefault(pane, np.zeros(WORKERS, np.int64))
-                loads[message.partition()] += number
+                loads[worker] += number
             self.counts.update(zip(panes, keys, strict=True))
         return self._routed >= self._written.total()
 

@@ -15,7 +15,7 @@ _HALVINGS = 25
 REMEDIES = {
     "instances": "more partitioner instances (input partitions must suffice)",
     "brokers": "more brokers, or a longer delay",
-    "executors": "more workers, tasks and executors",
+    "executors": "more workers, routed partitions, tasks and executors",
     "driver": "a longer delay, fewer tasks, or several queries",
     "controller": "a longer delay, or fewer instances",
     "network": "more brokers, or faster cards",

@@ -995,26 +995,29 @@ class Settings(BaseSettings):
             now["input"]["partitions"] = before
         then, now = with_forwarding(identity, now), with_forwarding(now, identity)
         then, now = with_most_workers(then), with_most_workers(now)
-        lines = [f"{line}{self._cause(line, then)}" for line in changes(then, now)]
-        # Where each worker has a partition, one of the two numbers follows the other.
-        follows = _MAX_WORKERS if self.partitioner.routed_partitions is not None else _ROUTED
-        alone = all(len({*sizes}) == 1 for sizes in map(sizes_of_routing, (then, now)))
-        return [line for line in lines if not (alone and line.startswith(follows))]
+        # Where each worker has a partition, a number that is not set follows the other.
+        alone = all(most == routed for most, routed in map(sizes_of_routing, (then, now)))
+        follows = _ROUTED if self.partitioner.routed_partitions is None else _MAX_WORKERS
+        hidden = alone and None in (self.partitioner.routed_partitions, self.partitioner.max_workers)
+        lines = [line for line in changes(then, now) if not (hidden and line.startswith(follows))]
+        sizes = [at for at, line in enumerate(lines) if line.startswith((_MAX_WORKERS, _ROUTED))]
+        if sizes:
+            lines[sizes[-1]] += self._way_back(*sizes_of_routing(then))
+        return lines
 
-    def _cause(self, line: str, then: dict[str, Any]) -> str:
-        """Where a changed number that is not set comes from, and how to set it back. Empty for a setting
-        that is set.
+    def _way_back(self, most: Any, routed: Any) -> str:
+        """What to set for these numbers of workers and routed partitions, if a number that follows others
+        has changed. The numbers may be anything.
         """
         how = self.partitioner
-        most, routed = sizes_of_routing(then)
-        if line.startswith(_MAX_WORKERS) and how.max_workers is None:
-            other = "routed_partitions" if how.workers < self.max_workers else "workers"
-            return f" (as many as partitioner.{other}, as it is not set: set it to {most} to go on)"
-        if line.startswith(_ROUTED) and how.routed_partitions is None:
-            return (
-                f" (chosen for {self.max_workers:,} workers, as it is not set: set it to {routed} to go on)"
-            )
-        return ""
+        if None not in (how.max_workers, how.routed_partitions):
+            return ""
+        if not all(type(number) is int and 1 <= number <= MOST_WORKERS for number in (most, routed)):
+            return ""
+        back = [f"partitioner.max_workers = {most}", f"partitioner.routed_partitions = {routed}"]
+        if how.workers > most:
+            back.append(f"partitioner.workers at most {most}")
+        return f" (to go on: {', '.join(back)})"
 
     @property
     def fingerprint(self) -> str:

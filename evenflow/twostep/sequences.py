@@ -8,7 +8,7 @@ blob of every range, so every bucket notices a loss by itself, before it closes 
 
 The numbers show a frame that is gone once a later frame of the session comes to the same routed partition.
 They do not show that the last frames of a session are gone. The totals show that: who takes over tells every
-worker how many frames the session had written. When every routed partition has brought that total, as many
+routed partition how many frames the session had written. When each of them has brought that total, as many
 frames must have been read. Until then the bucket closes no pane.
 """
 

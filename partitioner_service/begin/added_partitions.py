@@ -1,8 +1,8 @@
 """Input partitions that are added to the topic while the query lives.
 
-The query takes a new partition in with one transaction of the data plane. Its frames go to every worker and
-tell that there are more input partitions, and at which mark the new ones begin. The same transaction commits
-their first states, and the record of how the query began, which has them from then on.
+The query takes a new partition in with one transaction of the data plane. Its frames go to every routed
+partition and tell that there are more input partitions, and at which mark the new ones begin. The same
+transaction commits their first states, and the record of how the query began, which has them from then on.
 
 The owner of the slowest partition takes them in, with the mark of that partition, as the workers know it by
 these frames. A pane closes only when the marks of all lanes have passed it. So no pane that ends after that

@@ -75,15 +75,15 @@ class Traces:
         """
         ranges: dict[int, RangeSequences] = {}
         for record in block:
-            worker = record.partition()
+            routed = record.partition()
             frame = decode_frame(_VALUE(record) or b"", fingerprint=self._fingerprint)
-            ranges.setdefault(worker, RangeSequences(worker)).add(frame, record.offset())
+            ranges.setdefault(routed, RangeSequences(routed)).add(frame, record.offset())
             self.tuples += frame.batch.num_rows
-            self._note(worker, frame.header)
+            self._note(routed, frame.header)
         for sequences in ranges.values():
             self._sessions.add(sequences.rows().tolist(), f"the frames of {self._topic}")
 
-    def _note(self, worker: int, header: FrameHeader) -> None:
+    def _note(self, routed: int, header: FrameHeader) -> None:
         for partition, _, last in header.offsets.tolist():
             self._reach(partition, last + 1)
             self.routed[partition] = max(self.routed.get(partition, 0), last + 1)
@@ -94,9 +94,9 @@ class Traces:
                 if reached <= before:
                     self.first[partition] = reached, max(mark, first_mark) if reached == before else mark
                 self.marks[partition] = max(self.marks.get(partition, mark), mark)
-            # A stint begins with a frame that tells to every worker, so one routed partition knows every
+            # A stint begins with a frame that tells to every routed partition, so each of them knows every
             # owner.
-            if worker == 0:
+            if routed == 0:
                 self._last[partition] = header.session
 
     def _reach(self, partition: int, offset: int) -> None:

@@ -144,7 +144,9 @@ class Queues:
             return None
         names = _of_size(int(measures.name_bytes.sum()), total)
         contents = _of_size(int(measures.held_bytes.sum()), total)
-        gather_headers(messages, order, self._library.functions, self._scratch, self._own, names, contents)
+        # Few records have any: the ends of a stream, for example.
+        some = order[counts > 0]
+        gather_headers(messages, some, self._library.functions, self._scratch, self._own, names, contents)
         return HeaderColumns(np.append(0, np.cumsum(counts)), _payloads(names), _payloads(contents))
 
     def _event(self, measures: Measures, place: int, message: int) -> FetchedRecord:

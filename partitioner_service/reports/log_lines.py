@@ -80,12 +80,10 @@ class LogLines:
         if least == 1 and more:
             log.warning(
                 "%d of %d routed partitions have two workers and the others one, so their cores have twice"
-                " the work: set partitioner.workers to %d or %d, or before the query begins"
-                " partitioner.routed_partitions to a divisor of the workers",
+                " the work: a number of workers that they divide is better (`evenflow plan --workers %d`)",
                 more,
                 partitions,
-                partitions,
-                2 * partitions,
+                2 * partitions if 2 * partitions <= self._settings.max_workers else partitions,
             )
 
     def tell(

@@ -5,7 +5,7 @@ notices that one is gone (rule "a gap is noticed"). The frames of an aborted tra
 so their numbers are used again.
 
 A session has stints. A stint begins when input partitions are assigned and ends when they are given up. It
-begins with a frame to every worker, which tells how many frames each session had written when the stint
+begins with a frame to every partition, which tells how many frames each session had written when the stint
 began. So the end of a session is known, too. The transaction with these frames commits the state of every
 partition of the stint. From then on no committed state names the session that had the partition before.
 """

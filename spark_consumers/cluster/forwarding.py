@@ -48,10 +48,13 @@ def obstacles(settings: Settings) -> list[str]:
             " multiple of the other, so a bucket gets the keys of many workers"
         )
     partitions = settings.routed_partitions
-    if settings.workers_per_partition > 1 and partitions % buckets and buckets % workers:
+    # If the partitions divide the buckets, all partials of a bucket come from one partition.
+    crossed = partitions % buckets and buckets % partitions and buckets % workers
+    if settings.workers_per_partition > 1 and crossed:
         reasons.append(
-            f"workers share {partitions} routed partitions (partitioner.routed_partitions), which are no"
-            f" multiple of {buckets} buckets (spark.buckets), so a partition has keys of many buckets"
+            f"workers share {partitions} routed partitions (partitioner.routed_partitions), and of these and"
+            f" {buckets} buckets (spark.buckets) neither is a multiple of the other, so a partition has keys"
+            " of many buckets"
         )
     return reasons
 

@@ -164,14 +164,15 @@ def compare(kafka: KafkaSettings, seed: int) -> None:
 
 
 @pytest.mark.pipeline
-@pytest.mark.parametrize("seed", range(2))
-def test_the_model_answers_as_a_real_broker_does(kafka_settings: KafkaSettings, seed: int) -> None:
-    compare(kafka_settings, seed)
+def test_the_model_answers_as_a_real_broker_does(kafka_settings: KafkaSettings) -> None:
+    compare(kafka_settings, 0)
 
 
 @pytest.mark.pipeline
 @pytest.mark.more
-@pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 12))])
+@pytest.mark.parametrize(
+    "seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 12))]
+)
 def test_the_model_answers_as_a_real_broker_does_to_more_calls(
     kafka_settings: KafkaSettings, seed: int
 ) -> None:

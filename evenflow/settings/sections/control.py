@@ -94,19 +94,19 @@ class ControlSettings(Section):
     def check(self, *, most_p: int, most_r: int) -> None:
         """ValueError for bounds that contradict each other or exceed what there is.
 
-        most_p: number of routed partitions. most_r: number of reduce buckets.
+        most_p: largest number of workers. most_r: number of reduce buckets.
         """
         if self.replicas_max is not None and self.replicas_min > self.replicas_max:
             raise ValueError(
                 f"control.replicas_min ({self.replicas_min}) is above"
                 f" control.replicas_max ({self.replicas_max})"
             )
-        for name, least, most, limit in (
-            ("p", self.p_min, self.p_max, most_p),
-            ("r", self.r_min, self.r_max, most_r),
+        for name, least, most, limit, of in (
+            ("p", self.p_min, self.p_max, most_p, "partitioner.max_workers"),
+            ("r", self.r_min, self.r_max, most_r, "spark.buckets"),
         ):
             if most is not None and most > limit:
-                raise ValueError(f"control.{name}_max ({most}) is more than there are ({limit})")
+                raise ValueError(f"control.{name}_max ({most}) is more than {of} allows ({limit})")
             if least > (limit if most is None else most):
                 raise ValueError(
                     f"control.{name}_min ({least}) is above the most ({limit if most is None else most})"

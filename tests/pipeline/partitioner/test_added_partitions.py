@@ -258,6 +258,7 @@ def test_an_instance_that_is_killed_while_it_takes_a_partition_in_leaves_it_to_t
     check(grown, [*before, *after], too_old)
 
 
+@pytest.mark.more
 def test_a_partition_without_a_record_follows_the_others_after_the_idle_timeout(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:

@@ -164,7 +164,7 @@ def test_a_changed_query_is_refused_against_its_old_topics(
         assert 'query.slide: "1s" -> "5s"' in said
         assert "give the query a new name" in said
     workers = {"workers": ("workers = 3", "workers = 4")}
-    assert "partitioner.max_workers: 3 -> 4 (as many as partitioner.workers, as it is not set" in refusal(
+    assert "partitioner.max_workers: 3 -> 4 (to go on: partitioner.max_workers = 3, " in refusal(
         settings, tmp_path, "partition", **workers
     )
 

@@ -171,6 +171,7 @@ def parquet_results(folder: Path) -> tuple[Settings, Any]:
     return settings, spark
 
 
+@pytest.mark.more
 def test_the_lines_for_parquet_give_every_row_once_with_times_and_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,26 +90,37 @@ def test_what_is_shared_is_part_of_the_query_and_queries_that_share_nothing_are_
         (
             {"workers": 200, "routed_partitions": 200},
             {"workers": 200},
-            [
-                "routed_partitions: 200 -> 50"
-                " (chosen for 200 workers, as it is not set: set it to 200 to go on)"
-            ],
+            ["routed_partitions: 200 -> 50 (to go on: max_workers = 200, routed_partitions = 200)"],
+        ),
+        (
+            {"workers": 200, "routed_partitions": 200},
+            {"workers": 100},
+            ["max_workers: 200 -> 100 (to go on: max_workers = 200, routed_partitions = 200)"],
         ),
         (
             {"workers": 3},
             {"workers": 4},
-            ["max_workers: 3 -> 4 (as many as partitioner.workers, as it is not set: set it to 3 to go on)"],
+            ["max_workers: 3 -> 4 (to go on: max_workers = 3, routed_partitions = 3, workers at most 3)"],
         ),
         (
             {"workers": 8, "routed_partitions": 3},
             {"workers": 6, "routed_partitions": 3},
-            ["max_workers: 8 -> 6 (as many as partitioner.workers, as it is not set: set it to 8 to go on)"],
+            ["max_workers: 8 -> 6 (to go on: max_workers = 8, routed_partitions = 3)"],
         ),
-        ({"routed_partitions": 12}, {"routed_partitions": 24}, ["routed_partitions: 12 -> 24"]),
         (
-            {"workers": 4, "max_workers": 6, "routed_partitions": 3},
-            {"workers": 4, "max_workers": 9, "routed_partitions": 3},
-            ["max_workers: 6 -> 9"],
+            {"routed_partitions": 12},
+            {"routed_partitions": 24},
+            ["routed_partitions: 12 -> 24 (to go on: max_workers = 12, routed_partitions = 12)"],
+        ),
+        (
+            {"workers": 4, "routed_partitions": 12},
+            {"workers": 4, "max_workers": 8, "routed_partitions": 8},
+            ["max_workers: 12 -> 8", "routed_partitions: 12 -> 8"],
+        ),
+        (
+            {"workers": 12, "routed_partitions": 8},
+            {"workers": 8},
+            ["max_workers: 12 -> 8 (to go on: max_workers = 12, routed_partitions = 8)"],
         ),
         ({"workers": 8, "max_workers": 64}, {"workers": 5, "max_workers": 64}, []),
     ],
@@ -117,8 +128,23 @@ def test_what_is_shared_is_part_of_the_query_and_queries_that_share_nothing_are_
 def test_a_query_that_began_with_other_numbers_is_told_what_to_set_to_go_on(
     began: dict[str, Any], now: dict[str, Any], lines: list[str]
 ) -> None:
-    changed = of(**now).changes_since(of(**began).identity())
-    assert changed == [f"partitioner.{line}" for line in lines]
+    first = of(**began)
+    changed = [line.replace("partitioner.", "") for line in of(**now).changes_since(first.identity())]
+    assert changed == lines
+    if lines and "to go on" in lines[-1]:
+        numbers = {"max_workers": first.max_workers, "routed_partitions": first.routed_partitions}
+        back = of(**now | numbers | {"workers": min(now.get("workers", 8), first.max_workers)})
+        assert back.changes_since(first.identity()) == []
+
+
+@pytest.mark.parametrize("number", [None, True, 0, -1, 10**9, 1.5, "x" * 10_000, [1], [[1]], {"a": 1}])
+def test_an_identity_with_numbers_that_cannot_be_is_a_change_like_any_other(number: Any) -> None:
+    for name in ("max_workers", "routed_partitions"):
+        identity = of(workers=8, routed_partitions=3).identity()
+        identity["partitioner"][name] = number
+        lines = of(workers=8).changes_since(identity)
+        assert lines
+        assert not any("to go on" in line for line in lines)
 
 
 def test_workers_that_share_a_partition_share_a_core() -> None:

@@ -57,8 +57,9 @@ def test_what_keeps_partials_travelling_is_named(spark: dict[str, Any], workers:
 def test_partitions_that_workers_share_and_buckets_that_are_no_divisor_of_them_are_named() -> None:
     (named,) = obstacles(settings({"buckets": 8}, workers=1_000))
     assert "workers share 63 routed partitions" in named
-    assert "no multiple of 8 buckets" in named
+    assert "8 buckets (spark.buckets) neither is a multiple" in named
     assert obstacles(settings({"buckets": 8}, workers=1_000, routed_partitions=64)) == []
+    assert obstacles(settings({"buckets": 8}, workers=16, routed_partitions=4)) == []
 
 
 def test_all_that_is_in_the_way_is_said_in_one_warning_and_nothing_is_said_otherwise(
