@@ -101,12 +101,12 @@ class ControlSettings(Section):
                 f"control.replicas_min ({self.replicas_min}) is above"
                 f" control.replicas_max ({self.replicas_max})"
             )
-        for name, least, most, limit, of in (
+        for name, least, most, limit, bound in (
             ("p", self.p_min, self.p_max, most_p, "partitioner.max_workers"),
             ("r", self.r_min, self.r_max, most_r, "spark.buckets"),
         ):
             if most is not None and most > limit:
-                raise ValueError(f"control.{name}_max ({most}) is more than {of} allows ({limit})")
+                raise ValueError(f"control.{name}_max ({most}) is more than {bound} allows ({limit})")
             if least > (limit if most is None else most):
                 raise ValueError(
                     f"control.{name}_min ({least}) is above the most ({limit if most is None else most})"
