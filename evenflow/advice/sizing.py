@@ -168,14 +168,8 @@ def _routed(wishes: Wishes, workers: int) -> tuple[int, int, str]:
         return present, partitions, f"{_most(present, partitions)}, as in the present settings"
     most = min(MOST_WORKERS, HEADROOM * workers)
     partitions = chosen_partitions(most)
-    return (
-        most,
-        partitions,
-        (
-            f"{_most(most, partitions)}, fixed for the life of a query;"
-            f" {HEADROOM} for a worker leave room to grow"
-        ),
-    )
+    fixed = f"fixed for the life of a query; {HEADROOM} for a worker leave room to grow"
+    return most, partitions, f"{_most(most, partitions)}, {fixed}"
 
 
 def _most(workers: int, partitions: int) -> str:

@@ -36,14 +36,13 @@ class Sharing:
 
     def ranks(self, stretches: int) -> Ranks:
         """The rank of each cell of a block with so many stretches."""
-        return _ranks(self.workers, self.partitions, stretches)
+        return _ranks(self, stretches)
 
 
 @lru_cache(maxsize=64)
-def _ranks(workers: int, partitions: int, stretches: int) -> Ranks:
-    worker, stretch = np.divmod(np.arange(workers * stretches), stretches)
-    place, partition = np.divmod(worker, partitions)
-    places = -(-workers // partitions)
-    ranks = ((partition * stretches + stretch) * places + place).astype(np.uint16)
+def _ranks(sharing: Sharing, stretches: int) -> Ranks:
+    worker, stretch = np.divmod(np.arange(sharing.workers * stretches), stretches)
+    place, partition = np.divmod(worker, sharing.partitions)
+    ranks = ((partition * stretches + stretch) * sharing.places + place).astype(np.uint16)
     ranks.flags.writeable = False
     return ranks

@@ -96,7 +96,7 @@ def test_frames_that_tell_go_to_each_partition_once_and_have_empty_segments() ->
 
 def test_a_start_says_how_many_workers_share_how_many_partitions(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    LogLines(settings_of(1_000, 1_000).model_copy()).begins()
+    LogLines(settings_of(1_000, 1_000)).begins()
     assert "share" not in caplog.text
     LogLines(load_settings(partitioner={"workers": 1_000}, input={"partitions": 1})).begins()
     assert "1,000 workers share 63 routed partitions, up to 16 each" in caplog.text
