@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks import soak_picture
 from benchmarks.elasticity.picture import courses
 from benchmarks.fleet.picture import courses as fleet_courses
 from benchmarks.partitioners import partly_picture
+from benchmarks.soak import picture as soak_picture
 from evenflow.charts.axes import decades, ratios
 from evenflow.charts.emphasis import OURS, looks
 from evenflow.charts.lines import Line, multiples, strokes

@@ -29,6 +29,7 @@ SCENARIOS = {
     "service-start": "service.start",
     "service-instances": "service.instances",
     "service-shift": "service.shift",
+    "service-soak": "service.soak",
     "service-batches": "service.batches",
     "service-batch-queries": "service.batch_queries",
     "service-bad-records": "service.bad_records",

@@ -21,6 +21,8 @@ SLACK_MS = 1_000
 """Growth of latency within a step up to which nothing piles up."""
 _EVERY = 8
 """Every eighth row is looked at. A window has thousands of rows in a partition."""
+_PAST_THE_END = 2**62
+"""An offset that no partition reaches."""
 _WINDOW_END = b'"window_end":'
 
 
@@ -31,10 +33,10 @@ def sampled_rows(
 
     Read are offsets from `begin` up to `end`, by partition. Without `end`: up to the end of the topic.
     """
-    # The other partitions begin and end at 0, so nothing of them is read.
-    nowhere = {number: 0 for number in range(settings.spark.buckets) if number != SAMPLE}
-    first = {SAMPLE: begin.get(SAMPLE, 0), **nowhere}
-    last = nowhere if end is None else {SAMPLE: end[SAMPLE], **nowhere}
+    # The other partitions begin behind their end, so nothing of them is read. (Offset 0 may be gone.)
+    others = {number: _PAST_THE_END for number in range(settings.spark.buckets) if number != SAMPLE}
+    first = {SAMPLE: begin.get(SAMPLE, 0), **others}
+    last = None if end is None else {SAMPLE: end[SAMPLE]}
     counts: dict[tuple[int, int], int] = {}
     for messages in read_range(settings.kafka, settings.topic("results"), begin=first, end=last):
         for message in messages[::_EVERY]:

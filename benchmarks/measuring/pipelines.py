@@ -76,15 +76,21 @@ class Running:
         return child
 
     def start_replay(
-        self, producer: str, zipf: float, rate: int, *, limit: int | None = None
+        self, producer: str, zipf: float, rate: int, *, limit: int | None = None, end: bool = False
     ) -> ChildProcess:
         """Start a live replay at this rate (tuples/s). A replay without a limit is expected to run until
         `end`.
+
+        end: whether the stream ends with this replay. Else another one may follow.
         """
         words = ["replay", f"zipf:{source_words(tuples='endless', zipf=zipf)}", "--value", "amount", "--json"]
-        # `--no-end`: the stream must not end, because another replay may follow.
-        words += ["--rate", str(rate), "--live", "--no-end", "--producer-id", producer]
+        words += ["--rate", str(rate), "--live", "--producer-id", producer, *([] if end else ["--no-end"])]
         return self.start(*words) if limit is None else self.start_passing(*words, "--limit", str(limit))
+
+    def dismiss(self, child: ChildProcess) -> int:
+        """End a process that was expected to run until `end`. Returns its exit status."""
+        self._lasting.remove(child)
+        return child.terminate(_PATIENCE)
 
     def end(self) -> None:
         """End the processes that still run, the last started first."""
@@ -94,10 +100,8 @@ class Running:
     # ---- looking -------------------------------------------------------------------------------
 
     def records(self, role: TopicRole) -> int:
-        """Number of records of the topic. 0 before the topic exists."""
-        topic = self.settings.topic(role)
-        state = describe(self.settings.kafka, [topic]).get(topic)
-        return 0 if state is None else state.records
+        """Number of records that the topic got so far. 0 before the topic exists."""
+        return sum(self.ends(role).values())
 
     def ends(self, role: TopicRole) -> dict[int, int]:
         """End offsets of the topic by partition."""
@@ -106,20 +110,23 @@ class Running:
         return {} if state is None else dict(state.end)
 
     def counts(self) -> dict[str, int]:
-        """Numbers of records so far, for `telling.step`."""
+        """Numbers of records so far, for `step_lines.step`."""
         roles: dict[str, TopicRole] = {"tuples in": "input", "frames": "routed", "results out": "results"}
         return {name: self.records(role) for name, role in roles.items()}
 
     def up_to_date(self) -> None:
         """Wait until the newest window of the results ended a moment ago."""
+        self.wait(
+            lambda: self.newest_window() >= time.time() * 1000 - _BEHIND_MS,
+            "results that are up to date",
+            patience=2 * _PATIENCE,
+        )
 
-        def reached() -> bool:
-            # The newest row of one partition is enough, because all partitions move on together.
-            end = self.ends("results")[SAMPLE]
-            rows = sampled_rows(self.settings, {SAMPLE: max(0, end - 1)})
-            return bool(len(rows)) and int(rows[:, 1].max()) >= time.time() * 1000 - _BEHIND_MS
-
-        self.wait(reached, "results that are up to date", patience=2 * _PATIENCE)
+    def newest_window(self) -> int:
+        """End (event time, ms) of the newest window among the results. 0 if there is none."""
+        # The newest row of one partition is enough, because all partitions move on together.
+        end = self.ends("results").get(SAMPLE, 0)
+        return int(sampled_rows(self.settings, {SAMPLE: end - 1})[:, 1].max()) if end else 0
 
     def wait(
         self, done: Callable[[], bool], event: str, *, patience: float = _PATIENCE, every: float = 0.2

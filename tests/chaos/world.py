@@ -61,9 +61,9 @@ class World:
     """One pipeline for one course. All that it starts ends with the block.
 
     quick: sessions and reconnecting take less time than by default, and micro-batches are smaller, so that a
-    course meets more. tuples_at_once: tuples of each write of the stream. parts: the running services by
-    name. history: what happened, with seconds since the beginning. ends: exit statuses that services had, by
-    status. memory: MB of each partitioner, at each strike.
+    course meets more. parts: the running services by name. history: what happened, with seconds since the
+    beginning. ends: exit statuses that services had, by status. memory: MB of each partitioner, at each
+    strike.
     """
 
     def __init__(
@@ -73,10 +73,8 @@ class World:
         *,
         small_disks: bool = False,
         quick: bool = True,
-        tuples_at_once: int = TUPLES_AT_ONCE,
     ) -> None:
         self.course = course
-        self._tuples_at_once = tuples_at_once
         self._quick = quick
         self.token = str(uuid4())
         self.folder = folder
@@ -210,7 +208,7 @@ class World:
                 # The client keeps what a broker that is away has not accepted, and sends it later in the same
                 # order.
                 with contextlib.suppress(ServiceError):
-                    self.stream.write(self._tuples_at_once)
+                    self.stream.write(TUPLES_AT_ONCE)
                 threading.Event().wait(BETWEEN_WRITES)
         except KafkaException as error:
             self._broken.append(error)

@@ -46,6 +46,7 @@ def listening(process: psutil.Process) -> set[int]:
         return set()
 
 
+@pytest.mark.more
 def test_the_demo_of_real_flights_ends_with_0_differences_and_its_figures(tmp_path):
     child = demo(tmp_path, "--limit", "4000", "--json")
     assert child.wait(150) == 0, child.tail(40)

@@ -61,6 +61,7 @@ def test_there_is_the_state_of_a_release() -> None:
     assert ARCHIVES
 
 
+@pytest.mark.more
 @each
 def test_where_a_release_began_is_known_without_its_checkpoint(restored: Path, name: str) -> None:
     settings = load_settings(restored / f"{name}.toml")

@@ -19,7 +19,7 @@ _LEFT_OUT = "#f1f3f5"
 
 
 def sizes(rows: Mapping[str, Any]) -> altair.TopLevelMixin:
-    """A panel for each size that `python -m tests.chaos.soak` keeps: `seconds` of the looks, and `sizes` by
+    """A panel for each size that `service-soak` keeps: `seconds` of the looks, and `sizes` by
     their name. The axes of sizes begin at zero. What the tables leave out, the first quarter, is grey.
     """
     minutes = [second / _MINUTE for second in rows["seconds"]]
@@ -32,8 +32,8 @@ def sizes(rows: Mapping[str, Any]) -> altair.TopLevelMixin:
     ]
     return page(
         panels,
-        title="Memory, open files, threads and folders, minute by minute",
-        subtitle=["A pipeline without faults. Each axis begins at zero. Grey: what the table leaves out."],
+        title="Processes, folders and lateness, minute by minute",
+        subtitle=["A live stream without faults. Each axis begins at zero. Grey: what the table leaves out."],
         columns=_COLUMNS,
         spacing=12,
     )
