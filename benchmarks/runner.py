@@ -29,7 +29,7 @@ SCENARIOS = {
     "service-start": "service.start",
     "service-instances": "service.instances",
     "service-shift": "service.shift",
-    "service-soak": "service.soak",
+    "service-soak": "soak.scenario",
     "service-batches": "service.batches",
     "service-batch-queries": "service.batch_queries",
     "service-bad-records": "service.bad_records",

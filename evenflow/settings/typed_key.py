@@ -29,16 +29,20 @@ def key_bytes(query: Query, typed: bytes) -> bytes:
     Raises ConfigError, with the form in `hint`, for what cannot be a key of this query.
     """
     key = typed if query.key_kind == "raw" else _of_columns(query, typed)
-    own = query.own_key is not None or query.summary is not None
-    most, setting = (
-        (query.max_value_bytes, "max_value_bytes") if own else (query.max_key_bytes, "max_key_bytes")
-    )
+    most, setting = longest_key(query)
     if len(key) > most:
         raise ConfigError(
             f"the key has {len(key):,} bytes, and {setting} is {most:,}",
             hint="records with such a key are rejected",
         )
     return key
+
+
+def longest_key(query: Query) -> tuple[int, str]:
+    """Bytes that a key of this query or view may have, and the setting that says so."""
+    # A view with a key of its own groups by columns that the frames carry as values.
+    own = query.own_key is not None or query.summary is not None
+    return (query.max_value_bytes, "max_value_bytes") if own else (query.max_key_bytes, "max_key_bytes")
 
 
 def example(query: Query) -> str:

@@ -525,6 +525,7 @@ class Parser:
         if unit == "iso":
             times, wrong = from_iso(texts(block.data, cells, column, self._reader.written))
             faults.note(wrong, NO_TIME, column=column)
+            faults.note(far(times), FAR_TIME, column=column)
         elif unit == "s":
             times, wrong = from_seconds(cells.floats[column])
             faults.note(wrong, FAR_TIME, column=column)

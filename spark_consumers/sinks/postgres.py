@@ -12,6 +12,7 @@ file that PGPASSFILE names.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ from evenflow.errors import (
     ServiceError,
 )
 from evenflow.settings import Settings
+from evenflow.settings.typed_key import longest_key
+from evenflow.text.zero_bytes import original, storable
 from evenflow.twostep import key_schema, readable_schema
 from spark_consumers.checkpoints.result_files import Owner, refuse_ahead
 from spark_consumers.sinks.base import RESTORE, Position, Start, StartFacts
@@ -41,7 +44,11 @@ if TYPE_CHECKING:
 
 BATCH_COLUMN = "_micro_batch"
 NOTES = "evenflow_results"
+_LOG = logging.getLogger(__name__)
 _LONGEST_NAME = 63
+_LONGEST_KEY = 2_600
+"""Bytes of a key. An entry of an index has room for 2,704, and for what does not compress no more."""
+_LONGEST_WINDOW_MS = 99 * 365 * 86_400_000
 _SYSTEM_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
 _ROWS_AT_ONCE = 10_000
 _CONNECT_SECONDS = 10
@@ -109,6 +116,14 @@ class Postgres(TypedSink):
         _library()
         table_of(settings)
         columns(settings)
+        if settings.query.window > _LONGEST_WINDOW_MS:
+            raise ConfigError(
+                "results.sink = 'postgres' takes windows of at most 99 years",
+                hint=(
+                    "its client library holds the years 1 to 9999, and event times may be of the years 100 to"
+                    " 9899"
+                ),
+            )
 
     def place(self, settings: Settings) -> str:
         return f"postgres {table_of(settings)}"
@@ -117,10 +132,14 @@ class Postgres(TypedSink):
         return f"results in {self.place(settings)}: drop the table by hand, and delete its row in {NOTES}"
 
     def reach(self, settings: Settings) -> None:
-        """Raise ServiceError without a connection, IncompatibleStateError for a table that does not fit."""
+        """Raise ServiceError without a connection, IncompatibleStateError for a table that does not fit,
+        ConfigError if keys may be too long for a new table.
+        """
         table = table_of(settings)
         with _connected(table) as connection:
             _refuse_unfit(connection, table, settings)
+            begun = _note(connection, table) is not None
+        _judge_long_keys(settings, begun=begun)
 
     def admit(self, settings: Settings, contents: StartFacts) -> None:
         table = table_of(settings)
@@ -249,7 +268,7 @@ class Upsert:
         copying = sql.SQL("COPY evenflow_incoming ({}) FROM STDIN").format(_listed(names))
         with connection.cursor() as cursor, cursor.copy(copying) as copy:
             for part in rows.to_batches(max_chunksize=_ROWS_AT_ONCE):
-                for row in zip(*(column.to_pylist() for column in part.columns), strict=True):
+                for row in zip(*(storable(column).to_pylist() for column in part.columns), strict=True):
                     copy.write_row((*row, batch))
         sets = [
             sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name))
@@ -339,6 +358,28 @@ def _type(kind: pa.DataType) -> str | None:
     return _TYPES.get(kind)
 
 
+def _judge_long_keys(settings: Settings, *, begun: bool) -> None:
+    """Raise ConfigError if a key may be longer than Postgres can index. If the query has begun, only warn:
+    its limit is fixed.
+    """
+    types = key_schema(settings.query).types
+    most, setting = longest_key(settings.query)
+    if most <= _LONGEST_KEY or not any(
+        pa.types.is_string(kind) or pa.types.is_binary(kind) for kind in types
+    ):
+        return
+    words = (
+        f"a key may have {most:,} bytes (query.{setting}), and Postgres indexes none above {_LONGEST_KEY:,}:"
+        " one such record would stop the application"
+    )
+    if begun:
+        _LOG.warning("%s", words)
+        return
+    raise ConfigError(
+        words, hint=f"set query.{setting} = {_LONGEST_KEY}: a record with a longer key is then rejected"
+    )
+
+
 def _refuse_long(name: str, hint: str) -> None:
     if len(name.encode()) > _LONGEST_NAME or "\0" in name:
         raise ConfigError(f"Postgres cannot have the name {name!r}: at most {_LONGEST_NAME} bytes", hint=hint)
@@ -402,8 +443,8 @@ def _advice(error: Exception) -> str:
         return "the user needs CREATE on the schema, or both tables with SELECT, INSERT and UPDATE on them"
     if isinstance(error, _library().DataError | errors.ProgramLimitExceeded):
         return (
-            "Postgres has no text with a zero byte and no key above 2,600"
-            " bytes: drop such records with query.where"
+            f"Postgres indexes no key above {_LONGEST_KEY:,} bytes. To begin anew, set query.max_key_bytes ="
+            f" {_LONGEST_KEY}, and name another table"
         )
     if isinstance(error, errors.LockNotAvailable):
         return "another session has locked the table or its note: end it, and start the application again"
@@ -564,7 +605,7 @@ def _batches(table: Table, schema: pa.Schema, bounds: tuple[int, int]) -> Iterat
         )
         while rows := cursor.fetchmany(_ROWS_AT_ONCE):
             arrays = [
-                pa.array(values, field.type)
+                original(pa.array(values, field.type))
                 for values, field in zip(zip(*rows, strict=True), schema, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -23,25 +23,27 @@ from partitioner_service.reading.cells.characters import (
 
 _NO_DAY = -(2**62)
 """Stands for "no day"."""
-MAX_TIME = 8_640_000_000_000_000
-"""Largest distance of an event time from 1970 in ms: about 273,000 years, what ISO 8601 libraries can hold.
-"""
+MIN_TIME = -59_011_459_200_000
+MAX_TIME = 250_246_627_199_999
+"""First and last event time, in ms since 1970 UTC: the years 100 to 9899. Databases and libraries for dates
+hold the years 1 to 9999, so they hold each window of up to 99 years, too. Otherwise one record with a time of
+the year 40,000 would make a row that the place of the results refuses."""
 
 
 def far(times: Int64s) -> Bools:
-    """Which of these times are further than MAX_TIME from 1970."""
-    mask: Bools = (times > MAX_TIME) | (times < -MAX_TIME)
+    """Which of these times are before MIN_TIME or after MAX_TIME."""
+    mask: Bools = (times > MAX_TIME) | (times < MIN_TIME)
     return mask
 
 
 def from_seconds(seconds: Float64s) -> tuple[Int64s, Bools]:
-    """Times to the nearest ms, half to even, and which seconds are NaN or too far from 1970.
+    """Times to the nearest ms, half to even, and which seconds are NaN or before MIN_TIME or after MAX_TIME.
 
     Those times are 0.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = np.rint(seconds * 1000.0)
-        wrong = ~(np.abs(rounded) <= MAX_TIME)  # `>` would be false for NaN
+        wrong = ~((rounded >= MIN_TIME) & (rounded <= MAX_TIME))  # `<` would be false for NaN
     return np.where(wrong, 0, rounded).astype(np.int64), wrong
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -310,17 +311,46 @@ def test_the_parts_of_a_composite_key_are_columns_and_the_primary_key_with_the_w
     SINK.admit(settings, found(planned=1, run="ours"))
 
 
-def test_a_text_with_a_zero_byte_is_refused_with_what_to_do(database: str) -> None:
+def test_a_text_with_a_zero_byte_is_written_and_read_back_as_it_is(database: str) -> None:
     settings = settings_for(SINK, path=f"{database}/table")
     settings = settings.model_copy(update={"query": settings.query.model_copy(update={"key": "k"})})
     nowhere: Any = None
     SINK.writer(settings, Start(spark=nowhere, run="ours", epoch=1))
     rows = batch_rows(begun(f"{database}/other"), 0)
-    texts_of = pa.array(["a\0b", *map(str, range(5))])
-    keys = rows.set_column(rows.schema.get_field_index("key"), "key", texts_of)
-    with pytest.raises(ServiceError, match="NUL") as caught:
-        upsert_of(settings).commit(keys.cast(readable_schema(settings.query)), 0)
-    assert "query.where" in str(caught.value.hint)
+    keys = ["a\0b", "a\ue0000b", "\ue000", *map(str, range(3))]
+    place = rows.schema.get_field_index("key")
+    written = rows.set_column(place, "key", pa.array(keys)).cast(readable_schema(settings.query))
+    upsert_of(settings).commit(written, 0)
+    assert sorted(SINK.read_back(settings).read_all()["key"].to_pylist()) == sorted(keys)
+    assert ("a\ue0000b",) in rows_of(database, 'SELECT key FROM "table"'), "the escaped zero byte"
+
+
+def test_keys_that_may_be_too_long_for_an_index_are_refused_for_a_new_table_and_said_of_an_old_one(
+    database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = settings_for(SINK, path=f"{database}/table")
+    assert settings.query.max_key_bytes > 2_600
+    with pytest.raises(ConfigError, match="Postgres indexes none above 2,600") as caught:
+        SINK.reach(settings)
+    assert "query.max_key_bytes = 2600" in str(caught.value.hint)
+    with pytest.raises(ConfigError, match=r"query\.max_key_bytes"):
+        SINK.reach(view(settings, "v"))
+    SINK.reach(
+        settings.model_copy(update={"query": settings.query.model_copy(update={"max_key_bytes": 2_600})})
+    )
+    begun(database)
+    SINK.reach(settings)
+    assert "Postgres indexes none above 2,600" in caplog.text
+
+
+def test_the_longest_key_that_is_let_in_fits_into_the_index(database: str) -> None:
+    settings = begun(database)
+    rows = batch_rows(settings, 0).slice(0, 1)
+    key = np.random.default_rng(1).bytes(2_600)  # does not compress
+    place = rows.schema.get_field_index("key")
+    written = rows.set_column(place, "key", pa.array([key])).cast(readable_schema(settings.query))
+    upsert_of(settings).commit(written, 0)
+    assert SINK.read_back(settings).read_all()["key"].to_pylist() == [key]
 
 
 def test_a_pipeline_with_a_view_upserts_every_row_once_and_goes_on_after_a_start_without_repetitions(
@@ -330,7 +360,7 @@ def test_a_pipeline_with_a_view_upserts_every_row_once_and_goes_on_after_a_start
         kafka_settings,
         query_name,
         tmp_path,
-        query={"views": {"counted": {"aggregates": {"tuples": "count"}}}},
+        query={"max_key_bytes": 2_600, "views": {"counted": {"aggregates": {"tuples": "count"}}}},
         results={"sink": "postgres", "path": f"{database}/rows"},
     )
     stream = Stream(settings)
@@ -361,6 +391,7 @@ def test_verify_finds_no_difference_in_a_table_of_every_type_and_an_export_has_a
         query_name,
         tmp_path,
         query={
+            "max_key_bytes": 2_600,
             "emit": "changes",
             "columns": {
                 "text": "CASE WHEN i % 3 = 0 THEN 'Zürich' WHEN i % 3 = 1 THEN 'b' ELSE '' END",

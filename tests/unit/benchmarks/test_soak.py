@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.service import soak as scenario
+from benchmarks.soak import scenario
 from benchmarks.soak.__main__ import PAGE, ROWS
 from benchmarks.soak.along import Comparison, ReadingAlong, comparison_of, gaps
 from benchmarks.soak.course import Soak, of_topics, summary_of, verdict

@@ -109,6 +109,12 @@ def test_columns_have_the_types_of_postgres_and_lists_of_structs_are_refused() -
         columns(settings_of(types={"i": "int64"}, aggregates={"top": "top_k(i, 3)"}))
 
 
+def test_windows_that_leave_the_years_of_the_library_are_refused() -> None:
+    SINK.check(settings_of(window=f"{98 * 365}d"))
+    with pytest.raises(ConfigError, match="at most 99 years"):
+        SINK.check(settings_of(window=f"{100 * 365}d"))
+
+
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(ConfigError, match="needs the library psycopg") as caught:

@@ -24,6 +24,7 @@ from workbench.verify.input import derived_columns
 from workbench.verify.input.strict_reader import (
     CSV_NULLS,
     MAX_TIME,
+    MIN_TIME,
     StrictReader,
     cell_types,
     filters_before_keys,
@@ -149,7 +150,7 @@ def _select(settings: Settings) -> str:
     cell_sql = "".join(f", {sql} AS x{i}" for i, (sql, _) in enumerate(cells))
     names = [f"x{i}" for i in range(len(cells))]
     fine = " AND ".join(
-        ["well_formed", f"time_read BETWEEN -{MAX_TIME} AND {MAX_TIME}", *_key_is_there(query)]
+        ["well_formed", f"time_read BETWEEN {MIN_TIME} AND {MAX_TIME}", *_key_is_there(query)]
         + [f"coalesce({ok}, false)" for _, ok in cells]
     )
     # Raw bytes are kept for the comparison with the rejected record, and for the strict reader.

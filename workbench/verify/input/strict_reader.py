@@ -24,8 +24,8 @@ from workbench.registered.records import RegisteredRecords
 from workbench.unreadable import Number, Unreadable
 from workbench.verify.input.deep_json import Fields, read_deep
 
-MAX_TIME = 8_640_000_000_000_000
-"""Largest event time (ms) on either side of 1970 that is readable: 100 million days."""
+MIN_TIME, MAX_TIME = -59_011_459_200_000, 250_246_627_199_999
+"""First and last event time (ms) that is readable: of the years 100 to 9899."""
 
 CSV_NULLS = ("", "NA", "null", "NULL")
 """What an empty number or time looks like in csv. Text is never null there."""
@@ -324,7 +324,7 @@ class StrictReader:
             time = self._iso(cells, column) if unit == "iso" else self._since_1970(cells, column, unit)
         if time is None:
             raise Unreadable(f"time column {column!r} is missing or null")
-        if abs(time) > MAX_TIME:
+        if not MIN_TIME <= time <= MAX_TIME:
             raise Unreadable(f"event time {time} ms is out of range")
         return time
 
