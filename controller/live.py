@@ -33,12 +33,12 @@ from controller.evaluate import Evaluation, patience
 from controller.service import Controller
 from evenflow.elasticity import Bounds, Decision, Observation, Policy
 from evenflow.elasticity.observation import PARTS, Part, known
-from evenflow.elasticity.policy import Options
 from evenflow.elasticity.simulated.environments import FEATURES, BoxValues, features
 from evenflow.elasticity.simulated.objective import Form, Objective, Outcome
 from evenflow.elasticity.simulated.operators import Operator, OperatorGraph
 from evenflow.elasticity.simulated.queues import service_rate
 from evenflow.errors import ConfigError, ServiceError
+from evenflow.options import Options
 from evenflow.settings import Settings
 
 ID = "evenflow/ElasticLive-v0"

@@ -21,8 +21,9 @@ from evenflow.elasticity.policies.linucb import LinUCB
 from evenflow.elasticity.policies.mblinucb import MBLinUCB
 from evenflow.elasticity.policies.prompt_plus import PromptPlus
 from evenflow.elasticity.policies.threshold import Threshold
-from evenflow.elasticity.policy import Bounds, Options, Policy
+from evenflow.elasticity.policy import Bounds, Policy
 from evenflow.errors import ConfigError
+from evenflow.options import Options
 from evenflow.plugins import (
     POLICIES,
     checked_class,

@@ -10,7 +10,8 @@ by its class.
 [2, 0, 2, 0, 2, 0]
 """
 
-from evenflow.partitioners.base import Observation, Options, Partitioner
+from evenflow.options import Options
+from evenflow.partitioners.base import Partitioner, Statistics
 from evenflow.partitioners.plain import PlainPartitioner
 from evenflow.partitioners.registry import (
     Description,
@@ -26,10 +27,10 @@ from evenflow.partitioners.registry import (
 
 __all__ = [
     "Description",
-    "Observation",
     "Options",
     "Partitioner",
     "PlainPartitioner",
+    "Statistics",
     "built_in",
     "create",
     "describe",

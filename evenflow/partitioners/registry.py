@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenflow.errors import ConfigError, IncompatibleStateError
+from evenflow.options import Options
 from evenflow.partitioners.affinity.am import Am
 from evenflow.partitioners.affinity.cam import Cam
 from evenflow.partitioners.affinity.cm import Cm
 from evenflow.partitioners.affinity.lm import Lm
-from evenflow.partitioners.base import KeyPolicy, Options, Partitioner
+from evenflow.partitioners.base import KeyPolicy, Partitioner
 from evenflow.partitioners.choices.d_choices import DChoices
 from evenflow.partitioners.choices.pkg import Pkg
 from evenflow.partitioners.choices.rr_head import RRHead

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from evenflow.numeric.arrays import LAST_TIME, Rows
-from evenflow.partitioners.base import Options
+from evenflow.options import Options
 from evenflow.sketches.window_holders import WindowHolders
 from evenflow.sketches.window_loads import WindowLoads, window_loads
 

@@ -50,7 +50,8 @@ from pydantic import Field
 
 from evenflow.numeric.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, record
 from evenflow.numeric.kernels import kernel
-from evenflow.partitioners.base import Block, Options
+from evenflow.options import Options
+from evenflow.partitioners.base import Block
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.migration.constructions import PlacementPrices, placing, readj, redist, scan
 from evenflow.partitioners.migration.replanning import ReplanningPartitioner

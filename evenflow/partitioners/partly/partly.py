@@ -39,7 +39,7 @@ import numpy as np
 from pydantic import Field
 
 from evenflow.numeric.arrays import Int64s, State
-from evenflow.partitioners.base import Options
+from evenflow.options import Options
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.papers import MICRO_BATCHES
 from evenflow.partitioners.partly.network import TrainedPolicy, load_policy

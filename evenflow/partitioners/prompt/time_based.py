@@ -27,7 +27,8 @@ from pydantic import Field
 
 from evenflow.numeric.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.numeric.kernels import kernel
-from evenflow.partitioners.base import Block, Options, Partitioner
+from evenflow.options import Options
+from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.papers import MICRO_BATCHES
 
