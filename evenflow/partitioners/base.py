@@ -90,7 +90,8 @@ class Statistics:
     def imbalance(self) -> float:
         """I(m) = largest share of a worker - 1/workers. 0 before the first tuple.
 
-        The formula of `evenflow.metrics.loads.imbalance`: partitioners and metrics know nothing of each other.
+        It is the formula of `evenflow.metrics.loads.imbalance`, written here because partitioners know
+        nothing of metrics.
         """
         total = int(self.loads.sum())
         return float(self.loads.max()) / total - 1 / self.workers if total else 0.0
