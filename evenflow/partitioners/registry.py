@@ -211,8 +211,7 @@ def create(
     the class itself. Options may stand behind a name (`"pkg:d=3"`) instead of beside it. workers: number of
     workers, 1 to 2^20. seed: of the candidates and of all random draws. source, sources: which of several
     instances on one stream this is, 0 to sources - 1. max_disorder_ms: a tuple more than that many ms before
-    the
-    greatest time so far raises DisorderError. None (default) takes tuples in any order of time. options:
+    the greatest time so far raises DisorderError. None (default) takes tuples in any order of time. options:
     those of the algorithm.
     """
     if isinstance(name, type):
