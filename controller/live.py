@@ -38,8 +38,8 @@ from evenflow.elasticity.simulated.objective import Form, Objective, Outcome
 from evenflow.elasticity.simulated.operators import Operator, OperatorGraph
 from evenflow.elasticity.simulated.queues import service_rate
 from evenflow.errors import ConfigError, ServiceError
-from evenflow.options import Options
 from evenflow.settings import Settings
+from evenflow.text.options import Options
 
 ID = "evenflow/ElasticLive-v0"
 _TURN_SECONDS = 0.2

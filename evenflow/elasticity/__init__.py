@@ -14,7 +14,7 @@ policy object runs in the simulator, in the controller and in tests.
 from evenflow.elasticity.observation import Observation, StageObservation
 from evenflow.elasticity.policy import CAUSES, Bounds, Cause, Decision, Policy
 from evenflow.elasticity.registry import PolicyDescription, create, describe, names, options_type, restore
-from evenflow.options import Options
+from evenflow.text.options import Options
 
 __all__ = [
     "CAUSES",

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evenflow.elasticity.observation import Observation, Part, known
 from evenflow.errors import IncompatibleStateError
-from evenflow.options import Options
+from evenflow.text.options import Options
 from evenflow.text.strict_json import read_object
 
 if TYPE_CHECKING:

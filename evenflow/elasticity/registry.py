@@ -23,7 +23,6 @@ from evenflow.elasticity.policies.prompt_plus import PromptPlus
 from evenflow.elasticity.policies.threshold import Threshold
 from evenflow.elasticity.policy import Bounds, Policy
 from evenflow.errors import ConfigError
-from evenflow.options import Options
 from evenflow.plugins import (
     POLICIES,
     checked_class,
@@ -33,7 +32,7 @@ from evenflow.plugins import (
     summary_of,
     what_is_wrong,
 )
-from evenflow.text.options import checked_options, choice_with, no_option
+from evenflow.text.options import Options, checked_options, choice_with, no_option
 from evenflow.text.spelling import did_you_mean
 
 if TYPE_CHECKING:

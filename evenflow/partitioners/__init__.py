@@ -10,7 +10,6 @@ by its class.
 [2, 0, 2, 0, 2, 0]
 """
 
-from evenflow.options import Options
 from evenflow.partitioners.base import Partitioner, Statistics
 from evenflow.partitioners.plain import PlainPartitioner
 from evenflow.partitioners.registry import (
@@ -24,6 +23,7 @@ from evenflow.partitioners.registry import (
     takes_costs,
     weighing,
 )
+from evenflow.text.options import Options
 
 __all__ = [
     "Description",

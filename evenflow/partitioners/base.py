@@ -50,12 +50,12 @@ from evenflow.keys import hash_keys
 from evenflow.numeric.arrays import NEVER, Float64s, Int32s, Int64s, State, UInt64s, as_records, plain
 from evenflow.numeric.columns import Keys, Times, time_column
 from evenflow.numeric.kernels import kernel
-from evenflow.options import Options
 from evenflow.partitioners.costs import checked_costs, ones
 from evenflow.partitioners.exchange import Merger, Message, Table
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.papers import Paper
 from evenflow.partitioners.snapshots import VERSION, check_arrays, misfit, pack
+from evenflow.text.options import Options
 
 MAX_WORKERS = 1 << 20
 SLOWEST, FASTEST = 1e-3, 1e3

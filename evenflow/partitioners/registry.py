@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenflow.errors import ConfigError, IncompatibleStateError
-from evenflow.options import Options
 from evenflow.partitioners.affinity.am import Am
 from evenflow.partitioners.affinity.cam import Cam
 from evenflow.partitioners.affinity.cm import Cm
@@ -53,7 +52,7 @@ from evenflow.plugins import (
     summary_of,
     what_is_wrong,
 )
-from evenflow.text.options import checked_options, choice_with, no_option
+from evenflow.text.options import Options, checked_options, choice_with, no_option
 from evenflow.text.spelling import did_you_mean
 
 

@@ -36,7 +36,7 @@ from evenflow.elasticity.observation import PARTS, Observation, Part, known
 from evenflow.elasticity.policy import Cause, Count, Decision, Policy, restored
 from evenflow.elasticity.recommended import steps_in, whole_above
 from evenflow.numeric.arrays import Float64s
-from evenflow.options import Options
+from evenflow.text.options import Options
 
 _RECENT = 5
 """Capacities that count at one number of units (the authors' README)."""

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from evenflow.elasticity.observation import Observation
 from evenflow.elasticity.policy import Decision, Policy
-from evenflow.options import Options
+from evenflow.text.options import Options
 
 
 class FixedOptions(Options):

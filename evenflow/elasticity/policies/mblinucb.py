@@ -22,7 +22,7 @@ from evenflow.elasticity.policies.linucb import LinUCB, LinUCBOptions, in_order
 from evenflow.elasticity.policy import Decision
 from evenflow.elasticity.simulated.objective import Form
 from evenflow.elasticity.simulated.queues import QueueModel, latency_bound, service_rate
-from evenflow.options import Options
+from evenflow.text.options import Options
 
 _LEAST_SHARE = 0.1
 """Smallest share of the latency budget that a measured profile gives to a part."""

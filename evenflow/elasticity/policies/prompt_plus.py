@@ -48,7 +48,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_valid
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
 from evenflow.elasticity.policy import Cause, Count, Decision, ParallelismAt, Policy, restored
 from evenflow.elasticity.recommended import whole_above
-from evenflow.options import Options
+from evenflow.text.options import Options
 
 OVERLOAD, STABLE, UNDER_USED = 3, 2, 1
 
