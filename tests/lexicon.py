@@ -200,9 +200,12 @@ def _measure(room: Room, path: str) -> None:
     room.files.append(text.count("\n"))
     room.comments += len(re.findall(r"^\s*#|\s{2}# ", text, re.MULTILINE))
     tree = ast.parse(text)
-    room.classes += [(node.name, path) for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     room.bindings += _scope_bindings(tree, path)[0]
-    room.bodies += [_body(node, path) for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            room.classes.append((node.name, path))
+        elif isinstance(node, _FUNCTIONS):
+            room.bodies.append(_body(node, path))
 
 
 def _body(function: ast.FunctionDef | ast.AsyncFunctionDef, path: str) -> Body:
