@@ -33,13 +33,13 @@ from controller.evaluate import Evaluation, patience
 from controller.service import Controller
 from evenflow.elasticity import Bounds, Decision, Observation, Policy
 from evenflow.elasticity.observation import PARTS, Part, known
-from evenflow.elasticity.policy import Options
 from evenflow.elasticity.simulated.environments import FEATURES, BoxValues, features
 from evenflow.elasticity.simulated.objective import Form, Objective, Outcome
 from evenflow.elasticity.simulated.operators import Operator, OperatorGraph
 from evenflow.elasticity.simulated.queues import service_rate
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.settings import Settings
+from evenflow.text.options import Options
 
 ID = "evenflow/ElasticLive-v0"
 _TURN_SECONDS = 0.2

@@ -14,7 +14,7 @@ from controller.decide import Judgement
 from controller.plan_history import PlanHistory
 from evenflow.elasticity import Policy
 from evenflow.plans import Plan
-from evenflow.reporting import Concern, Concerns, Heartbeat, with_fields
+from evenflow.reporting import Concern, Concerns, Increases, with_fields
 from evenflow.reporting.words import moment
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK
@@ -28,7 +28,7 @@ class LogLines:
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
         self._concerns = Concerns(log, clock=clock)
-        self._heartbeat = Heartbeat(clock=clock)
+        self._increases = Increases(clock=clock)
         self._counts: Counter[str] = Counter()
         self._last: Judgement | None = None
 
@@ -106,8 +106,8 @@ class LogLines:
     def look(self, ignored: Mapping[str, int]) -> None:
         """Log what is due. ignored: how many records count for nothing, by kind."""
         self._concerns.now(self._lasting())
-        beat = self._heartbeat.due(self._counts | Counter({"ignored": sum(ignored.values())}))
-        if beat is not None and self._last is not None:
+        increase = self._increases.due(self._counts | Counter({"ignored": sum(ignored.values())}))
+        if increase is not None and self._last is not None:
             fields = {"event": "heartbeat", **self._counts, "ignored": dict(ignored)}
             log.info("%s", line(self._last, fields), extra=with_fields(fields))
 

@@ -163,8 +163,8 @@ class PartBuckets(_Processor):
                 stands_by_bucket = {bucket + offset: stand for bucket, stand in tally.bucket_stands.items()}
                 tallies.append(replace(tally, bucket_stands=stands_by_bucket, closed={}))
 
-            within = Within(state, f"{number}/")
-            for blob in reduce_part(layout.summary, number, part, within, mine[number], on_tally=note):
+            part_state = PrefixedState(state, f"{number}/")
+            for blob in reduce_part(layout.summary, number, part, part_state, mine[number], on_tally=note):
                 yield pa.table(
                     {"label": pa.array([label], pa.int32()), "blob": pa.array([blob], pa.binary())}
                 )
@@ -185,7 +185,7 @@ class MergeParts(ReduceBucket):
         )
 
 
-class Within:
+class PrefixedState:
     """BucketState over the names of another one that begin with `prefix`."""
 
     def __init__(self, state: BucketState, prefix: str) -> None:

@@ -1,7 +1,9 @@
-"""How the code names things: generic names, class names that occur twice, folder sizes, comments.
+"""How the code names things, and how large its pieces are: generic names, class names that occur twice,
+comments, folders, files, functions.
 
-    python -m tests.lexicon             one line for each top-level room
-    python -m tests.lexicon --names     also each generic name that lives for more than five lines
+    python -m tests.lexicon             one line for each top-level room, and all rooms together
+    python -m tests.lexicon --names     also each generic name that lives for more than five lines, and each
+                                        class name that a room has twice
 
 `tests/unit/test_lexicon.py` holds the figures to the limits below, so that the next change does not undo
 them. Only the product and its benchmarks are counted, not the tests.
@@ -11,7 +13,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,11 +62,26 @@ SHORT = 5
 MOST_GENERIC = 0.01
 """Share of all bound names that may be generic, whatever they live for."""
 
-MOST_REUSED = 0.07
-"""Share of class names that may occur more than once in a top-level room."""
-
 MOST_FILES = 15
 """Files of Python that a folder may have without a reason."""
+
+LONG_BODY = 50
+"""Lines of a function's body above which it is long."""
+
+MANY_PARAMETERS = 5
+"""Positional parameters of a function above which it has many. `self` and `cls` are not counted."""
+
+BEFORE = {
+    "class names used more than once in a room": "27 %",
+    "generic names": "5.5 %",
+    "comments per 100 lines": "1.7",
+    "folders above 15 files": "12",
+    "lines of a file (median, 90 %, most)": "97, 250, 518",
+    "lines of a body (median, 90 %, most)": "5, 16, 151",
+    "bodies above 50 lines": "0.3 %",
+    "functions with more than 5 positional parameters": "0.6 %",
+}
+"""The figures before the names were mended (issue 37). Another script counted them, by the same rules."""
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (*_FUNCTIONS, ast.Lambda, ast.ClassDef, ast.Module)
@@ -88,6 +105,37 @@ class Binding:
         return (word if word.isupper() else word.lower()) in GENERIC
 
 
+@dataclass(frozen=True, kw_only=True)
+class Body:
+    """The size of one function."""
+
+    name: str
+    path: str
+    line: int
+    lines: int
+    """From the first statement behind the docstring to the last line."""
+    positional: int
+    """Parameters that may be passed by position, without `self` and `cls`."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How large the pieces of one kind are, in lines."""
+
+    median: int
+    most_of_ten: int
+    """Nine of ten are at most as large."""
+    largest: int
+
+    def __str__(self) -> str:
+        return f"{self.median}, {self.most_of_ten}, {self.largest}"
+
+
+def spread(lines: list[int]) -> Spread:
+    ordered = sorted(lines)
+    return Spread(ordered[len(ordered) // 2], ordered[len(ordered) * 9 // 10], ordered[-1])
+
+
 @dataclass(kw_only=True)
 class Room:
     """The figures of one top-level folder."""
@@ -96,8 +144,14 @@ class Room:
     bindings: list[Binding] = field(default_factory=list)
     classes: list[tuple[str, str]] = field(default_factory=list)
     folders: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    lines: int = 0
+    files: list[int] = field(default_factory=list)
+    """Lines of each file."""
+    bodies: list[Body] = field(default_factory=list)
     comments: int = 0
+
+    @property
+    def lines(self) -> int:
+        return sum(self.files)
 
     @property
     def generic(self) -> float:
@@ -143,11 +197,30 @@ def rooms() -> dict[str, Room]:
 def _measure(room: Room, path: str) -> None:
     text = (ROOT / path).read_text()
     room.folders[str(Path(path).parent)] += 1
-    room.lines += text.count("\n")
+    room.files.append(text.count("\n"))
     room.comments += len(re.findall(r"^\s*#|\s{2}# ", text, re.MULTILINE))
     tree = ast.parse(text)
-    room.classes += [(node.name, path) for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     room.bindings += _scope_bindings(tree, path)[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            room.classes.append((node.name, path))
+        elif isinstance(node, _FUNCTIONS):
+            room.bodies.append(_body(node, path))
+
+
+def _body(function: ast.FunctionDef | ast.AsyncFunctionDef, path: str) -> Body:
+    positional = [*function.args.posonlyargs, *function.args.args]
+    if positional and positional[0].arg in ("self", "cls"):
+        positional = positional[1:]
+    statements = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    last = function.end_lineno or function.lineno
+    return Body(
+        name=function.name,
+        path=path,
+        line=function.lineno,
+        lines=last - statements[0].lineno + 1 if statements else 0,
+        positional=len(positional),
+    )
 
 
 def _scope_bindings(scope: ast.AST, path: str) -> tuple[list[Binding], dict[str, int]]:
@@ -211,6 +284,28 @@ def _names(node: ast.AST) -> Iterator[tuple[str, int]]:
             targets.append(target.value)
 
 
+def together(measured: dict[str, Room]) -> dict[str, str]:
+    """The figures of all rooms together, as in `BEFORE`."""
+    every = measured.values()
+    names = [binding for room in every for binding in room.bindings]
+    classes = sum(len(room.classes) for room in every)
+    reused = sum(len(paths) for room in every for paths in room.reused.values())
+    bodies = [body for room in every for body in room.bodies]
+    lines = sum(room.lines for room in every)
+    return {
+        "class names used more than once in a room": f"{reused / classes:.1%}",
+        "generic names": f"{sum(name.generic for name in names) / len(names):.1%}",
+        "comments per 100 lines": f"{100 * sum(room.comments for room in every) / lines:.1f}",
+        "folders above 15 files": str(sum(len(room.large_folders) for room in every)),
+        "lines of a file (median, 90 %, most)": str(spread([size for room in every for size in room.files])),
+        "lines of a body (median, 90 %, most)": str(spread([body.lines for body in bodies])),
+        "bodies above 50 lines": f"{sum(body.lines > LONG_BODY for body in bodies) / len(bodies):.1%}",
+        "functions with more than 5 positional parameters": (
+            f"{sum(body.positional > MANY_PARAMETERS for body in bodies) / len(bodies):.1%}"
+        ),
+    }
+
+
 def main() -> None:
     measured = rooms()
     print(
@@ -223,11 +318,12 @@ def main() -> None:
             f"{room.reuse:8.1%}{100 * room.comments / max(room.lines, 1):10.1f}  "
             + ", ".join(f"{folder} {count}" for folder, count in sorted(room.large_folders.items()))
         )
-    names = [binding for room in measured.values() for binding in room.bindings]
-    classes = [name for room in measured.values() for name, _ in room.classes]
-    again = sum(classes.count(name) > 1 for name in classes) / len(classes)
-    print(f"{'all':22}{len(names):8}{sum(name.generic for name in names) / len(names):9.1%}", end="")
-    print(f"{sum(len(room.lasting) for room in measured.values()):9}{len(classes):9}{again:8.1%}")
+    print(f"\n{'all rooms together':50}{'now':>16}{'before':>16}")
+    for label, figure in together(measured).items():
+        print(f"{label:50}{figure.replace('%', ' %'):>16}{BEFORE[label]:>16}")
+    classes = Counter(name for room in measured.values() for name, _ in room.classes)
+    again = sum(count for count in classes.values() if count > 1) / classes.total()
+    print(f"\nIn the whole tree, {again:.1%} of the classes have a name that another class also has.")
     if "--names" in sys.argv:
         for room in measured.values():
             for binding in sorted(room.lasting, key=lambda binding: (binding.path, binding.line)):

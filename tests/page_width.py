@@ -21,7 +21,7 @@ GENERATED = frozenset(
 """Pages that code writes as a whole."""
 
 _FENCE = re.compile(r"\s*(```|~~~)")
-_NO_TEXT = re.compile(r"\s*($|[|#<>!]|\[[^\]]*\]: )")
+_NO_TEXT = re.compile(r"\s*($|[|<>!]|#+(\s|$)|\[[^\]]*\]: )")
 """How a line begins that belongs to no paragraph."""
 _CODE = re.compile(r" {4}")
 """How a line of code begins where no list is open."""

@@ -84,7 +84,7 @@ class ResultRows:
         self._sink.check_reading(settings)
         self._after: Position | None = None
         revision = ("revision",) if settings.query.emission.updates else ()
-        self._once = Once((*settings.query.result_keys, *revision))
+        self._new_rows = NewRows((*settings.query.result_keys, *revision))
 
     def pass_over(self) -> None:
         """Begin behind the results that are there now, or at the beginning if there is nothing
@@ -100,13 +100,13 @@ class ResultRows:
         """
         until = self._sink.position(self._settings)
         for table in _tables(self._settings, after=self._after, until=until):
-            fresh = self._once.of(table)
+            fresh = self._new_rows.of(table)
             if fresh.num_rows:
                 yield fresh
         self._after = until
 
 
-class Once:
+class NewRows:
     """Drops rows whose window and key came before. It forgets the oldest windows, but never the newest
     1,000.
     """

@@ -84,7 +84,7 @@ class Histogram(PlainAggregate):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Size:
+class RunSize:
     """How large a run is."""
 
     keys: int = 500
@@ -118,7 +118,7 @@ class SlideOfTuples:
 
 def run(*, smoke: bool) -> dict[str, object]:
     """A row for each skew and placement."""
-    size = Size(keys=20, tuples=2_000, slides=1, bins=256) if smoke else Size()
+    size = RunSize(keys=20, tuples=2_000, slides=1, bins=256) if smoke else RunSize()
     rows = []
     for zipf in SKEWS:
         slides = _stream(size, zipf)
@@ -139,7 +139,7 @@ def run(*, smoke: bool) -> dict[str, object]:
     }
 
 
-def _stream(size: Size, zipf: float) -> list[SlideOfTuples]:
+def _stream(size: RunSize, zipf: float) -> list[SlideOfTuples]:
     names = labels(np.arange(size.keys)).cast(pa.binary())
     hashes = hash_keys(names)
     generator = np.random.default_rng(SEED)
@@ -152,7 +152,7 @@ def _stream(size: Size, zipf: float) -> list[SlideOfTuples]:
     return slides
 
 
-def _plan(size: Size) -> AggregatePlan:
+def _plan(size: RunSize) -> AggregatePlan:
     return AggregatePlan.of(
         Query(
             window=_SLIDE,
@@ -183,14 +183,14 @@ class _Slide:
         return max(self.worker_s) + max(self.bucket_s)
 
 
-def _ideal(size: Size, slides: Sequence[SlideOfTuples]) -> list[_Slide]:
+def _ideal(size: RunSize, slides: Sequence[SlideOfTuples]) -> list[_Slide]:
     """Everything in one worker and one bucket."""
     plan = _plan(size)
     return [_slide(plan, slide, np.zeros(size.tuples, np.int32), workers=1, buckets=1) for slide in slides]
 
 
 def _figures(
-    size: Size, slides: Sequence[SlideOfTuples], placement: str, ideal: Sequence[_Slide]
+    size: RunSize, slides: Sequence[SlideOfTuples], placement: str, ideal: Sequence[_Slide]
 ) -> dict[str, object]:
     plan = _plan(size)
     options: dict[str, Any] = fitted(placement, {}, window_ms=_SLIDE, slide_ms=_SLIDE)

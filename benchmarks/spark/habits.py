@@ -11,8 +11,9 @@ from pydantic import Field
 from evenflow.keys import candidate_kernel, salts
 from evenflow.numeric.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.numeric.kernels import kernel
-from evenflow.partitioners.base import Block, Options, Partitioner
+from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation
+from evenflow.text.options import Options
 
 
 @kernel

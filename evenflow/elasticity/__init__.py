@@ -12,8 +12,9 @@ policy object runs in the simulator, in the controller and in tests.
 """
 
 from evenflow.elasticity.observation import Observation, StageObservation
-from evenflow.elasticity.policy import CAUSES, Bounds, Cause, Decision, Options, Policy
+from evenflow.elasticity.policy import CAUSES, Bounds, Cause, Decision, Policy
 from evenflow.elasticity.registry import PolicyDescription, create, describe, names, options_type, restore
+from evenflow.text.options import Options
 
 __all__ = [
     "CAUSES",

@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evenflow.elasticity.observation import Observation, Part, known
 from evenflow.errors import IncompatibleStateError
+from evenflow.text.options import Options
 from evenflow.text.strict_json import read_object
 
 if TYPE_CHECKING:
@@ -68,12 +69,6 @@ def restored(memory: type[_Memory], state: dict[str, Any]) -> _Memory:
     if policy_memory.model_dump(mode="json") != state:
         raise ValueError("it lacks fields")
     return policy_memory
-
-
-class Options(BaseModel):
-    """Options of one policy: each field has a default, bounds and a description with its unit."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Bounds(BaseModel):

@@ -21,7 +21,7 @@ from evenflow.elasticity.policies.linucb import LinUCB
 from evenflow.elasticity.policies.mblinucb import MBLinUCB
 from evenflow.elasticity.policies.prompt_plus import PromptPlus
 from evenflow.elasticity.policies.threshold import Threshold
-from evenflow.elasticity.policy import Bounds, Options, Policy
+from evenflow.elasticity.policy import Bounds, Policy
 from evenflow.errors import ConfigError
 from evenflow.plugins import (
     POLICIES,
@@ -32,7 +32,7 @@ from evenflow.plugins import (
     summary_of,
     what_is_wrong,
 )
-from evenflow.text.options import checked_options, choice_with, no_option
+from evenflow.text.options import Options, checked_options, choice_with, no_option
 from evenflow.text.spelling import did_you_mean
 
 if TYPE_CHECKING:

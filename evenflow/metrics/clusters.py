@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evenflow.keys import Buckets, first_slot
+from evenflow.metrics.loads import absolute_imbalance
 from evenflow.numeric.arrays import Int32s, Int64s, UInt64s, Whole
 from evenflow.numeric.kernels import kernel
 
@@ -143,10 +144,6 @@ def summary(hashes: UInt64s, data_blocks: Int32s, *, workers: Whole, buckets: Bu
         tuples=len(hashes),
         keys=len(keys),
         split=keys[fragments[first] > 1],
-        data_blocks=BatchFigures(_above_mean(sizes), _above_mean(cluster_counts), ratio),
-        buckets=BatchFigures(_above_mean(reduced), _above_mean(distinct), float(len(keys) > 0)),
+        data_blocks=BatchFigures(absolute_imbalance(sizes), absolute_imbalance(cluster_counts), ratio),
+        buckets=BatchFigures(absolute_imbalance(reduced), absolute_imbalance(distinct), float(len(keys) > 0)),
     )
-
-
-def _above_mean(loads: np.ndarray) -> float:
-    return float(loads.max() - loads.mean())

@@ -10,7 +10,7 @@ by its class.
 [2, 0, 2, 0, 2, 0]
 """
 
-from evenflow.partitioners.base import Observation, Options, Partitioner
+from evenflow.partitioners.base import Partitioner, Statistics
 from evenflow.partitioners.plain import PlainPartitioner
 from evenflow.partitioners.registry import (
     Description,
@@ -23,13 +23,14 @@ from evenflow.partitioners.registry import (
     takes_costs,
     weighing,
 )
+from evenflow.text.options import Options
 
 __all__ = [
     "Description",
-    "Observation",
     "Options",
     "Partitioner",
     "PlainPartitioner",
+    "Statistics",
     "built_in",
     "create",
     "describe",

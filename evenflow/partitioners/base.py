@@ -44,7 +44,6 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict
 
 from evenflow.errors import ConfigError, DisorderError
 from evenflow.keys import hash_keys
@@ -56,6 +55,7 @@ from evenflow.partitioners.exchange import Merger, Message, Table
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.papers import Paper
 from evenflow.partitioners.snapshots import VERSION, check_arrays, misfit, pack
+from evenflow.text.options import Options
 
 MAX_WORKERS = 1 << 20
 SLOWEST, FASTEST = 1e-3, 1e3
@@ -66,14 +66,8 @@ KeyPolicy = Literal["hashing", "affinity", "splitting"]
 splitting: a key may be on several workers."""
 
 
-class Options(BaseModel):
-    """Options of one algorithm: each field has a default, bounds and a description with its unit."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Observation:
+class Statistics:
     """The statistics of a partitioner at this moment."""
 
     name: str
@@ -94,7 +88,11 @@ class Observation:
 
     @property
     def imbalance(self) -> float:
-        """I(m) = largest share of a worker - 1/workers. 0 before the first tuple."""
+        """I(m) = largest share of a worker - 1/workers. 0 before the first tuple.
+
+        It is the formula of `evenflow.metrics.loads.imbalance`, written here because partitioners know
+        nothing of metrics.
+        """
         total = int(self.loads.sum())
         return float(self.loads.max()) / total - 1 / self.workers if total else 0.0
 
@@ -382,9 +380,9 @@ class Partitioner(ABC):
         """
         raise NotImplementedError(self.name)
 
-    def observe(self) -> Observation:
+    def observe(self) -> Statistics:
         """Statistics of this moment. Cheap enough to call once per block."""
-        return Observation(
+        return Statistics(
             name=self.name,
             workers=self.workers,
             tuples=self._tuples,

@@ -18,7 +18,7 @@ from evenflow.partitioners.affinity.am import Am
 from evenflow.partitioners.affinity.cam import Cam
 from evenflow.partitioners.affinity.cm import Cm
 from evenflow.partitioners.affinity.lm import Lm
-from evenflow.partitioners.base import KeyPolicy, Options, Partitioner
+from evenflow.partitioners.base import KeyPolicy, Partitioner
 from evenflow.partitioners.choices.d_choices import DChoices
 from evenflow.partitioners.choices.pkg import Pkg
 from evenflow.partitioners.choices.rr_head import RRHead
@@ -52,7 +52,7 @@ from evenflow.plugins import (
     summary_of,
     what_is_wrong,
 )
-from evenflow.text.options import checked_options, choice_with, no_option
+from evenflow.text.options import Options, checked_options, choice_with, no_option
 from evenflow.text.spelling import did_you_mean
 
 
@@ -210,8 +210,7 @@ def create(
     the class itself. Options may stand behind a name (`"pkg:d=3"`) instead of beside it. workers: number of
     workers, 1 to 2^20. seed: of the candidates and of all random draws. source, sources: which of several
     instances on one stream this is, 0 to sources - 1. max_disorder_ms: a tuple more than that many ms before
-    the
-    greatest time so far raises DisorderError. None (default) takes tuples in any order of time. options:
+    the greatest time so far raises DisorderError. None (default) takes tuples in any order of time. options:
     those of the algorithm.
     """
     if isinstance(name, type):

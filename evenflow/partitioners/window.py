@@ -11,9 +11,9 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from evenflow.numeric.arrays import LAST_TIME, Rows
-from evenflow.partitioners.base import Options
 from evenflow.sketches.window_holders import WindowHolders
 from evenflow.sketches.window_loads import WindowLoads, window_loads
+from evenflow.text.options import Options
 
 MAX_SLIDES = 100_000
 _LONG_MS = 1 << 62

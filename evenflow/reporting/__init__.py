@@ -6,15 +6,15 @@ where it goes.
 """
 
 from evenflow.reporting.concerns import Concern, Concerns, Lasting
-from evenflow.reporting.heartbeat import Beat, Heartbeat
+from evenflow.reporting.increases import Increase, Increases
 from evenflow.reporting.lines import JsonLines, on_every_line, with_fields
 from evenflow.reporting.liveness import Level, Sign, Trouble, hanging, silence, silent_after, unanswered
 
 __all__ = [
-    "Beat",
     "Concern",
     "Concerns",
-    "Heartbeat",
+    "Increase",
+    "Increases",
     "JsonLines",
     "Lasting",
     "Level",

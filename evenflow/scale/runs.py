@@ -68,7 +68,7 @@ class Service(NamedTuple):
     """CPU seconds of the broker for a million tuples, None as for `partitioner`."""
 
 
-SERVICES = (
+SERVICE_RUNS = (
     Service("growth-service", 1_000, 100, 50_000, 0.5, 306_000, 1.7, 4.2),
     Service("service-partitioner-hashing", 8, 4, 50_000, 0.5, 1_140_000, 0.65, None),
     Service("service-partitioner-evenflow", 8, 4, 50_000, 0.5, 1_020_000, 0.86, None),
@@ -97,7 +97,7 @@ def runs(measurements: Measurements) -> list[Run]:
     return [
         *_empty_batches(measurements),
         *_full_batches(units),
-        *(run for service in SERVICES for run in _service(service, units)),
+        *(run for service in SERVICE_RUNS for run in _service(service, units)),
         *_end_to_end(units),
         *_fitted(measurements),
     ]

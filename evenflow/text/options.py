@@ -1,4 +1,4 @@
-"""Parses options as a person writes them.
+"""Options of partitioners and policies, and how they are parsed as a person writes them.
 
 Options are written as `option=value,...`. Partitioners and policies are written as `NAME[:option=value,...]`,
 e.g. `pkg:d=3,window=sliding`. A list of numbers has semicolons: `evenflow:weights=1;2;0.5`. `weights=2;` is a
@@ -10,12 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evenflow.errors import ConfigError
 from evenflow.text.spelling import did_you_mean
 
 _Options = TypeVar("_Options", bound=BaseModel)
+
+
+class Options(BaseModel):
+    """Options of one partitioner or policy: each field has a default, bounds and a description with its
+    unit.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
 
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
 

@@ -31,6 +31,12 @@ from evenflow.wire.claims import is_compressed
 
 METADATA_KEY = b"evenflow"
 WIRE_VERSION = 3
+"""The version of frames and blobs. A reader refuses every other one.
+
+With another version these change: CHANGELOG.md names it, the table of docs/deploy.md ("Upgrades and
+rollbacks") says what an upgrade does with records of the version before, and tests/unit/wire/test_wire.py has
+the number. tests/pipeline/upgrade reads what the previous release wrote.
+"""
 MOST_PARTITIONS = 4_096
 """A header may claim at most so many input or routed partitions. Settings allow fewer: 256 and 1,024."""
 # An Arrow IPC message begins with 0xFFFFFFFF and its length. Length 0 is the end of the stream.

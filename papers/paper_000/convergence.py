@@ -72,7 +72,7 @@ FIGURES = ("imbalance", "hottest", "settled", "late", "late hottest")
 
 
 @dataclass(frozen=True)
-class Setting:
+class Cooperation:
     """So many partitioners, and how they learn."""
 
     partitioners: int
@@ -107,16 +107,16 @@ class Setting:
         return Cell(NAME, experiment, stream, combiners(rule), rule)
 
 
-SHARED = [Setting(*at) for at in product(PARTITIONERS, MANY)]
+SHARED = [Cooperation(*at) for at in product(PARTITIONERS, MANY)]
 """Every number of partitioners with every rule, on one stream."""
-OWN = [Setting(count, own=True) for count in PARTITIONERS]
+OWN = [Cooperation(count, own=True) for count in PARTITIONERS]
 """Every number with streams of their own."""
-SLOW = [Setting(count, server=Server(seconds)) for seconds, count in product(WORKS, PARTITIONERS)]
+SLOW = [Cooperation(count, server=Server(seconds)) for seconds, count in product(WORKS, PARTITIONERS)]
 """Every number on one stream, where tables take time."""
-PRINTED = [Setting(count, server=Server(merger=PrintedMean)) for count in PARTITIONERS]
+PRINTED = [Cooperation(count, server=Server(merger=PrintedMean)) for count in PARTITIONERS]
 """Every number on one stream, where tables have the mean as it is printed."""
 FEW = [
-    Setting(count, kind=kind, slides=slides, server=Server(seconds))
+    Cooperation(count, kind=kind, slides=slides, server=Server(seconds))
     for (kind, slides), seconds, count in product(LAWS, (0.0, *WORKS), (1, 2))
 ]
 """One and two partitioners on other laws and for longer."""
@@ -185,7 +185,7 @@ def _settled(imbalance: Float64s, late: float) -> int:
 def _many(
     figures: SectionFigures, plan: RunPlan, name: str, rule: str = COOPERATIVE, *, own: bool = False
 ) -> dict[int, list[float]]:
-    return {count: figures.values(Setting(count, rule, own).cell(plan), name) for count in PARTITIONERS}
+    return {count: figures.values(Cooperation(count, rule, own).cell(plan), name) for count in PARTITIONERS}
 
 
 def _medians(at: dict[int, list[float]]) -> str:
@@ -229,7 +229,7 @@ def _one_and_two(
 ) -> list[list[float]]:
     return [
         figures.values(
-            Setting(count, kind=kind, slides=slides, server=Server(seconds)).cell(plan), "imbalance"
+            Cooperation(count, kind=kind, slides=slides, server=Server(seconds)).cell(plan), "imbalance"
         )
         for count in (1, 2)
     ]
@@ -245,7 +245,7 @@ def _no_growth(figures: SectionFigures, plan: RunPlan) -> Outcome:
     return Outcome("; ".join(phrases), tuple(checks))
 
 
-def _rate(figures: SectionFigures, plan: RunPlan, ways: Mapping[str, Sequence[Setting]]) -> Outcome:
+def _rate(figures: SectionFigures, plan: RunPlan, ways: Mapping[str, Sequence[Cooperation]]) -> Outcome:
     checks, phrases = [], []
     for words, settings in ways.items():
         at = {
@@ -268,7 +268,7 @@ def _as_level_as_one(figures: SectionFigures, plan: RunPlan, rule: str) -> Outco
 
 _BY_WORK = {
     f"one stream for all, reducer {seconds:g} s": [
-        Setting(count, server=Server(seconds)) for count in PARTITIONERS
+        Cooperation(count, server=Server(seconds)) for count in PARTITIONERS
     ]
     for seconds in (0.0, *WORKS)
 }
@@ -411,8 +411,8 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
     return [
         (
             f"Figure 15: one to eight partitioners on `{PAIRS[0]}`, {SLIDES} slides, windows of three. A"
-            f" slide has {Setting(2).slide(plan):,} tuples if all share one stream, and"
-            f" {Setting(1, own=True).slide(plan):,} for each"
+            f" slide has {Cooperation(2).slide(plan):,} tuples if all share one stream, and"
+            f" {Cooperation(1, own=True).slide(plan):,} for each"
             " partitioner if each has a stream of its own. Cooperating Daltons hear a common table every"
             " half slide. Copies of `dalton` stand beside them for comparison; their statistics are of a"
             " slide. Eq. 1 is that of the fullest combiner, as a share of the tuples of the window. Eq. 2 is"
@@ -467,7 +467,7 @@ def _rows() -> list[tuple[str, int, int]]:
 
 def _otherwise(figures: SectionFigures, plan: RunPlan, kind: str, slides: int, count: int) -> list[str]:
     servers = [Server(seconds) for seconds in (0.0, *WORKS)] + [Server(merger=PrintedMean)]
-    settings = [Setting(count, kind=kind, slides=slides, server=server).cell(plan) for server in servers]
+    settings = [Cooperation(count, kind=kind, slides=slides, server=server).cell(plan) for server in servers]
     # One partitioner needs no tables, so its figures stand once.
     return [
         kind,
@@ -484,7 +484,7 @@ def _otherwise(figures: SectionFigures, plan: RunPlan, kind: str, slides: int, c
 
 def pictures(figures: SectionFigures, plan: RunPlan) -> dict[str, altair.TopLevelMixin]:
     """The two curves of figure 15, a line for each number of partitioners."""
-    at = {count: Setting(count).cell(plan) for count in PARTITIONERS}
+    at = {count: Cooperation(count).cell(plan) for count in PARTITIONERS}
     if not all(setting in figures for setting in at.values()):
         return {}
     panels = []

@@ -309,7 +309,8 @@ def text(figures: SectionFigures, plan: RunPlan) -> list[str]:
             f" {plan.pick(100_000, 1_000):,} keys. {2 * SLIDES} slides are routed. Figures are means over the"
             f" windows that end with slides {SLIDES} to {2 * SLIDES - 1}. In the shift stream slide {SLIDES}"
             ' is the first of the new law, so its windows hold both laws. Only the "last window" holds the'
-            " new law alone. Every registered name is here with its default options and is told the window,"
+            " new law alone. Every registered name is here with its default options and is"
+            " configured with the window,"
             " as `evenflow simulate --window` does. Micro-batch names get a slide at a time."
             " `dalton-cooperative` is alone and gets no replies. With replies it would do as `dalton` does."
         ),

@@ -240,7 +240,7 @@ CLAIMS = (
     Claim(
         "001, fig. 2.6c-d (shuffling)",
         "Prompt has lower BCI than shuffling, which splits keys without limit.",
-        "BCI lower than shuffling's (KSR is told beside it)",
+        "BCI lower than shuffling's (KSR is reported beside it)",
         _against_shuffle,
         measure="counted copies",
         reason="paper",

@@ -3,7 +3,8 @@ so that nobody is fenced by mistake.
 
 The first one is alive if its consumer is a member of the query's group and it reports to the telemetry topic.
 A process that was killed stays a member for a while, but it is silent. So who starts in its place listens for
-some heartbeats, and goes on as soon as the group forgets the member. No clocks of two machines are compared.
+some of its reports, and goes on as soon as the group forgets the member. No clocks of two machines are
+compared.
 
 This is courtesy, not safety: results rest on Kafka's fencing (`sink.py`). Two processes that start at the
 same moment do not see each other, and the later one fences the other.
@@ -28,8 +29,8 @@ from topics.records import Record
 
 log = logging.getLogger(__name__)
 
-_HEARTBEATS = 3
-"""So many heartbeats must be missing until a member of the group counts as dead."""
+_REPORTS = 3
+"""So many reports must be missing until a member of the group counts as dead."""
 _STEP_SECONDS = 0.25
 
 
@@ -44,11 +45,11 @@ class TelemetryReader(Protocol):
 def refuse_live_namesake(settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:
     """Raise ConfigError if another process is this instance and works.
 
-    Waits for a few heartbeats if such a process may have been killed a moment ago. clock: s.
+    Waits for a few reports if such a process may have been killed a moment ago. clock: s.
     """
     if not _is_member(settings):
         return
-    patience = _HEARTBEATS * longest_silence(settings)
+    patience = _REPORTS * longest_silence(settings)
     log.info(
         "instance %s was at work a moment ago: waiting up to %g s to see whether it still is",
         settings.partitioner.instance,
@@ -56,7 +57,7 @@ def refuse_live_namesake(settings: Settings, *, clock: Callable[[], float] = tim
     )
     follower = Follower(settings, "telemetry", newest=0, isolation="read_uncommitted")
     try:
-        record = heartbeat(settings, follower, patience, lambda: _is_member(settings), clock=clock)
+        record = next_report(settings, follower, patience, lambda: _is_member(settings), clock=clock)
     finally:
         follower.close()
     if record is not None:
@@ -73,7 +74,7 @@ def refuse_live_namesake(settings: Settings, *, clock: Callable[[], float] = tim
     log.info("instance %s is silent: this process goes on in its place", settings.partitioner.instance)
 
 
-def heartbeat(
+def next_report(
     settings: Settings,
     telemetry: TelemetryReader,
     patience: float,
@@ -104,7 +105,7 @@ def _own(settings: Settings, messages: Iterable[Record]) -> Iterable[Partitioner
 
 
 def _is_member(settings: Settings) -> bool:
-    """Whether a consumer of this name is in the group. A broker that does not say lets the heartbeats
+    """Whether a consumer of this name is in the group. A broker that does not say lets the reports
     decide.
     """
     try:

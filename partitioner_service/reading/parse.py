@@ -42,7 +42,7 @@ from partitioner_service.reading.cells.reasons import (
     NO_TIME_COLUMN,
     NO_TIMESTAMP,
     NOT_DERIVED,
-    Bad,
+    BadRecords,
     Explainer,
 )
 from partitioner_service.reading.cells.sizes import byte_lengths, note_large, texts_of, without_long
@@ -68,7 +68,7 @@ class Parsed:
     """Keys of the tuples in order, shape (n,)."""
     values: pa.RecordBatch
     """The aggregated columns of the tuples, n rows."""
-    bad: Bad
+    bad: BadRecords
     """The reason of every other row."""
     counts: Int64s | None = None
     """Number of tuples of each readable record, shape (m,). It is 0 where `query.where` keeps nothing, and
@@ -392,7 +392,9 @@ class Parser:
             own |= self._pricing.taken_apart(as_taken, cells, self._names, self._reader.written)
         return self._pricing.numbers(own, tuples, len(parents))
 
-    def _once_a_record(self, columns: CellColumns, raw: pa.BinaryArray | None, elements: Elements) -> _Once:
+    def _once_a_record(
+        self, columns: CellColumns, raw: pa.BinaryArray | None, elements: Elements
+    ) -> _RecordColumns:
         """Compute what reads the records alone, before their elements repeat it.
 
         A record whose elements would repeat too much text is a fault. Its texts are taken out, and become
@@ -405,14 +407,14 @@ class Parser:
         repeated = sum(map(byte_lengths, texts.values())) * counts
         large = repeated > REPEATED_BYTES
         if not large.any():
-            return _Once(chosen, raw, large)
+            return _RecordColumns(chosen, raw, large)
         broken = np.zeros(len(counts), np.bool_)
         broken[elements.parents[elements.faults.codes != 0]] = True
         columns.faults.note(large & ~broken, LARGE_REPEATED, at=repeated)
         cut = {name: pc.if_else(pa.array(large), None, column) for name, column in texts.items()}
         raw = cut.pop("@key", None)
         columns.update(cut)
-        return _Once(chosen, raw, large)
+        return _RecordColumns(chosen, raw, large)
 
     def _batch(self, by_name: dict[str, pa.Array]) -> pa.RecordBatch:
         """The columns that are aggregated."""
@@ -536,7 +538,7 @@ class Parser:
         return times
 
 
-class _Once(NamedTuple):
+class _RecordColumns(NamedTuple):
     """What was computed once a record."""
 
     chosen: Bools | None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from evenflow.progress import PartitionState
-from evenflow.reporting import Beat, Concerns, Heartbeat, with_fields
+from evenflow.reporting import Concerns, Increase, Increases, with_fields
 from evenflow.reporting.words import by_reason, moment, partitions, share, span
 from evenflow.settings import Settings
 from partitioner_service.reports.batch_concerns import BatchConcerns
@@ -43,7 +43,7 @@ class LogLines:
         self._standing = StandstillWatch(settings, clock=clock, wall=wall)
         self._batches = BatchConcerns(settings, clock=clock)
         self._concerns = Concerns(log, clock=clock)
-        self._heartbeat = Heartbeat(clock=clock)
+        self._increases = Increases(clock=clock)
 
     def begins(self) -> None:
         """Log what this instance is about to do."""
@@ -99,7 +99,7 @@ class LogLines:
             *self._batches.concerns(status.get("batches")),
         ]
         self._concerns.now(concerns)
-        self._beat(status)
+        self._progress(status)
         lasting = self._concerns.lasting
         return Standings(
             still=[
@@ -113,16 +113,16 @@ class LogLines:
     def ends(self, status: Mapping[str, Any]) -> None:
         """Log the last line, with the figures since the line before."""
         if "tuples" in status:  # not so before the first status of a running instance
-            self._beat(status, now=True)
+            self._progress(status, now=True)
 
-    def _beat(self, status: Mapping[str, Any], *, now: bool = False) -> None:
-        beat = self._heartbeat.due({"read": status["read"], "rejected": status["rejected"]}, now=now)
-        if beat is not None:
-            fields = figures(status, beat, self._wall())
+    def _progress(self, status: Mapping[str, Any], *, now: bool = False) -> None:
+        increase = self._increases.due({"read": status["read"], "rejected": status["rejected"]}, now=now)
+        if increase is not None:
+            fields = figures(status, increase, self._wall())
             log.info("%s", _line(fields), extra=with_fields({"event": "heartbeat", **fields}))
 
 
-def figures(status: Mapping[str, Any], beat: Beat, wall: float) -> dict[str, Any]:
+def figures(status: Mapping[str, Any], increase: Increase, wall: float) -> dict[str, Any]:
     """The figures of a line.
 
     Counts are since the start of the process, event times are in ms. wall: s since 1970.
@@ -137,7 +137,7 @@ def figures(status: Mapping[str, Any], beat: Beat, wall: float) -> dict[str, Any
     mean = sum(loads) / len(loads) if loads else 0
     return {
         "read": status["read"],
-        "read_per_second": round(beat.per_second("read"), 1),
+        "read_per_second": round(increase.per_second("read"), 1),
         "routed": status["tuples"],
         "filtered": status["filtered"],
         "rejected": status["rejected"],

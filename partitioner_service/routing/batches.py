@@ -87,8 +87,8 @@ def gate(settings: Settings, router: Router, *, clock: Callable[[], float] = tim
     return Straight(router) if how is None else Batches(settings, how, router, clock=clock)
 
 
-class Heartbeat:
-    """When a batch of processing time is cut. interval: seconds. clock: seconds."""
+class CutClock:
+    """When a batch of processing time is cut: the heartbeat of Prompt. interval: seconds. clock: seconds."""
 
     def __init__(self, interval: float, *, release_early: bool, clock: Callable[[], float]) -> None:
         self._interval = interval
@@ -140,7 +140,7 @@ class Batches:
         self._router = router
         self._clock = clock
         self._buckets = settings.buckets
-        self._heartbeat = Heartbeat(how.interval / 1000, release_early=how.release_early, clock=clock)
+        self._cut_clock = CutClock(how.interval / 1000, release_early=how.release_early, clock=clock)
         self._by_event = how.clock == "event"
         self._open: list[Piece] = []
         self._hashes: list[UInt64s] = []
@@ -178,8 +178,8 @@ class Batches:
     def due(self, states: States) -> Iterator[Routed]:
         """As `Gate.due`."""
         if not self._by_event:
-            if self._heartbeat.due_in == 0.0:
-                beat = self._heartbeat.cut()
+            if self._cut_clock.due_in == 0.0:
+                beat = self._cut_clock.cut()
                 if self.holds:
                     self._beat = beat
                     yield self._release(states)
@@ -218,7 +218,7 @@ class Batches:
         if self._by_event:
             return most, linger
         self._asked_at = self._clock()
-        due_in = self._heartbeat.due_in
+        due_in = self._cut_clock.due_in
         slowest = max(self._paces, default=0.0)
         if slowest > 0:
             most = min(most, max(_LEAST_RECORDS, int(due_in / slowest)))
@@ -233,7 +233,7 @@ class Batches:
         late = None
         if self._beat is not None:
             late = max(0.0, now - self._beat) / (self._how.interval / 1000)
-            self._heartbeat.took(took)
+            self._cut_clock.took(took)
         self._beat = None
         self._last = self._last.model_copy(update={"took_ms": 1000 * took, "late": late})
 
@@ -247,7 +247,7 @@ class Batches:
             cut_short=dict(self._cut_short),
             held=sum(len(piece.tuples.times) for piece in all_pieces if piece.tuples is not None),
             held_bytes=self._bytes,
-            release_ms=None if self._by_event else 1000 * self._heartbeat.release,
+            release_ms=None if self._by_event else 1000 * self._cut_clock.release,
             by_fallback=self._router.plans.partitioner.by_fallback,
             last=self._last,
         )
@@ -306,7 +306,7 @@ class Batches:
         """
         length = self._how.interval
         if not self._by_event:
-            return np.full(len(times), self._heartbeat.arrival(), np.int64), length
+            return np.full(len(times), self._cut_clock.arrival(), np.int64), length
         begins = (self._interval or 0) * length
         return np.clip(times, begins, begins + length - 1), begins + length
 

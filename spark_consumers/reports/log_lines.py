@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from evenflow.reporting import Beat, Concern, Concerns, Heartbeat, unanswered, with_fields
+from evenflow.reporting import Concern, Concerns, Increase, Increases, unanswered, with_fields
 from evenflow.reporting.liveness import UNANSWERED
 from evenflow.reporting.words import moment, partitions, span
 from evenflow.settings import Settings
@@ -66,7 +66,7 @@ class LogLines:
         self._clock = clock
         self._lock = threading.Lock()
         self._concerns = Concerns(_LOG, clock=clock)
-        self._heartbeat = Heartbeat(clock=clock)
+        self._increases = Increases(clock=clock)
         self._read: Counter[str] = Counter()
         self._last: dict[str, BatchRecord] = {}
         self._tally = Tally()
@@ -92,9 +92,9 @@ class LogLines:
         self._ask_for_the_unread()
         with self._lock:
             self._concerns.now(map(self._of_view, self._what_lasts()))
-            beat = self._heartbeat.due(self._counters(), now=last)
-            if beat is not None:
-                fields = self._figures(beat)
+            increase = self._increases.due(self._counters(), now=last)
+            if increase is not None:
+                fields = self._figures(increase)
                 _LOG.info(
                     "%s", self._named(self._line(fields)), extra=with_fields({"event": "heartbeat", **fields})
                 )
@@ -149,13 +149,13 @@ class LogLines:
         tally = self._tally
         return {**self._read, "tuples": tally.tuples, "rows": tally.rows, "windows": tally.windows}
 
-    def _figures(self, beat: Beat) -> dict[str, Any]:
+    def _figures(self, increase: Increase) -> dict[str, Any]:
         tally, stand = self._tally, self._tally.stand
         loads = [some.load for some in self._last.values() if some.load is not None]
         return {
             "read": dict(self._read),
             "tuples": tally.tuples,
-            "tuples_per_second": round(beat.per_second("tuples"), 1),
+            "tuples_per_second": round(increase.per_second("tuples"), 1),
             "rows_out": tally.rows,
             "windows_closed": tally.windows,
             "last_window_end": max(tally.emitted.values(), default=None),

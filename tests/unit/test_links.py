@@ -49,7 +49,7 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
 @pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
 def test_a_page_about_the_code_names_files_that_exist(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    named = re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|toml|json|md|csv|sha256))`", text)
+    named = re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|toml|json|md|csv|sha256|yml))`", text)
     assert [path for path in named if not path.startswith("build/") and not (ROOT / path).exists()] == []
 
 

@@ -49,6 +49,12 @@ def test_a_paragraph_and_an_item_are_wrapped_under_their_first_word(begin: str) 
     assert " ".join(line.strip() for line in lines) == (begin + WORDS).strip()
 
 
+def test_a_line_that_begins_with_the_number_of_an_issue_is_no_heading() -> None:
+    lines = wrapped(f"[an issue\n#1700](https://example.com) {WORDS}").splitlines()
+    assert len(lines) == 2
+    assert max(map(len, lines)) <= WIDTH
+
+
 def test_no_line_begins_with_what_would_be_an_item_a_heading_or_a_quotation() -> None:
     for mark in ("-", "+", "2.", "#", "|", ">"):
         for before in range(17, 24):

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from evenflow.numeric.arrays import Bools, Float64s, Int64s
 from evenflow.settings import Query, Settings
-from partitioner_service.reading.cells.reasons import Bad
+from partitioner_service.reading.cells.reasons import BadRecords
 from partitioner_service.reading.parse import Parsed, Parser
 from partitioner_service.reading.registered.schemas import Schemas, Withheld, schemas_of
 from topics.schemas.registry import Lookup, RegisteredSchema, SchemaRefused
@@ -232,7 +232,7 @@ class _Reasons:
         self._counts: Counter[str] = Counter()
         self._first: dict[str, tuple[str, bytes | None]] = {}
 
-    def add(self, stretch: Stretch, bad: Bad) -> None:
+    def add(self, stretch: Stretch, bad: BadRecords) -> None:
         self._counts.update(bad.counted())
         # return_index gives the first place of each kind, so the example is the first such record.
         kinds, places = np.unique(bad.kinds, return_index=True)

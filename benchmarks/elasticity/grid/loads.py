@@ -96,14 +96,19 @@ LOADS: tuple[Load, ...] = tuple(
         ),
         (
             "overhead",
-            "as doubling, and 20 % of each step goes to no tuple",
+            "as doubling, and each step has a fixed cost of 20 %",
             _DOUBLING,
             Operator(rho=0.9, overhead=0.2),
         ),
         ("serial", "as doubling, with rho 0.3", _DOUBLING, _SERIAL),
         ("cosine", "DEBS 2024: 25 to 125 tuples/s within 60 steps, and noise", _debs_cosine(), _PLAIN),
         ("walk", "DEBS 2024: from 75 tuples/s by at most 5 up or down in each step", _debs_walk(), _PLAIN),
-        ("rising", "DEBS 2024: from 1 tuple/s by 4 down to 5.5 up in each step", _debs_rising(), _PLAIN),
+        (
+            "rising",
+            "DEBS 2024: starts at 1 tuple/s and changes by -4 to +5.5 per step",
+            _debs_rising(),
+            _PLAIN,
+        ),
         ("wild", "another rate in each step, of a Pareto law (2, 50)", Pareto(alpha=2, least=50), _PLAIN),
         ("wild serial", "as wild, with rho 0.3", Pareto(alpha=2, least=50), _SERIAL),
     )

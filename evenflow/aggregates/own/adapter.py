@@ -27,7 +27,7 @@ from evenflow.numeric.arrays import one_chunk
 NO_ORACLE = "not compared by `verify`, which refuses this query: it has no `oracle`"
 
 
-class Adapted:
+class Adapter:
     """The functions of an `Aggregate` over a class of one's own.
     name: as in `[query.aggregates]`. aggregate_class: it.
     """
@@ -146,25 +146,25 @@ def as_aggregate(name: str, candidate: object) -> Aggregate:
             f"aggregate {name}: over has {', '.join(unknown)}, which no column is",
             hint=f"columns are {', '.join(ANYTHING)}",
         )
-    adapted = Adapted(name, candidate)
+    adapter = Adapter(name, candidate)
     compared = candidate.oracle is not OwnAggregate.oracle
     bound = "as near to its `oracle` as its `tolerance` says" if compared else NO_ORACLE
     return Aggregate(
         name=name,
         forms=(f"{name}({', '.join(('column', *_options(candidate)))})",),
         over=candidate.over,
-        read=adapted.read,
-        partials=adapted.partials,
-        result_type=adapted.result_type,
-        finish=adapted.finish,
-        unfit=adapted.unfit,
+        read=adapter.read,
+        partials=adapter.partials,
+        result_type=adapter.result_type,
+        finish=adapter.finish,
+        unfit=adapter.unfit,
         documentation=Documentation(
             computes=inspect.cleandoc(candidate.__doc__ or plugins.summary_of(candidate)),
             nulls="left out",
             bound=bound,
             state="its own",
         ),
-        oracle=adapted.exact if compared else None,
+        oracle=adapter.exact if compared else None,
     )
 
 

@@ -72,7 +72,7 @@ class PlainAggregate(OwnAggregate):
 
 
 @dataclass(frozen=True)
-class Added:
+class PlainValueReduction:
     """Reduction from values to states of at most `room` bytes. A larger one is null. Values that are null
     are left out.
     """
@@ -106,7 +106,7 @@ class Added:
 
 
 @dataclass(frozen=True)
-class Merged:
+class PlainStateReduction:
     """Reduction from states to states of at most `room` bytes. A state that is null was too large, and
     whatever is merged with it is null."""
 
@@ -160,8 +160,8 @@ def state_column(own: PlainAggregate, name: str, label: str, call: Call) -> Part
         name=label,
         type=STATES,
         source=call.column,
-        combine=Added(own, name, call.room.state),
-        merge=Merged(own, name, call.room.state),
+        combine=PlainValueReduction(own, name, call.room.state),
+        merge=PlainStateReduction(own, name, call.room.state),
         shares_state=True,
     )
 

@@ -54,7 +54,7 @@ class TableAggregate(OwnAggregate):
 
 
 @dataclass(frozen=True)
-class Combined:
+class TableValueReduction:
     """Reduction from values to states. A group without a value has a null."""
 
     own: TableAggregate
@@ -69,7 +69,7 @@ class Combined:
 
 
 @dataclass(frozen=True)
-class MergedRows:
+class TableStateReduction:
     """Reduction from states to states. A null is no state."""
 
     own: TableAggregate
@@ -160,8 +160,8 @@ def row_column(own: TableAggregate, name: str, label: str, call: Call) -> Partia
         name=label,
         type=struct_type(name, own),
         source=call.column,
-        combine=Combined(own, name),
-        merge=MergedRows(own, name),
+        combine=TableValueReduction(own, name),
+        merge=TableStateReduction(own, name),
     )
 
 

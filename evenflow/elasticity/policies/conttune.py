@@ -33,9 +33,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
-from evenflow.elasticity.policy import Cause, Count, Decision, Options, Policy, restored
+from evenflow.elasticity.policy import Cause, Count, Decision, Policy, restored
 from evenflow.elasticity.recommended import steps_in, whole_above
 from evenflow.numeric.arrays import Float64s
+from evenflow.text.options import Options
 
 _RECENT = 5
 """Capacities that count at one number of units (the authors' README)."""

@@ -31,8 +31,9 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
-from evenflow.elasticity.policy import Cause, Count, Decision, Options, Policy, restored
+from evenflow.elasticity.policy import Cause, Count, Decision, Policy, restored
 from evenflow.elasticity.recommended import steps_in, whole_above
+from evenflow.text.options import Options
 
 
 class DhalionOptions(Options):

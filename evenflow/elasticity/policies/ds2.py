@@ -38,8 +38,9 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
-from evenflow.elasticity.policy import Count, Decision, Options, Policy, restored
+from evenflow.elasticity.policy import Count, Decision, Policy, restored
 from evenflow.elasticity.recommended import Recommended, cause_of, steps_in, whole_above
+from evenflow.text.options import Options
 
 _MOST_KEPT = 1_000
 _MOST_HIDDEN = 1_000.0

@@ -11,7 +11,8 @@ from typing import ClassVar
 from pydantic import Field
 
 from evenflow.elasticity.observation import Observation
-from evenflow.elasticity.policy import Decision, Options, Policy
+from evenflow.elasticity.policy import Decision, Policy
+from evenflow.text.options import Options
 
 
 class FixedOptions(Options):

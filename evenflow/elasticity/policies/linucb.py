@@ -16,8 +16,9 @@ from pydantic import Field
 
 from evenflow.elasticity.learning.agents import Agent, Load, is_amount
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
-from evenflow.elasticity.policy import Decision, Options, Policy
+from evenflow.elasticity.policy import Decision, Policy
 from evenflow.elasticity.simulated.objective import Form, Objective
+from evenflow.text.options import Options
 
 _INTERVALS = 4
 """Batch intervals that a part may take by default: one to wait, one to be worked on, and two to spare."""

@@ -19,9 +19,10 @@ from evenflow.elasticity.learning.agents import Load, read_load
 from evenflow.elasticity.learning.pretraining import Lessons, Pupil, pretrain
 from evenflow.elasticity.observation import PARTS, Observation, Part
 from evenflow.elasticity.policies.linucb import LinUCB, LinUCBOptions, in_order
-from evenflow.elasticity.policy import Decision, Options
+from evenflow.elasticity.policy import Decision
 from evenflow.elasticity.simulated.objective import Form
 from evenflow.elasticity.simulated.queues import QueueModel, latency_bound, service_rate
+from evenflow.text.options import Options
 
 _LEAST_SHARE = 0.1
 """Smallest share of the latency budget that a measured profile gives to a part."""

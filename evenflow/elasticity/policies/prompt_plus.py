@@ -46,8 +46,9 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator, model_validator
 
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
-from evenflow.elasticity.policy import Cause, Count, Decision, Options, ParallelismAt, Policy, restored
+from evenflow.elasticity.policy import Cause, Count, Decision, ParallelismAt, Policy, restored
 from evenflow.elasticity.recommended import whole_above
+from evenflow.text.options import Options
 
 OVERLOAD, STABLE, UNDER_USED = 3, 2, 1
 

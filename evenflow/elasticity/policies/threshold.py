@@ -24,8 +24,9 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from evenflow.elasticity.observation import Observation
-from evenflow.elasticity.policy import Decision, Options, ParallelismAt, Policy, restored
+from evenflow.elasticity.policy import Decision, ParallelismAt, Policy, restored
 from evenflow.elasticity.recommended import Recommended, cause_of, steps_in, whole_above
+from evenflow.text.options import Options
 
 _MOST_KEPT = 1_000
 

@@ -19,8 +19,8 @@ are dropped with their rows.
 Without any reply (`evenflow simulate` without `--exchange`) an instance stays in AWAIT, and goes on as a
 single Dalton that learns in steps. When an interval ends, the rewards kept back are learned on its own table,
 counts are compared with the load of its own last interval again, and the next message will ask for a longer
-interval. One message is open at a time, and it tells of the last interval before AWAIT. It is told again, the
-same, at the end of each interval in AWAIT, because it may have been lost. Intervals that end in AWAIT are
+interval. One message is open at a time, and it tells of the last interval before AWAIT. It is sent again
+unchanged at the end of each interval in AWAIT, because it may have been lost. Intervals that end in AWAIT are
 told of by the values alone. With `keep_rewards` an instance stays in AWAIT, as Algorithm 2 has it: rewards
 are kept back until a table comes, however late it is, and counts are compared with GL all the while. It
 learns nothing if no table ever comes.

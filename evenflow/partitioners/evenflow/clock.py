@@ -1,5 +1,5 @@
 """The clock of `evenflow`: what happens when a slide begins, and which tuples are believed to begin one
-(rules 5, 6).
+(*Release* and *Doubt* in docs/evenflow-partitioner.md).
 
 Everything here happens once per slide, or for a tuple that is doubted.
 """
@@ -140,7 +140,7 @@ def next_slide(water: Water, rule: Rule, time: Whole, silence: bool) -> None:
 
 @kernel
 def _relief(water: Water, rule: Rule) -> np.int64:
-    """Rule 7: the overload above which whole keys move away from a worker.
+    """*Relieve*: the overload above which whole keys move away from a worker.
     None moves before a window was full.
 
     That is more than chance explains, plus the price of a holder for a key as rare as the average one.
@@ -157,7 +157,7 @@ def _relief(water: Water, rule: Rule) -> np.int64:
 
 @kernel
 def _limit_of_runs(water: Water, rule: Rule, brings: float) -> np.int64:
-    """Rule 8: the overload above which a run that begins moves away from a worker.
+    """*Runs*: the overload above which a run that begins moves away from a worker.
 
     None moves before a window was full, nor if the stream does not come in runs. The longer runs are, the
     more one replica levels. The more runs of the same key a window has, the more often the key may move.
@@ -182,7 +182,7 @@ def _limit_of_runs(water: Water, rule: Rule, brings: float) -> np.int64:
 
 @kernel
 def _limit_of_shared_runs(water: Water, rule: Rule, brings: float) -> np.int64:
-    """Rule 8 of several sources whose homes are hashed: only long runs move,
+    """*Runs*, of several sources whose homes are hashed: only long runs move,
     and a run is as large as what it levels.
     """
     if rule.sources == 1 or not in_long_runs(water):

@@ -51,7 +51,7 @@ def explain(water: Water, rule: Rule, key: np.uint64, now: int | None) -> Explan
         if weighed and next_workers is not None:
             next_workers = [*next_workers, int(np.argmin(water.tail))]
     if next_workers is not None:
-        # It may move away from its home (rules 7 and 8), or be in a run that has moved.
+        # It may move away from its home (*Relieve* and *Runs*), or be in a run that has moved.
         next_worker = _routed(water, rule, key, now)
         next_workers = None if next_worker is None else [*next_workers, next_worker]
     return Explanation(

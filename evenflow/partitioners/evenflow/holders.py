@@ -1,4 +1,7 @@
-"""Which holder of a split key gets a tuple, and when another holder is bought (rules 2, 3 and 4)."""
+"""Which holder of a split key gets a tuple, and when another holder is bought.
+
+Rules are cited by their names in docs/evenflow-partitioner.md: *Watch*, *Fill*, *Buy*, *Relieve*, *Runs*.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +107,7 @@ def lowest_of(tree: Int64s, loads: Int64s) -> np.int64:
 
 @inlined
 def holder(holders: Rings, owner: Owner, level: Level) -> np.int64:
-    """Rule 3: the holder that gets a tuple of a split key.
+    """*Fill*: the holder that gets a tuple of a split key.
 
     The holder in use is taken until it has reached the target. Then the first holder that is below the target
     by the margin is taken, the home first. If there is none, the least loaded of the holders looked at is
@@ -178,7 +181,7 @@ def fewest_of(sources: int) -> int:
 
 @inlined
 def too_rare(water: Water, rule: Rule, certain: Whole) -> np.int64:
-    """All bits if the key may not be split (rule 2), because it has too little
+    """All bits if the key may not be split (*Watch*), because it has too little
     of the recent stream. Else none.
     """
     # The sign bit of `x | y` is set if x or y is negative. Shifted, it gives all bits or none.
@@ -188,10 +191,10 @@ def too_rare(water: Water, rule: Rule, certain: Whole) -> np.int64:
 
 @inlined
 def may_pay(water: Water, rule: Rule, over: float, certain: Whole, mean: float) -> bool:
-    """Whether the overload `over` may be above the price (rule 4). A cheap test before `price_of`.
+    """Whether the overload `over` may be above the price (*Buy*). A cheap test before `price_of`.
 
-    The test needs no root and leaves out `_when_full`, so it may say yes where the price is higher. By rule 2
-    only a key pays that has at least 1/watched of the recent stream and enough certain occurrences.
+    The test needs no root and leaves out `_when_full`, so it may say yes where the price is higher. By
+    *Watch* only a key pays that has at least 1/watched of the recent stream and enough certain occurrences.
     """
     seen = water.summary.meta[()]["seen"]
     weight = certain & ~too_rare(water, rule, certain)  # one branch that is rarely taken, not three
@@ -201,7 +204,7 @@ def may_pay(water: Water, rule: Rule, over: float, certain: Whole, mean: float) 
 
 @kernel
 def price_of(water: Water, rule: Rule, owner: Owner, certain: Whole, mean: float, tuples: Whole) -> float:
-    """Rule 4: the overload above which another holder of this key pays.
+    """*Buy*: the overload above which another holder of this key pays.
 
     certain: certain occurrences of the key in the recent stream. mean: mean load of a worker in the last
     window that was full, or so far. It counts as what it will be when the window is full. tuples: those of
@@ -288,7 +291,7 @@ def length_of_runs(water: Water) -> float:
 
 @kernel
 def move_home(water: Water, rule: Rule, lowest: Lowest, cell: Whole, home: Whole) -> np.int64:
-    """Rule 7: give the cell to the worker with the least load of whole keys. Returns that worker.
+    """*Relieve*: give the cell to the worker with the least load of whole keys. Returns that worker.
 
     What the cell will bring is credited to that worker, and taken off the worker that it leaves. So no more
     cells move than have to, although the tuples that came so far stay in the window.
@@ -309,7 +312,7 @@ def move_home(water: Water, rule: Rule, lowest: Lowest, cell: Whole, home: Whole
 
 @kernel
 def move_run(water: Water, rule: Rule, lowest: Lowest, owner: Owner, cell: Whole, level: Level) -> np.int64:
-    """Rule 8: give the cell of a run that begins to another worker. Returns that worker.
+    """*Runs*: give the cell of a run that begins to another worker. Returns that worker.
 
     Where homes are remembered it is the worker with the least load. The run is over before another cell
     moves, so the load itself says where to. Credit for what the cell brings later stays. Where homes are
@@ -364,7 +367,7 @@ def _when_full(water: Water, rule: Rule, tuples: Whole) -> float:
 
 @kernel
 def buy(water: Water, rule: Rule, lowest: Lowest, owner: Owner, level: Level) -> np.int64:
-    """Rule 4: the least loaded worker becomes a holder if it is below the mean. Returns the new holder.
+    """*Buy*: the least loaded worker becomes a holder if it is below the mean. Returns the new holder.
 
     -1 if there is nothing to gain, or no edge is free.
     """

@@ -1,6 +1,6 @@
 """The way of a tuple through `evenflow`: window, summary, home, holders, and now and then a new holder.
 
-`water_filling` tells the rule, and docs/evenflow-partitioner.md numbers its parts. A processor cannot predict
+`water_filling` tells the rule, and docs/evenflow-partitioner.md names its parts. A processor cannot predict
 whether a tuple's key has a counter, is hot or is split. So the code branches on these as seldom as possible:
 each wrong guess costs as much as a third of a tuple.
 """
@@ -60,10 +60,10 @@ _MANY = np.int64(1 << 40)
 
 @inlined
 def _home(water: Water, rule: Rule, lowest: Lowest, key: np.uint64, cell: Whole, in_row: Whole) -> np.int64:
-    """Rule 1: the worker of the key's cell. A free cell goes to the worker with the least load of whole keys.
+    """*Home*: the worker of the key's cell. A free cell goes to the worker with the least load of whole keys.
 
     It keeps its home if a doubted tuple is of this cell. Where homes are hashed, a cell matters only while a
-    run goes on (`in_row`: 1 if the tuple before is of the same key), because the run may have moved (rule 8).
+    run goes on (`in_row`: 1 if the tuple before is of the same key), because the run may have moved (*Runs*).
     """
     if rule.remembers:
         home = worker_of(water.places, cell)
@@ -95,7 +95,7 @@ def _write_down(water: Water, fresh: Whole) -> None:
 
 @inlined
 def _ends_silence(water: Water, time: Whole) -> bool:
-    """Rule 6: whether more than a window without tuples lies before `time`, if `time` is believed."""
+    """*Doubt*: whether more than a window without tuples lies before `time`, if `time` is believed."""
     slides, clock = np.int64(water.window.ring.shape[0]), water.window.clock[()]
     return bool(
         clock["slide"] != NEVER and passed(slides + 1, clock["slide"], time // clock["length"]) > slides
@@ -115,7 +115,7 @@ def _believe(water: Water, time: Whole) -> None:
 
 @kernel
 def _begin_slide(water: Water, rule: Rule, time: Whole, fresh: Whole, silence: bool) -> bool:
-    """Rule 5: end the slide, after tuples of the cost `fresh`, and begin that of `time`. Returns whether
+    """*Release*: end the slide, after tuples of the cost `fresh`, and begin that of `time`. Returns whether
     cells are short.
     """
     _write_down(water, fresh)

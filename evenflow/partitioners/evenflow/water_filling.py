@@ -33,7 +33,7 @@ and hears the sum. It then levels its share of the common imbalance. It also lea
 the mean again and again, and sends them less. A sum that is lost, late or of few sources costs balance only.
 After three slides without one a source levels alone again. A source that is gone or silent still counts, with
 the share of its last message that is left of the window. One that begins with the state of another source
-keeps what that one knows of keys, and counts none of its tuples.
+takes over its knowledge of keys, but not its tuple counts.
 
 Parameters: `price` of a replica: the knob between imbalance and replication. With a very large price no key
 is ever split. `level` is an imbalance that is level enough. `watch` how rare a split key may be. `cells` that

@@ -86,9 +86,10 @@ from evenflow.errors import ConfigError
 from evenflow.keys import candidate_kernel, salts
 from evenflow.numeric.arrays import Float64s, Int64s, Rows, State, UInt64s, Whole, record, records
 from evenflow.numeric.kernels import inlined, kernel
-from evenflow.partitioners.base import Block, Options, Partitioner
+from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.papers import ONLINE_SHUFFLE
+from evenflow.text.options import Options
 
 _MOST_CELLS = 1 << 26
 ROUND_ROBIN, SEND_ALL, WAIT_ALL, RUN = range(4)

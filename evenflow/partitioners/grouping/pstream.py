@@ -37,7 +37,7 @@ from evenflow.generation.draws import draw, generator
 from evenflow.keys import Candidates, candidate_kernel, candidates, mix64, workers_of
 from evenflow.numeric.arrays import Int64s, State, UInt64s
 from evenflow.numeric.kernels import inlined, kernel
-from evenflow.partitioners.base import Block, Options, Partitioner
+from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.grouping.coin_synopsis import (
     CoinSynopsis,
@@ -48,6 +48,7 @@ from evenflow.partitioners.grouping.coin_synopsis import (
     place_of,
 )
 from evenflow.partitioners.papers import PSTREAM
+from evenflow.text.options import Options
 
 _ONE = np.uint64(1)
 

@@ -44,11 +44,12 @@ from evenflow.errors import ConfigError
 from evenflow.keys import candidate, candidate_kernel, candidates, salts, workers_of
 from evenflow.numeric.arrays import Int32s, Int64s, State
 from evenflow.numeric.kernels import kernel
-from evenflow.partitioners.base import Block, Options, Partitioner
+from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.papers import EFFICIENT_KEY_GROUPING
 from evenflow.sketches.least_loaded import raised, rebuild, tournament, winner
 from evenflow.sketches.space_saving import SpaceSaving, SpaceSavingSummary, find, offer
+from evenflow.text.options import Options
 
 _MOST_COUNTERS = 1 << 24
 _MOST_CELLS = 1 << 24

@@ -50,7 +50,7 @@ from pydantic import Field
 
 from evenflow.numeric.arrays import NEVER, Int32s, Int64s, Rows, State, UInt64s, record
 from evenflow.numeric.kernels import kernel
-from evenflow.partitioners.base import Block, Options
+from evenflow.partitioners.base import Block
 from evenflow.partitioners.explanation import Explanation, Holder
 from evenflow.partitioners.migration.constructions import PlacementPrices, placing, readj, redist, scan
 from evenflow.partitioners.migration.replanning import ReplanningPartitioner
@@ -59,6 +59,7 @@ from evenflow.partitioners.migration.table import NOWHERE, RoutingTable, empty_t
 from evenflow.partitioners.papers import PARTITIONING_FUNCTIONS
 from evenflow.sketches.space_saving import SpaceSaving, SpaceSavingSummary, offer
 from evenflow.sketches.window_loads import CLOCK, due, end_of
+from evenflow.text.options import Options
 
 _MOST = 1 << 24
 

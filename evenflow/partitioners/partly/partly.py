@@ -39,7 +39,6 @@ import numpy as np
 from pydantic import Field
 
 from evenflow.numeric.arrays import Int64s, State
-from evenflow.partitioners.base import Options
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.papers import MICRO_BATCHES
 from evenflow.partitioners.partly.network import TrainedPolicy, load_policy
@@ -47,6 +46,7 @@ from evenflow.partitioners.partly.planner import plan_batch, plan_cost
 from evenflow.partitioners.prompt.accumulator import Accumulator
 from evenflow.partitioners.prompt.buffered import Buffered
 from evenflow.partitioners.prompt.data_blocks import KeyPlacement, plan_data_blocks
+from evenflow.text.options import Options
 
 
 @cache

@@ -32,12 +32,12 @@ import numpy as np
 from pydantic import Field
 
 from evenflow.numeric.arrays import Int64s, State
-from evenflow.partitioners.base import Options
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.papers import MICRO_BATCHES
 from evenflow.partitioners.prompt.accumulator import Accumulator
 from evenflow.partitioners.prompt.buffered import Buffered
 from evenflow.partitioners.prompt.data_blocks import DataBlockPlan, plan_data_blocks
+from evenflow.text.options import Options
 
 
 class PromptOptions(Options):

@@ -27,9 +27,10 @@ from pydantic import Field
 
 from evenflow.numeric.arrays import Int32s, Int64s, State, UInt64s
 from evenflow.numeric.kernels import kernel
-from evenflow.partitioners.base import Block, Options, Partitioner
+from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.papers import MICRO_BATCHES
+from evenflow.text.options import Options
 
 
 @kernel

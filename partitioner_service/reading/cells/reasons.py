@@ -119,7 +119,7 @@ def reason_of(code: int) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Bad(Mapping[int, str]):
+class BadRecords(Mapping[int, str]):
     """The bad records of a block: a mapping from rows to why each row is rejected."""
 
     rows: Int64s
@@ -145,10 +145,10 @@ class Bad(Mapping[int, str]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def between(self, first: int, stop: int) -> Bad:
+    def between(self, first: int, stop: int) -> BadRecords:
         """The bad records among rows first to stop - 1. Their rows count from `first`."""
         begin, end = np.searchsorted(self.rows, (first, stop)).tolist()
-        return Bad(
+        return BadRecords(
             self.rows[begin:end] - first,
             self.details.slice(begin, end - begin),
             self.kinds[begin:end],
@@ -156,7 +156,7 @@ class Bad(Mapping[int, str]):
             self.reasons,
         )
 
-    def of_records(self, parents: Int64s, places: Int64s) -> Bad:
+    def of_records(self, parents: Int64s, places: Int64s) -> BadRecords:
         """Bad elements as bad records. The reasons name the place of the element.
 
         parents, places: record of each element, and its place in the record. No record may have two bad
@@ -165,16 +165,16 @@ class Bad(Mapping[int, str]):
         behind = pa.array(places[self.rows]).cast(pa.string()).cast(pa.binary())
         details = pc.binary_join_element_wise(self.details, b" (element ", behind, b")", b"")
         words = [f"{reason} (element ...)" for reason in self.words]
-        return Bad(parents[self.rows], details, self.kinds, words, self.reasons)
+        return BadRecords(parents[self.rows], details, self.kinds, words, self.reasons)
 
-    def and_others(self, others: Bad) -> Bad:
+    def and_others(self, others: BadRecords) -> BadRecords:
         """These bad records and others together. The two have no row in common."""
         rows = np.concatenate([self.rows, others.rows])
         order = np.argsort(rows, kind="stable")
         details = pa.concat_arrays([self.details, others.details]).take(pa.array(order))
         kinds = np.concatenate([self.kinds, others.kinds + len(self.words)])[order]
         words, reasons = [*self.words, *others.words], [*self.reasons, *others.reasons]
-        return Bad(rows[order], details, kinds, words, reasons)
+        return BadRecords(rows[order], details, kinds, words, reasons)
 
     def of_reason(self, reason: str) -> Bools:
         """Which of the records are rejected for this reason. Shape (len(self),)."""
@@ -220,7 +220,7 @@ class Explainer:
         self._most = {"most_key": f"{most[0]:,}", "most_values": f"{most[1]:,}"}
         self.places = {name: place for place, name in enumerate(types)}
 
-    def explain(self, block: Block, cells: Cells, *, notes: Mapping[int, str] = NO_NOTES) -> Bad:
+    def explain(self, block: Block, cells: Cells, *, notes: Mapping[int, str] = NO_NOTES) -> BadRecords:
         """The bad records of a block, with reasons in words.
 
         notes: what the reason says of a number in `Faults.at`, if it says more than the number.
@@ -230,7 +230,7 @@ class Explainer:
         faults = block.faults
         rows = np.flatnonzero(faults.codes)
         if not len(rows):
-            return Bad(rows, pa.array([], pa.binary()), rows, [], [])
+            return BadRecords(rows, pa.array([], pa.binary()), rows, [], [])
         codes, columns = faults.codes[rows].astype(np.int64), faults.columns[rows].astype(np.int64)
         # Code and column in one number, so that equal reasons are found at once. Column -1 becomes 0.
         groups, kinds = np.unique(codes << 16 | (columns + 1), return_inverse=True)
@@ -242,7 +242,7 @@ class Explainer:
         )
         details = pc.binary_join_element_wise(before.take(kinds), parts, after.take(kinds), b"")
         words = [(before + (b"..." if part else b"") + after).decode() for before, part, after in templates]
-        return Bad(rows, details, kinds, words, [reason_of(int(group) >> 16) for group in groups])
+        return BadRecords(rows, details, kinds, words, [reason_of(int(group) >> 16) for group in groups])
 
     def _template(self, code: int, column: int) -> tuple[bytes, bytes, bytes]:
         """A reason in three parts: the text before the part that differs, which part that is,

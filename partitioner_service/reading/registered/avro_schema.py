@@ -107,7 +107,7 @@ def compiled(texts: Sequence[str], names: Sequence[str]) -> AvroProgram:
     texts: JSON. A schema may name types of the schemas before it. names: of the needed columns. Raises Unfit.
     """
     try:
-        return _Compiler().program([json.loads(text) for text in texts], tree_of(names))
+        return _AvroCompiler().program([json.loads(text) for text in texts], tree_of(names))
     except Unfit:
         raise
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -130,7 +130,7 @@ class _Step:
     """The step to go to. For a union: where its branches begin in `Steps.branches`."""
 
 
-class _Compiler:
+class _AvroCompiler:
     """Compiles one schema.
 
     column_tree: the needed columns, as `tree_of` makes it. space: the name space of a type's names.

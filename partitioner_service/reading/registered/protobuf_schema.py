@@ -175,7 +175,7 @@ def compiled(
     """
     try:
         pool, file = pool_of(texts, schema_names)
-        return _Compiler().program(message_at(pool, file, path), tree_of(names))
+        return _ProtobufCompiler().program(message_at(pool, file, path), tree_of(names))
     except (KeyError, TypeError, ImportError) as error:
         raise Unfit(f"it is no Protobuf descriptor: {type(error).__name__}") from None
 
@@ -210,7 +210,7 @@ class _Message:
     """Rows of DEFAULT: (leaf, column)."""
 
 
-class _Compiler:
+class _ProtobufCompiler:
     """Compiles one message and the messages in it.
 
     column_tree: the needed columns by path, as `tree_of` makes it.

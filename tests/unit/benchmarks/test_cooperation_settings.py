@@ -13,7 +13,7 @@ from evenflow.partitioners.exchange import Message, Table
 from papers.cells.run_plan import Stream, full_plan
 from papers.cells.store import Store
 from papers.comparing import lower, no_higher
-from papers.paper_000.convergence import PRINTED, SLOW, STEADY, WORKS, Setting
+from papers.paper_000.convergence import PRINTED, SLOW, STEADY, WORKS, Cooperation
 from papers.paper_000.several_partitioners import AT_ONCE, COOPERATIVE, Server, message_share, run
 from papers.paper_000.synchronisation import ADAPTIVE, INSISTENT, INTERVALS, KEPT, slower_cell
 from papers.paper_000.variants.insistent_dalton import InsistentDalton
@@ -93,7 +93,7 @@ def test_other_exponents_are_those_of_the_odd_tuples() -> None:
     assert sorted(shares, key=shares.__getitem__) == list(shares)
 
 
-def kept(setting: Setting, name: str) -> list[float]:
+def kept(setting: Cooperation, name: str) -> list[float]:
     return KEPT_FIGURES.values(setting.cell(PLAN), name)
 
 
@@ -101,7 +101,7 @@ def test_two_partitioners_are_less_level_than_one_only_where_tables_take_time() 
     """So the time of tables is the reason that the verdict on figure 15 names."""
     for kind, slides in STEADY[:2]:
         one, at_once, *slow = (
-            kept(Setting(count, kind=kind, slides=slides, server=Server(seconds)), "imbalance")
+            kept(Cooperation(count, kind=kind, slides=slides, server=Server(seconds)), "imbalance")
             for count, seconds in ((1, 0.0), (2, 0.0), *((2, seconds) for seconds in WORKS))
         )
         assert no_higher(at_once, one)
@@ -111,7 +111,7 @@ def test_two_partitioners_are_less_level_than_one_only_where_tables_take_time() 
 
 def test_eight_partitioners_settle_as_fast_as_two_with_the_printed_mean_and_not_with_ours() -> None:
     """So our mean is the reason that the verdict on figure 15 names."""
-    ours = {count: median(kept(Setting(count), "settled")) for count in (2, 8)}
+    ours = {count: median(kept(Cooperation(count), "settled")) for count in (2, 8)}
     printed = {one.partitioners: median(kept(one, "settled")) for one in PRINTED}
     assert ours[8] > 1.25 * ours[2]
     assert printed[8] <= 1.25 * printed[2]

@@ -28,7 +28,7 @@ from evenflow.wire.frame import Frame
 from evenflow.wire.markers import EndOfStream
 from partitioner_service.block import Slice
 from partitioner_service.kafka.learned_state import new_partitioner
-from partitioner_service.routing.batches import Batches, Heartbeat, batching, gate
+from partitioner_service.routing.batches import Batches, CutClock, batching, gate
 from partitioner_service.routing.gate import Straight
 from partitioner_service.routing.pieces import Routed
 from partitioner_service.routing.router import Router
@@ -303,12 +303,12 @@ def test_what_was_committed_signed_stays_signed_whether_it_is_held_or_not() -> N
     assert [state.offset for state in plane.states.values()] == [12, 7]
 
 
-# ---- the heartbeat
+# ---- the clock that cuts batches
 
 
 def test_a_batch_is_cut_as_long_before_the_beat_as_the_slowest_of_the_last_ones_took() -> None:
     clock = Clock()
-    beat = Heartbeat(10.0, release_early=True, clock=clock)
+    beat = CutClock(10.0, release_early=True, clock=clock)
     for took, release in [(0.2, 0.2), (0.1, 0.2), (0.5, 0.5), (99.0, 5.0)]:
         beat.took(took)
         assert beat.release == pytest.approx(release)
@@ -316,14 +316,14 @@ def test_a_batch_is_cut_as_long_before_the_beat_as_the_slowest_of_the_last_ones_
         beat.took(0.05)
     assert beat.release == pytest.approx(0.05)
     assert beat.due_in == pytest.approx(9.95)
-    late = Heartbeat(10.0, release_early=False, clock=clock)
+    late = CutClock(10.0, release_early=False, clock=clock)
     late.took(3.0)
     assert late.release == 0
 
 
 def test_beats_that_were_missed_are_left_out_and_the_others_stay_where_they_are() -> None:
     clock = Clock()
-    beat = Heartbeat(2.0, release_early=False, clock=clock)
+    beat = CutClock(2.0, release_early=False, clock=clock)
     assert beat.beat == 1_002.0
     clock.now = 1_002.5
     assert beat.cut() == 1_002.0
@@ -341,7 +341,7 @@ def test_beats_that_were_missed_are_left_out_and_the_others_stay_where_they_are(
 
 def test_times_of_arrival_lie_within_the_interval() -> None:
     clock = Clock()
-    beat = Heartbeat(2.0, release_early=True, clock=clock)
+    beat = CutClock(2.0, release_early=True, clock=clock)
     assert beat.arrival() == 0
     clock.now += 1.5
     assert beat.arrival() == 1_500

@@ -11,7 +11,7 @@ import pytest
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings, load_settings
 from evenflow.telemetry import PartitionerRecord
-from partitioner_service.begin.namesake import heartbeat
+from partitioner_service.begin.namesake import next_report
 from partitioner_service.web.listening import listening
 
 
@@ -58,7 +58,7 @@ class Topic:
         return [Message(value) for value in (self._seconds.pop(0) if self._seconds else [])]
 
     def look(self, *, member: bool = True) -> PartitionerRecord | None:
-        return heartbeat(settings(instance="a"), self, 3.0, lambda: member, clock=lambda: self.now)
+        return next_report(settings(instance="a"), self, 3.0, lambda: member, clock=lambda: self.now)
 
 
 def test_a_member_that_reports_is_alive() -> None:
@@ -68,7 +68,7 @@ def test_a_member_that_reports_is_alive() -> None:
     assert record.instance == "a"
 
 
-def test_a_member_that_is_silent_for_some_heartbeats_is_dead_whatever_others_report() -> None:
+def test_a_member_that_is_silent_for_some_reports_is_dead_whatever_others_report() -> None:
     topic = Topic([report("b")], [], [], [report("a")])
     assert topic.look() is None
     assert topic.now == 3.0

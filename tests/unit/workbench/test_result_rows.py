@@ -16,7 +16,7 @@ from evenflow.settings import Query
 from evenflow.twostep import json_rows, readable, readable_schema
 from spark_consumers.sinks.base import JSON_RECORDS
 from tests.examples import examples
-from workbench.result_rows import Once, json_lines, typed_rows
+from workbench.result_rows import NewRows, json_lines, typed_rows
 
 QUERY = Query(
     key="@key",
@@ -109,7 +109,7 @@ def test_rows_of_a_key_of_several_columns_are_read_back_and_repetitions_are_know
     )
     found = typed_rows(records([text.encode() for text in json_lines(table)]), query)
     assert found.equals(table)
-    assert Once(query.result_keys).of(found).equals(table.slice(0, 3))
+    assert NewRows(query.result_keys).of(found).equals(table.slice(0, 3))
     with pytest.raises(ProtocolError, match="is no row of query"):
         typed_rows(records([b'{"window_start":0,"window_end":1,"key":"[]","tuples":1}']), query)
 
@@ -126,11 +126,11 @@ def test_a_record_that_is_no_row_is_refused_with_its_place(text: bytes) -> None:
 @given(batches=st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=6), max_size=6))
 @examples(100)
 def test_of_rows_in_any_pieces_each_comes_once_and_in_order(batches: list[list[tuple[int, int]]]) -> None:
-    once = Once()
+    new_rows = NewRows()
     found: list[tuple[int, int]] = []
     for batch in batches:
         table = pa.table({"window_end": [end for end, _ in batch], "key": [key for _, key in batch]})
         table = table.cast(pa.schema([("window_end", pa.int64()), ("key", pa.int64())]))
-        fresh = once.of(table)
+        fresh = new_rows.of(table)
         found += zip(fresh["window_end"].to_pylist(), fresh["key"].to_pylist(), strict=True)
     assert found == list(dict.fromkeys(row for batch in batches for row in batch))

@@ -11,8 +11,8 @@ EVERY = 10.0
 
 
 @dataclass(frozen=True)
-class Beat:
-    """By how much counters have grown since the last beat."""
+class Increase:
+    """By how much counters have grown since the last line about progress."""
 
     seconds: float
     """Time since then."""
@@ -24,10 +24,10 @@ class Beat:
         return self.grown[counter] / self.seconds if self.seconds > 0 else 0.0
 
 
-class Heartbeat:
-    """Turns successive snapshots of counters into beats.
+class Increases:
+    """Turns successive snapshots of counters into increases.
 
-    There is one beat after `every` seconds, if a counter has grown. clock: seconds that never go back.
+    There is one after `every` seconds, if a counter has grown. clock: seconds that never go back.
     """
 
     def __init__(self, *, every: float = EVERY, clock: Callable[[], float] = time.monotonic) -> None:
@@ -36,8 +36,8 @@ class Heartbeat:
         self._at = clock()
         self._before: dict[str, int] = {}
 
-    def due(self, counters: Mapping[str, int], *, now: bool = False) -> Beat | None:
-        """The beat to log, or None.
+    def due(self, counters: Mapping[str, int], *, now: bool = False) -> Increase | None:
+        """The increase to log, or None.
         now: do not wait for the end of the interval, as for a service's last line.
         """
         seconds = self._clock() - self._at
@@ -45,4 +45,4 @@ class Heartbeat:
             return None
         grown = {name: count - self._before.get(name, 0) for name, count in counters.items()}
         self._at, self._before = self._clock(), dict(counters)
-        return Beat(seconds, grown) if any(grown.values()) else None
+        return Increase(seconds, grown) if any(grown.values()) else None
