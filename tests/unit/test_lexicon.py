@@ -25,7 +25,6 @@ def measured() -> dict[str, Room]:
 
 
 LARGE_FOLDERS = {
-    "benchmarks/service": "a file for each benchmark of the services",
     "cli": "a file for each command",
     "evenflow/queries": "a file for each built-in query",
 }
