@@ -15,7 +15,7 @@ from confluent_kafka import (
     Message,
 )
 
-from partitioner_service.kafka.sink import _AGAIN_AFTER, _NOW, Sink, _timestamp
+from partitioner_service.kafka.sink import _AGAIN_AFTER, _NOW, Sink, _timestamp, record_bytes
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,18 @@ def test_a_rejected_record_keeps_its_timestamp_and_is_never_dated_now_for_it(
     kind: int, stamp: int, passed_on: int
 ) -> None:
     assert _timestamp(Message(topic="t", timestamp=(kind, stamp))) == passed_on
+
+
+@pytest.mark.parametrize("name", ["a", "\u00e9\u20ac", "\U0001f600", b"\xff\xfe".decode(errors="replace")])
+def test_a_header_counts_with_the_bytes_that_are_sent_for_it(name: str) -> None:
+    """A name of characters beyond ASCII has more bytes than characters, and each header has two lengths."""
+    headers: list[tuple[str, bytes | None]] = [(name, b"xy"), (name, None)]
+    plain = record_bytes(Message(topic="t", value=b"value", key=b"key"))
+    assert plain == 8
+    with_headers = record_bytes(Message(topic="t", value=b"value", key=b"key", headers=headers))
+    # The broker measures a length as a varint of at most five bytes.
+    least = 2 * len(name.encode()) + 2 + 4
+    assert plain + least <= with_headers <= plain + least + 2 * 10
 
 
 class Busy:
