@@ -1,7 +1,8 @@
 """SHA-256 of the jars that evenflow fetches: `jars.sha256` lists them, in the form of `sha256sum`.
 
 A set of jars that is listed must consist of exactly the files that are listed for it. A set that is not, such
-as that of another pyspark, is taken as the repository serves it, and a line says so.
+as that of another pyspark, is refused. With `EVENFLOW_UNLISTED_JARS=1` it is taken as the repository serves
+it, and a line says so: so the list gets a new set.
 
 `python -m spark_consumers.jars.hashes` checks the sets of the cache. With `--write` it writes the list from
 them: look at the difference before you commit it.
@@ -29,9 +30,9 @@ def known_hashes(text: str) -> dict[str, dict[str, str]]:
     return sets
 
 
-def listed_hashes() -> dict[str, dict[str, str]]:
-    """What `jars.sha256` lists, as of `known_hashes`."""
-    return known_hashes(LIST.read_text(encoding="utf-8"))
+def listed_hashes(manifest: Path | None = None) -> dict[str, dict[str, str]]:
+    """What this file lists, as of `known_hashes`. None: `jars.sha256`, which lists evenflow's own sets."""
+    return known_hashes((LIST if manifest is None else manifest).read_text(encoding="utf-8"))
 
 
 def folder_hashes(folder: Path) -> dict[str, str]:
