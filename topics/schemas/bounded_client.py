@@ -39,8 +39,8 @@ class BoundedClient(httpx2.Client):
         # Proxies of the environment have transports of their own.
         for transport in (self._transport, *self._mounts.values()):
             if isinstance(transport, httpx2.HTTPTransport):
-                backend = transport._pool._network_backend
-                transport._pool._network_backend = _Network(backend, self._deadline)
+                pool: Any = transport._pool
+                pool._network_backend = _Network(pool._network_backend, self._deadline)
 
     def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request, and read its answer. An answer that does not fit ends its connection."""
