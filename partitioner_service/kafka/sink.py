@@ -21,6 +21,7 @@ from confluent_kafka import (
 )
 
 from evenflow.errors import ServiceError
+from evenflow.limits import MAX_RECORD_BYTES
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.settings.beginning import IDENTITY_KEY, Beginning, encode_beginning
@@ -81,7 +82,8 @@ class Sink:
         self._rejected = settings.topic("rejected")
         self._snapshots = settings.topic("snapshots")
         self._rejected_partitions = rejected_partitions or settings.input_partitions
-        self._rejected_limit = rejected_limit - _ENVELOPE
+        # The topic may take more than our producer sends.
+        self._rejected_limit = min(rejected_limit, MAX_RECORD_BYTES) - _ENVELOPE
         self._session = session
         self._opened: float | None = None
         self._deadline: float | None = None
