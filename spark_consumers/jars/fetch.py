@@ -253,7 +253,7 @@ def _refuse_unlisted(name: str) -> None:
             hint=(
                 f"install the versions of requirements.lock, whose jars {LIST.name} lists. Or list these:"
                 f" fetch them again with {UNLISTED}=1, compare them with another source, and run"
-                " `python -m spark_consumers.jars.hashes --write`"
+                f" `python -m spark_consumers.jars.hashes --write {name}`"
             ),
         )
     print(f"no SHA-256 of {name} is known: it is taken as it came ({UNLISTED}=1)", file=sys.stderr)
