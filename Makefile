@@ -56,8 +56,8 @@ $(STAMP): requirements.lock requirements.hashed.lock pyproject.toml
 	@# Two packages come as sources alone. What builds them and evenflow comes first, by its hash: into an
 	@# environment of its own, which is pip's default for a build, pip would fetch it without one.
 	$(BIN)/python docker/hashed.py --only setuptools requirements.hashed.lock > $(VENV)/build.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --no-deps \
-		-r $(VENV)/build.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
+		--no-deps -r $(VENV)/build.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-build-isolation \
 		-r requirements.hashed.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .

@@ -1,5 +1,5 @@
-"""Prints the lines of requirements.hashed.lock for what pip would install, `hashed.py REPORT LOCK`, or for the
-packages of these names, `hashed.py --only NAME,NAME LOCK`.
+"""Prints lines of requirements.hashed.lock: `hashed.py REPORT LOCK` those of what pip would install,
+`hashed.py --only NAME,NAME LOCK` those of the packages of these names.
 
 REPORT: what `pip install --dry-run --report` writes. Ends with 1 if a package has no hash in the lock.
 """
