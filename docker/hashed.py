@@ -31,12 +31,12 @@ def hashed(report: str, lock: str, *, own: str = "evenflow") -> str:
 
 
 if __name__ == "__main__":
-    *what, place = sys.argv[1:]
+    *question, place = sys.argv[1:]
     locked = Path(place).read_text()
     try:
-        if what[0] == "--only":
-            sys.stdout.write(lines_of(what[1].split(","), locked))
+        if question[0] == "--only":
+            sys.stdout.write(lines_of(question[1].split(","), locked))
         else:
-            sys.stdout.write(hashed(Path(what[0]).read_text(), locked))
+            sys.stdout.write(hashed(Path(question[0]).read_text(), locked))
     except KeyError as missing:
         sys.exit(f"no hash of {missing} in {place}: run `make lock`")
