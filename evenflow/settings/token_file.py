@@ -15,20 +15,25 @@ import json
 import logging
 import os
 import secrets
+import socket
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from evenflow.errors import ConfigError
+from evenflow.host.bounded_server import BoundedConnections
 from evenflow.text.strict_json import NotStrict, read_object
 
 _LOG = logging.getLogger("evenflow.kafka")
 _MOST_BYTES = 65_536
 _PATIENCE_SECONDS = 5
 """How long a connection to the endpoint may say nothing."""
+_MOST_CONNECTIONS = 64
+"""To the endpoint at once. Any user of this machine may open some, and each has a thread of the driver."""
 _MOST_SECONDS = 2**53
 _PAGES: dict[Path, TokenEndpoint] = {}
 _PAGES_LOCK = threading.Lock()
@@ -123,6 +128,16 @@ def _signed(tokens: TokenFile) -> tuple[str, float]:
     return token, end
 
 
+class _Server(BoundedConnections, ThreadingHTTPServer):
+    most = _MOST_CONNECTIONS
+    request_queue_size = 128
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        connection, address = super().get_request()
+        self.admit(connection)
+        return connection, address
+
+
 def _serve(tokens: TokenFile) -> TokenEndpoint:
     client, secret = "evenflow", secrets.token_hex(32)
     authorization = b"Basic " + base64.b64encode(f"{client}:{secret}".encode())
@@ -160,8 +175,7 @@ def _serve(tokens: TokenFile) -> TokenEndpoint:
         def log_message(self, *_: object) -> None:
             """Nothing: the base class would print each request."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), Page)
     threading.Thread(target=server.serve_forever, name="evenflow-token", daemon=True).start()
     return TokenEndpoint(f"http://127.0.0.1:{server.server_address[1]}/token", client, secret)
 

@@ -13,8 +13,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
 
-# A JSON string with its quotes. Strings are removed before brackets are counted.
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# A JSON string with its quotes, or what begins one that does not end. Strings are removed before brackets are
+# counted. No text is tried twice: the repetitions give nothing back, and a string without an end is a match.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
 _SHOWN = 200
 """Most characters of a value in a message."""

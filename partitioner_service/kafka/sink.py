@@ -21,6 +21,7 @@ from confluent_kafka import (
 )
 
 from evenflow.errors import ServiceError
+from evenflow.limits import MAX_RECORD_BYTES
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.settings.beginning import IDENTITY_KEY, Beginning, encode_beginning
@@ -41,6 +42,8 @@ SKIPPED = "skipped"
 Header = tuple[str, bytes | str | None]
 _ENVELOPE = 2_048
 """Bytes left free in a rejected record, for evenflow's own headers and what Kafka adds around a record."""
+_HEADER_FRAME = 10
+"""Most bytes of the two lengths that Kafka writes with a header."""
 _NOW = 0
 """The timestamp that makes `produce` stamp a record with the present time."""
 _AGAIN_AFTER = 0.1
@@ -79,7 +82,8 @@ class Sink:
         self._rejected = settings.topic("rejected")
         self._snapshots = settings.topic("snapshots")
         self._rejected_partitions = rejected_partitions or settings.input_partitions
-        self._rejected_limit = rejected_limit - _ENVELOPE
+        # The topic may take more than our producer sends.
+        self._rejected_limit = min(rejected_limit, MAX_RECORD_BYTES) - _ENVELOPE
         self._session = session
         self._opened: float | None = None
         self._deadline: float | None = None
@@ -136,9 +140,8 @@ class Sink:
         partition = group.partition % self._rejected_partitions
         for record, own_headers in self._with_headers(records, group):
             value, key, headers = record.value(), record.key(), record.headers()
-            size = len(value or b"") + len(key or b"")
+            size = record_bytes(record)
             if headers:
-                size += sum(len(name) + len(content or b"") for name, content in headers)
                 own_headers = [*headers, *own_headers]
             if size > self._rejected_limit:
                 # The record's own headers go as well: they may be what makes it too large.
@@ -293,6 +296,15 @@ class Sink:
                 self._producer.poll(0.1)
             except KafkaException as error:
                 self._abort_after(error.args[0])
+
+
+def record_bytes(record: Record) -> int:
+    """Bytes of the record as `produce` would send it: value, key, and headers with what frames them."""
+    size = len(record.value() or b"") + len(record.key() or b"")
+    # Names are counted as they are sent: a byte that is not UTF-8 was read as U+FFFD, which has three bytes.
+    return size + sum(
+        len(name.encode()) + len(content or b"") + _HEADER_FRAME for name, content in record.headers() or ()
+    )
 
 
 def _timestamp(record: Record) -> int:

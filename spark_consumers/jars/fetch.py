@@ -29,7 +29,7 @@ from xml.sax.saxutils import quoteattr
 
 from evenflow.errors import ConfigError, ServiceError
 from evenflow.text.spelling import did_you_mean
-from spark_consumers.jars.hashes import check, listed_hashes
+from spark_consumers.jars.hashes import LIST, check, listed_hashes
 
 SCALA_VERSION = "2.13"
 AWS_SDK_VERSION = "2.25.53"
@@ -51,6 +51,8 @@ TOKEN_PROVIDER = f"org.apache.spark:spark-token-provider-kafka-0-10_{SCALA_VERSI
 The repository in reach when the list was made had it for 4.0.0 alone, of all of Spark 4.0. It gets Kafka's
 delegation tokens, which evenflow does not use, and composes settings of the connector's clients.
 """
+UNLISTED = "EVENFLOW_UNLISTED_JARS"
+"""The variable that is 1 if sets of jars are taken of which no SHA-256 is known."""
 _LIST = "resolved.json"
 _SHIPPED_WITH_SPARK = (
     "io.netty",
@@ -163,12 +165,14 @@ def resolve(
     *more: str,
     without: Sequence[str] = (),
     fixed: Sequence[str] = (),
+    manifest: Path | None = None,
 ) -> list[Path]:
     """All runtime jars of the coordinates together, one version of each module, sorted by name.
 
     more: further coordinates as `group:artifact:version`. without: dependencies to leave out, as `group` or
     `group:artifact`. fixed: coordinates of dependencies that come in this version, whatever is asked for.
-    Raises ServiceError without Java or network.
+    manifest: the file with the SHA-256 of the jars, None for that of evenflow's own sets. Raises ServiceError
+    without Java or network, and for jars that the manifest does not list.
     """
     coordinates = [Coordinate(group, artifact, version), *map(Coordinate.parse, more)]
     versions = list(map(Coordinate.parse, fixed))
@@ -181,7 +185,7 @@ def resolve(
         cached = _cached(folder)
         if cached is not None:
             return cached
-        _resolve_into(folder, _ivy_module(coordinates, without, versions))
+        _resolve_into(folder, _ivy_module(coordinates, without, versions), listed_hashes(manifest))
     cached = _cached(folder)
     if cached is None:
         raise ServiceError(
@@ -219,8 +223,11 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _resolve_into(folder: Path, module: str) -> None:
-    """Resolve in a folder beside `folder`, then rename. The caller holds the lock of `folder`."""
+def _resolve_into(folder: Path, module: str, hashes_by_set: Mapping[str, Mapping[str, str]]) -> None:
+    """Resolve in a folder beside `folder`, then rename. The caller holds the lock of `folder`.
+
+    Raises ServiceError for a set of other files than are listed, or that is not listed.
+    """
     # With the lock held, a partial folder can only come from a process that was killed.
     for leftover in folder.parent.glob(f"{folder.name}.partial-*"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -228,14 +235,28 @@ def _resolve_into(folder: Path, module: str) -> None:
     try:
         jars = work / "jars"
         _run_ivy(work, jars, module)
-        if not check(jars, folder.name, listed_hashes()):
-            print(f"no SHA-256 of {folder.name} is known: it is taken as it came", file=sys.stderr)
+        if not check(jars, folder.name, hashes_by_set):
+            _refuse_unlisted(folder.name)
         sizes = {jar.name: jar.stat().st_size for jar in jars.iterdir()}
         (jars / _LIST).write_text(json.dumps(sizes, indent=1, sort_keys=True), encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         jars.rename(folder)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _refuse_unlisted(name: str) -> None:
+    """Raise ServiceError for a set of this name, which is not listed, unless somebody has asked for such."""
+    if os.environ.get(UNLISTED) != "1":
+        raise ServiceError(
+            f"no SHA-256 of the jars of {name} is known, so nobody vouches for them",
+            hint=(
+                f"install the versions of requirements.lock, whose jars {LIST.name} lists. Or list these:"
+                f" fetch them again with {UNLISTED}=1, compare them with another source, and run"
+                f" `python -m spark_consumers.jars.hashes --write {name}`"
+            ),
+        )
+    print(f"no SHA-256 of {name} is known: it is taken as it came ({UNLISTED}=1)", file=sys.stderr)
 
 
 def _run_ivy(work: Path, jars: Path, text: str) -> None:

@@ -1,17 +1,18 @@
 """SHA-256 of the jars that evenflow fetches: `jars.sha256` lists them, in the form of `sha256sum`.
 
 A set of jars that is listed must consist of exactly the files that are listed for it. A set that is not, such
-as that of another pyspark, is taken as the repository serves it, and a line says so.
+as that of another pyspark, is refused. With `EVENFLOW_UNLISTED_JARS=1` it is taken as the repository serves
+it, and a line says so: so the list gets a new set.
 
 `python -m spark_consumers.jars.hashes` checks the sets of the cache. With `--write` it writes the list from
-them: look at the difference before you commit it.
+them, or from the sets whose names follow: look at the difference before you commit it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from evenflow.errors import ServiceError
@@ -29,9 +30,9 @@ def known_hashes(text: str) -> dict[str, dict[str, str]]:
     return sets
 
 
-def listed_hashes() -> dict[str, dict[str, str]]:
-    """What `jars.sha256` lists, as of `known_hashes`."""
-    return known_hashes(LIST.read_text(encoding="utf-8"))
+def listed_hashes(manifest: Path | None = None) -> dict[str, dict[str, str]]:
+    """What this file lists, as of `known_hashes`. None: `jars.sha256`, which lists evenflow's own sets."""
+    return known_hashes((LIST if manifest is None else manifest).read_text(encoding="utf-8"))
 
 
 def folder_hashes(folder: Path) -> dict[str, str]:
@@ -66,15 +67,21 @@ def _digest(file: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def _main(write: bool) -> int:
+def _main(write: bool, names: Sequence[str] = ()) -> int:
     from spark_consumers.jars.fetch import cache_dir
 
     folders = sorted(
         folder for folder in (cache_dir() / "jars").iterdir() if (folder / "resolved.json").exists()
     )
     hashes_by_set = listed_hashes()
+    unknown = sorted(set(names) - {folder.name for folder in folders})
+    if unknown:
+        print(f"no such set in the cache: {', '.join(unknown)}", file=sys.stderr)
+        return 1
     if write:
-        hashes_by_set |= {folder.name: folder_hashes(folder) for folder in folders}
+        hashes_by_set |= {
+            folder.name: folder_hashes(folder) for folder in folders if not names or folder.name in names
+        }
         lines = [
             f"{digest}  {name}/{file}"
             for name in sorted(hashes_by_set)
@@ -92,4 +99,4 @@ def _main(write: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_main("--write" in sys.argv[1:]))
+    sys.exit(_main(sys.argv[1:2] == ["--write"], sys.argv[2:]))

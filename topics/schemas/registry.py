@@ -34,6 +34,8 @@ _MOST_REFERENCES = 1_000
 """Bounds of the schemas that a schema refers to, so that no registry can make us ask for ever."""
 _LONGEST_MESSAGE = 300
 """Characters of the registry's message that are passed on."""
+_MOST_CHARACTERS = 16_000_000
+"""Characters of the schemas that a schema refers to, together."""
 _MOST_SUBJECTS = 20
 """How many subjects are tried when the registry is to prove that it hands out any schema."""
 
@@ -94,6 +96,8 @@ class Registry:
         # need.
         from confluent_kafka.schema_registry import SchemaRegistryClient
 
+        from topics.schemas.bounded_client import BoundedClient
+
         self._url, self._section = registry.url, section
         self._secrets: tuple[str, ...] = ()
         config: dict[str, Any] = {
@@ -109,6 +113,11 @@ class Registry:
             config["ssl.ca.location"] = str(registry.ssl_ca)
         try:
             self._client = SchemaRegistryClient(config)
+            rest = self._client._rest_client
+            rest.session.close()
+            rest.session = BoundedClient(
+                verify=rest.verify, auth=rest.auth, proxy=rest.proxy, seconds=registry.timeout / 1000
+            )
         except Exception as error:  # of many types: a TLS file is missing, a URL has the wrong form
             raise ConfigError(f"{section} cannot be used: {error}") from None
 
@@ -199,6 +208,10 @@ class Registry:
             if not isinstance(text, str):
                 raise self._no_schema(f"the text of {reference.name} is no text")
             self._refer(registered_schema.schema, texts, names, depth + 1)
+            if sum(map(len, texts)) + len(text) > _MOST_CHARACTERS:
+                raise self._no_schema(
+                    f"the schemas that it refers to have more than {_MOST_CHARACTERS:,} characters"
+                )
             texts.append(text)
             names.append(reference.name)
 
@@ -206,8 +219,12 @@ class Registry:
         """The registry's answer. None if there is no such thing. Raises RegistryAway and SchemaRefused."""
         from confluent_kafka.schema_registry.error import SchemaRegistryError
 
+        from topics.schemas.bounded_client import UnfitAnswer
+
         try:
             return ask()
+        except UnfitAnswer as error:
+            raise self._no_schema(str(error)) from None
         except SchemaRegistryError as error:
             self._refused(error)
             return None

@@ -116,6 +116,8 @@ class AvroSchema:
         flat = {"type": kind, "logicalType": LOGICAL_TYPE}
         if kind == "enum":
             names = {f"S{number}": str(symbol) for number, symbol in enumerate(schema["symbols"])}
+            for symbol in names.values():
+                symbol.encode()  # no cell can hold half of a surrogate pair: ValueError
             return flat | {"symbols": list(names), "names": names, "cell": ("enum", "", 0)}
         if kind == "fixed":
             flat["size"] = schema["size"]

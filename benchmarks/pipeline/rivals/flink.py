@@ -46,7 +46,7 @@ def flink_python() -> Path:
 
 def connector_jar() -> Path:
     """Flink's Kafka connector with all that it needs. Raises ServiceError if it cannot be had."""
-    (jar,) = resolve(*CONNECTOR)
+    (jar,) = resolve(*CONNECTOR, manifest=Path(__file__).with_name("jars.sha256"))
     return jar
 
 

@@ -83,7 +83,8 @@ class RegistrySettings(Section):
         default=2_000,
         ge=1,
         description=(
-            "How long one answer may take. The partitioner repeats the request until an answer comes."
+            "How long one answer may take, until its last byte. The partitioner repeats the request until an"
+            " answer comes."
         ),
     )
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from evenflow.grammar.paths import segments
 from evenflow.numeric.arrays import Int64s, Rows
+from evenflow.reporting.words import printable
 from partitioner_service.reading.registered.leaves import Leaf, right_scale
 
 BOOL, VARINT, FLOAT4, FLOAT8, BYTES, FIXED, ENUM, NESTED, END, UNION, JUMP, ENTER, REPEAT, CALL, RETURN = (
@@ -198,7 +199,7 @@ class _AvroCompiler:
                     return {"type": schema}, space
                 definition = self._types.get(_full(schema, space)) or self._types.get(schema)
                 if definition is None:
-                    raise Unfit(f"it names a type that is not there: {schema[:80]}")
+                    raise Unfit(f"it names a type that is not there: {printable(schema[:80])}")
                 return definition
             if isinstance(schema, list):
                 return schema, space
@@ -261,6 +262,8 @@ class _AvroCompiler:
             self._repeated(type_, space, column, depth)
         elif kind == "enum":
             symbols = tuple(enumerate(map(str, type_["symbols"])))
+            for _, symbol in symbols:
+                symbol.encode()  # cells hold UTF-8: ValueError for half of a surrogate pair
             self._value_step(ENUM, Leaf("enum", symbols=symbols), column, len(symbols))
         else:
             self._scalar(type_, kind, column)

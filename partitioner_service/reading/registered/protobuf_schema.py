@@ -8,8 +8,9 @@ from __future__ import annotations
 import base64
 import importlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -256,16 +257,27 @@ class _ProtobufCompiler:
         self, message: _Message, fields: Sequence[FieldDescriptor], column_tree: dict[str, Any]
     ) -> None:
         """Let each field of a oneof empty the columns of the others: on the wire the last of them counts."""
+        rows = {row.number: row for row in message.fields}
+        needed = {
+            field.number: _columns_in(column_tree[field.name])
+            for field in fields
+            if field.name in column_tree
+        }
+        every = self._cleared(needed.values())
         for own in fields:
-            row = next((field for field in message.fields if field.number == own.number), None)
-            if row is None:  # nobody needs this field, but it empties the others
-                row = _Field(own.number)
+            if own.number in needed:
+                others = [columns for number, columns in needed.items() if number != own.number]
+                row, cleared = rows[own.number], self._cleared(others)
+            else:  # nobody needs this field, but it empties the others: all such fields the same columns
+                row, cleared = _Field(own.number), every
                 message.fields.append(row)
-            row.clears = len(self._clears)
-            for other in fields:
-                if other.number != own.number and other.name in column_tree:
-                    self._clears.extend(_columns_in(column_tree[other.name]))
-            row.clears_stop = len(self._clears)
+            row.clears, row.clears_stop = cleared
+
+    def _cleared(self, columns: Iterable[list[int]]) -> tuple[int, int]:
+        """Note columns that a field empties. Returns where in `Tables.clears` they begin and end."""
+        begin = len(self._clears)
+        self._clears.extend(chain.from_iterable(columns))
+        return begin, len(self._clears)
 
     def _field(self, message: _Message, own: FieldDescriptor, column_tree: dict[str, Any]) -> None:
         """Add a field that is needed, or that leads to needed ones."""

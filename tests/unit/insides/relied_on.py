@@ -1,5 +1,5 @@
-"""Parts of Faust, mode, aiohttp, pyspark and librdkafka that have no promise to stay, and that evenflow
-relies on all the same.
+"""Parts of Faust, mode, aiohttp, pyspark, confluent-kafka, httpx2 and librdkafka that have no promise to
+stay, and that evenflow relies on all the same.
 
 `python -m tests.unit.insides.relied_on` prints the rows of docs/insides.md as the installed packages have
 them.
@@ -76,6 +76,25 @@ RELIED_ON: Mapping[str, str] = {
     "pyspark.sql.streaming.transform_with_state_driver_worker:main": (
         "its module, run as a program, connects first, with the port and secret of the environment"
     ),
+    "confluent_kafka.schema_registry._sync.schema_registry_client:SchemaRegistryClient.__init__": (
+        "the client of a registry has its HTTP client in `_rest_client`"
+    ),
+    "confluent_kafka.schema_registry._sync.schema_registry_client:_RestClient.__init__": (
+        "makes `session` from `verify`, `auth`, `proxy` and `timeout`; ours, made from the same, takes its"
+        " place"
+    ),
+    "confluent_kafka.schema_registry._sync.schema_registry_client:_RestClient.send_http_request": (
+        "asks by `session.request` alone, and passes on what that raises"
+    ),
+    "httpx2:Client.__init__": ("makes all transports, that of each proxy too, as `_transport` and `_mounts`"),
+    "httpx2:Client.request": "sends by `send`, in which ours reads the answer",
+    "httpx2:HTTPTransport.__init__": "makes the pool of connections as `_pool`",
+    "httpcore2:ConnectionPool.create_connection": (
+        "gives each connection the pool's `_network_backend`, which makes and reads sockets; ours ends them"
+        " at the deadline"
+    ),
+    "httpcore2:HTTPProxy.create_connection": "does the same for a proxy",
+    "httpcore2._backends.sync:SyncStream": "what a connection does with its socket, each time with a timeout",
 }
 """`module:name` -> what of it we rely on."""
 

@@ -1,4 +1,6 @@
-"""What Faust, aiokafka, mode, aiohttp and pyspark moved is read again before it is relied on again."""
+"""What Faust, aiokafka, mode, aiohttp, pyspark, confluent-kafka and httpx2 moved is read again before it is
+relied on again.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,14 @@ def test_an_inside_is_as_it_was_when_somebody_read_it(place: str) -> None:
 
 
 def test_the_page_has_every_inside_and_no_other() -> None:
-    assert [row for row in PAGE.splitlines() if re.match(r"\| `[a-z_.]+:", row)] == rows()
+    assert [row for row in PAGE.splitlines() if re.match(r"\| `[a-z0-9_.]+:", row)] == rows()
 
 
 def test_the_page_has_every_part_of_librdkafka_and_no_other() -> None:
     parts = rows_of_librdkafka()
-    assert [row for row in PAGE.splitlines() if re.match(r"\| `(rd_kafka_|confluent_kafka)", row)] == parts
+    assert [
+        row for row in PAGE.splitlines() if re.match(r"\| `(rd_kafka_|confluent_kafka\.Consumer)", row)
+    ] == parts
 
 
 def test_librdkafka_has_every_function_that_the_page_names() -> None:
@@ -55,7 +59,16 @@ def test_the_page_names_the_versions_of_librdkafka_that_were_proven_and_the_lock
 
 def test_the_page_names_the_versions_of_the_lock() -> None:
     lock = (ROOT / "requirements.lock").read_text()
-    for package in ("faust-streaming", "aiokafka", "mode-streaming", "aiohttp", "pyspark"):
+    for package in (
+        "faust-streaming",
+        "aiokafka",
+        "mode-streaming",
+        "aiohttp",
+        "pyspark",
+        "confluent-kafka",
+        "httpx2",
+        "httpcore2",
+    ):
         version = re.search(rf"^{package}==(\S+)", lock, re.MULTILINE)
         assert version is not None
         assert f"{package} {version[1]}" in " ".join(PAGE.split())

@@ -129,6 +129,21 @@ def test_what_no_policy_names_is_denied_in_both_directions() -> None:
     assert production == {"podSelector": {}, "policyTypes": ["Egress"]}
 
 
+@pytest.mark.parametrize("file", ["overlays/local/network.yaml", "overlays/production/egress.yaml"])
+def test_names_are_asked_of_the_clusters_own_resolver_alone(file: str) -> None:
+    """A question for a name carries data to whoever answers it."""
+    rules = [rule for policy in policies(file).values() for rule in policy.get("egress", [])]
+    assert rules
+    anywhere = [port["port"] for rule in rules if "to" not in rule for port in rule["ports"]]
+    assert sorted(anywhere) == [443, 6443]
+    resolvers = [rule for rule in rules if any(port["port"] in (53, 5353) for port in rule.get("ports", []))]
+    assert len(resolvers) == 2
+    for rule in resolvers:
+        for peer in rule["to"]:
+            assert set(peer) == {"namespaceSelector", "podSelector"}
+            assert all(selector["matchLabels"] for selector in peer.values())
+
+
 def test_whoever_may_open_a_connection_is_named_with_the_namespace() -> None:
     peers = [
         peer

@@ -13,9 +13,10 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Message,
+    Producer,
 )
 
-from partitioner_service.kafka.sink import _AGAIN_AFTER, _NOW, Sink, _timestamp
+from partitioner_service.kafka.sink import _AGAIN_AFTER, _NOW, Sink, _timestamp, record_bytes
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,35 @@ def test_a_rejected_record_keeps_its_timestamp_and_is_never_dated_now_for_it(
     kind: int, stamp: int, passed_on: int
 ) -> None:
     assert _timestamp(Message(topic="t", timestamp=(kind, stamp))) == passed_on
+
+
+@pytest.mark.parametrize("name", ["a", "\u00e9\u20ac", "\U0001f600", b"\xff\xfe".decode(errors="replace")])
+def test_a_header_counts_with_the_bytes_that_are_sent_for_it(name: str) -> None:
+    """A name of characters beyond ASCII has more bytes than characters, and each header has two lengths."""
+    headers: list[tuple[str, bytes | None]] = [(name, b"xy"), (name, None)]
+    plain = record_bytes(Message(topic="t", value=b"value", key=b"key"))
+    assert plain == 8
+    with_headers = record_bytes(Message(topic="t", value=b"value", key=b"key", headers=headers))
+    # The broker measures a length as a varint of at most five bytes.
+    least = 2 * len(name.encode()) + 2 + 4
+    assert plain + least <= with_headers <= plain + least + 2 * 10
+
+
+@pytest.mark.parametrize("name", ["a", "\ufffd", "long" * 50], ids=["short", "beyond ASCII", "long"])
+@pytest.mark.parametrize("content", [None, b"", b"x" * 200], ids=["null", "empty", "long"])
+def test_kafkas_client_takes_a_record_of_as_many_bytes_as_are_counted(
+    name: str, content: bytes | None
+) -> None:
+    most = 200_000
+    client = Producer({"bootstrap.servers": "127.0.0.1:1", "message.max.bytes": most, "log_level": 0})
+    headers = [(name, content)]
+    one = record_bytes(Message(topic="t", headers=headers))
+    headers *= (most - 100) // one  # and a little for what frames a record
+    assert most - 100 - one < record_bytes(Message(topic="t", headers=headers)) <= most - 100
+    client.produce("t", None, None, 0, headers=headers)
+    client.purge()
+    with pytest.raises(KafkaException, match="MSG_SIZE_TOO_LARGE"):
+        client.produce("t", None, None, 0, headers=[(name, b"x" * most)])
 
 
 class Busy:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
+import threading
 import urllib.error
+import urllib.parse
 import urllib.request
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -112,6 +116,26 @@ def test_the_endpoint_hands_the_token_of_now_to_who_has_the_secret_alone(file: P
         file.write_text(content)
         with pytest.raises(urllib.error.HTTPError, match="503"):
             asked(endpoint.secret)
+
+
+def test_idle_connections_to_the_endpoint_are_bounded_and_keep_nobody_out(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any user of the machine may open connections, and each has a thread of the driver."""
+    monkeypatch.setattr("evenflow.settings.token_file._PATIENCE_SECONDS", 60)
+    endpoint = token_endpoint(file)
+    port = urllib.parse.urlsplit(endpoint.url).port
+    assert port is not None
+    before = threading.active_count()
+    with ExitStack() as idle:
+        mine = [
+            idle.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20)) for _ in range(300)
+        ]
+        request = urllib.request.Request(endpoint.url, data=b"grant_type=client_credentials")
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(request, timeout=20)
+        assert mine[0].recv(1) == b"", "the oldest was closed"
+        assert threading.active_count() - before <= 64 + 2
 
 
 def test_a_token_goes_with_no_password_and_no_other_mechanism(file: Path) -> None:

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 import stat
@@ -10,6 +11,7 @@ import pytest
 
 from evenflow.errors import ConfigError, ServiceError
 from spark_consumers.jars import fetch as jars
+from spark_consumers.jars import hashes
 from spark_consumers.jars.fetch import Coordinate, cache_dir, java_command, resolve
 from workbench.local.broker_jars import kafka_broker_jars
 
@@ -29,7 +31,7 @@ folder.mkdir(parents=True)
 
 
 class Home:
-    """A JAVA_HOME whose java plays Ivy, and a cache of its own."""
+    """A JAVA_HOME whose java plays Ivy, a cache of its own, and a list of what that Ivy brings."""
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, *, fails: bool = False) -> None:
         self.counter = folder / "runs"
@@ -39,6 +41,14 @@ class Home:
         java.chmod(java.stat().st_mode | stat.S_IXUSR)
         patch.setenv("JAVA_HOME", str(folder / "java"))
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        (folder / "jars.sha256").write_text(
+            "".join(
+                f"{hashlib.sha256(text).hexdigest()}  {name}/{jar}\n"
+                for name in ("a_b_1", "a_b_1+x_y_2")
+                for jar, text in (("b-1.jar", b"jar"), ("c-2.jar", b"other"))
+            )
+        )
+        patch.setattr(hashes, "LIST", folder / "jars.sha256")
 
     @property
     def runs(self) -> int:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from evenflow.errors import ConfigError
 from partitioner_service.reading.cells.times import MAX_TIME, MIN_TIME
 from partitioner_service.reading.parse import Parser
+from partitioner_service.reading.registered.protobuf_schema import compiled
 from partitioner_service.reading.registered.schemas import Schemas
 from tests.examples import examples
 from tests.hostile import BYTES
@@ -296,6 +297,53 @@ def test_another_type_than_the_query_needs_is_a_rejected_record_that_names_its_s
         8: "schema 3 cannot be read, see docs/formats.md",
     }
     assert Both(query, kept).agree(values[:6])[2] == {"v": None, "key": "a", "time": 1}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        record_of(("k", {"type": "enum", "name": "E", "symbols": ["A", "\ud800"]}), ("t", "long")),
+        record_of(
+            ("k", "string"), ("t", "long"), ("e", {"type": "enum", "name": "E", "symbols": ["\udfff"]})
+        ),
+        record_of(("k", "\ud800"), ("t", "long")),
+        record_of(("k", "string"), ("t", "long"), ("\ud800", "\udc00")),
+    ],
+    ids=["key", "beside the key", "type of the key", "a field's name"],
+)
+def test_records_of_a_schema_with_half_of_a_surrogate_pair_are_rejected(schema: dict[str, Any]) -> None:
+    """No cell and no reason could hold it as UTF-8."""
+    parsed = Parser(make("avro"), schemas=Schemas(Kept("avro", json.dumps(schema)))).parse(
+        [prefix(1) + b"\2\2\2"]
+    )
+    assert dict(parsed.bad) == {0: "schema 1 cannot be read, see docs/formats.md"}
+
+
+def test_both_readers_reject_records_whose_enum_has_half_of_a_surrogate_pair() -> None:
+    kind = {"type": "enum", "name": "E", "symbols": ["A", "\ud800"]}
+    kept = Kept("avro", json.dumps(record_of(("k", kind), ("t", "long"))))
+    values = [prefix(1) + record for record in (b"\0\2", b"\2\2")]
+    assert Both(make("avro"), kept).agree(values) == [None, None]
+
+
+@pytest.mark.timeout(120)
+def test_a_oneof_of_many_fields_is_compiled_in_proportion_to_them() -> None:
+    """With tables that grow as the square of the fields this takes hours and all memory."""
+    file = descriptor(("k", "string"), ("t", "int64"), *((f"f{place}", "int64") for place in range(20_000)))
+    file.message_type[0].oneof_decl.add(name="which")
+    for field in file.message_type[0].field[2:]:
+        field.oneof_index = 0
+    names = ["k", "t", "f0", "f1", "f2"]
+    program = compiled([text_of(file)], [""], [0], names)
+    assert len(program.tables.fields) == 20_002
+    assert len(program.tables.clears) == 3 + 3 * 2
+    cleared = {
+        int(field["number"]): set(program.tables.clears[field["clears"] : field["clears_stop"]].tolist())
+        for field in program.tables.fields
+    }
+    assert [cleared[number] for number in (1, 2, 3, 4, 5, 6, 20_002)] == [
+        set(), set(), {3, 4}, {2, 4}, {2, 3}, {2, 3, 4}, {2, 3, 4},
+    ]  # fmt: skip
 
 
 def test_the_message_of_a_protobuf_record_is_found_by_its_indexes() -> None:
