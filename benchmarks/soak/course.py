@@ -44,6 +44,9 @@ _WARM_UP = 50_000
 _FIRST = 55_000
 """Tuples per second that are tried first."""
 _MOST_STEPS = 6
+_STEP_SECONDS = 60.0
+_LONGEST_RUN = 0.7
+"""Of the period, how long a run of verify may take while the rate is searched."""
 _LEAST_SHARE = 0.97
 """Of the wanted rate that the replay must reach."""
 _INTERRUPTED = 130
@@ -75,7 +78,7 @@ class Soak:
 
 
 def soak(
-    *, minutes: float, every: float, rate: int | None = None, period: float = 60.0, retention: float = 1.0
+    *, minutes: float, every: float, rate: int | None = None, period: float = 120.0, retention: float = 1.0
 ) -> Soak:
     """Let the pipeline run for so long.
 
@@ -144,13 +147,17 @@ class Course:
 
     def _sustained_rate(self) -> int:
         """The highest rate (tuples/s) at which nothing piles up while verify reads along."""
-        live = Live(self._running, ZIPF, seconds=self._period)
+        live, along = Live(self._running, ZIPF, seconds=_STEP_SECONDS), self._verify()
 
         def holds(rate: int) -> bool:
             self._retain(rate)
-            return bool(live.hold(rate, "step")["sustained"])
+            sustained = bool(live.hold(rate, "step")["sustained"])
+            # Of the same rate it will have more to read, so it has to be done well before the next run.
+            return sustained and all(
+                comparison.seconds <= _LONGEST_RUN * self._period for comparison in along.comparisons[-1:]
+            )
 
-        with self._verify() as along:
+        with along:
             sustained = highest(LADDER, LADDER.index(_FIRST), holds, most=_MOST_STEPS)
         if sustained is None:
             raise ServiceError("no rate was sustained", hint="is the machine busy with something else?")
