@@ -22,9 +22,8 @@ from typing import Any
 
 from benchmarks.measuring.cpu import CpuMeter, budget
 from benchmarks.measuring.pipelines import Running, run_to_end, running_query
-from benchmarks.measuring.slopes import highest
 from benchmarks.measuring.step_lines import step
-from benchmarks.pipeline.end_to_end import LADDER, Live
+from benchmarks.pipeline.end_to_end import Live
 from benchmarks.soak.along import Comparison, ReadingAlong, gaps
 from benchmarks.soak.retention import CHECK_MS, SECONDS, fullest_partitions, retain, topic_settings
 from benchmarks.soak.sizes import of_folder, of_process
@@ -40,10 +39,9 @@ ZIPF = 1.4
 WINDOW_MS, SLIDE_MS = 10_000, 2_000
 _TRICKLE = 1_000
 """Tuples per second between the steps of the search, as in `service-end-to-end-fused`."""
-_WARM_UP = 50_000
-_FIRST = 55_000
-"""Tuples per second that are tried first."""
-_MOST_STEPS = 6
+RATES = (50_000, 100_000, 150_000, 200_000)
+"""Tuples per second that are tried, one after the other, up to the first that is too much. What waits after
+such a step has to be worked off while verify reads, so no higher ones are tried."""
 _STEP_SECONDS = 60.0
 _LONGEST_RUN = 0.7
 """Of the period, how long a run of verify may take while the rate is searched."""
@@ -140,27 +138,27 @@ class Course:
 
     def _warm_up(self, rate: int | None) -> None:
         """One step that does not count. It says how many bytes a tuple takes in each topic."""
-        Live(self._running, ZIPF, seconds=10.0 if rate else 30.0).hold(rate or _WARM_UP, "warm-up")
+        Live(self._running, ZIPF, seconds=10.0 if rate else 30.0).hold(rate or RATES[0], "warm-up")
         fullest = fullest_partitions(self._running.settings, self._broker.data_dir / "kafka")
         tuples = self._running.records("input")
         self._bytes = {role: size / tuples for role, size in fullest.items()}
 
     def _sustained_rate(self) -> int:
-        """The highest rate (tuples/s) at which nothing piles up while verify reads along."""
-        live, along = Live(self._running, ZIPF, seconds=_STEP_SECONDS), self._verify()
-
-        def holds(rate: int) -> bool:
-            self._retain(rate)
-            sustained = bool(live.hold(rate, "step")["sustained"])
-            # Of the same rate it will have more to read, so it has to be done well before the next run.
-            return sustained and all(
-                comparison.seconds <= _LONGEST_RUN * self._period for comparison in along.comparisons[-1:]
-            )
-
+        """The highest rate (tuples/s) of `RATES` at which nothing piles up while verify reads along."""
+        live, along, sustained = Live(self._running, ZIPF, seconds=_STEP_SECONDS), self._verify(), 0
         with along:
-            sustained = highest(LADDER, LADDER.index(_FIRST), holds, most=_MOST_STEPS)
-        if sustained is None:
-            raise ServiceError("no rate was sustained", hint="is the machine busy with something else?")
+            for rate in RATES:
+                self._retain(rate)
+                if not live.hold(rate, "step")["sustained"]:
+                    break
+                # Of the same rate it will have more to read, so it has to be done well before the next run.
+                if any(each.seconds > _LONGEST_RUN * self._period for each in along.comparisons[-1:]):
+                    break
+                sustained = rate
+        if not sustained:
+            raise ServiceError(
+                f"{RATES[0]:,} tuples/s are not sustained", hint="is the machine busy with something else?"
+            )
         # Where a rate is too high, results are late, which verify says. But none may differ.
         if differences := sum(comparison.differences for comparison in along.comparisons):
             self._soak.violations.append(f"{differences} differences while the rate was searched")

@@ -1,8 +1,9 @@
 """Texts that Postgres can hold. It holds every character but the zero byte, which any JSON text may have.
 
-A text is written with an escape character, U+E000 of the private use area, in front of what it stands for:
-the zero byte becomes U+E000 and "0", and U+E000 itself becomes U+E000 and "1". Texts without these two
-characters, which are nearly all, stay as they are. `original` undoes it, so no text is changed on the way.
+A text is written with an escape character, U+001A (substitute), in front of what it stands for: the zero byte
+becomes U+001A and "0", and U+001A itself becomes U+001A and "1". Texts without these two characters, which
+are nearly all, stay as they are. `original` undoes it, so no text is changed on the way. A text becomes at
+most `GROWTH` times as long.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_ZERO, _ESCAPE = "\0", "\ue000"
+_ZERO, _ESCAPE = "\0", "\x1a"
+GROWTH = 2
+"""Into how many bytes a byte of a text grows at most. Both escaped characters have one byte in UTF-8."""
 
 
 def storable(column: pa.Array) -> pa.Array:

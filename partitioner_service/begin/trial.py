@@ -41,6 +41,8 @@ log = logging.getLogger(__name__)
 FIRST = 10_000
 """Records that are looked at, of all partitions together."""
 _FETCH_BYTES = 1_048_576
+_HEADER_BYTES = 64
+"""What a header takes as an object, however short it is."""
 _LEAST = 100
 """Fewer records say nothing of the others."""
 
@@ -184,7 +186,8 @@ def _records(
                 for raw_record in raw_records(
                     raw, partition, offset, stop, kafka=settings.kafka, most=_FETCH_BYTES
                 ):
-                    if not budget.lasts(len(raw_record.key or b"") + len(raw_record.value or b"")):
+                    size = len(raw_record.key or b"") + len(raw_record.value or b"")
+                    if not budget.lasts(size + _HEADER_BYTES * len(raw_record.headers)):
                         break
                     record = FetchedRecord.of(raw_record, topic, partition)
                     if marker_of(record) is None:

@@ -5,6 +5,9 @@ librdkafka fetches ahead, so it would decompress the bomb while the records befo
 partition with a bomb is therefore not assigned to it before the bomb is behind us. Its batches come one by
 one (`topics.batches.raw_batches`), each decompressed within the bound that makes a batch a bomb. A thread
 fetches them: the data plane must not wait for Kafka while a transaction is open.
+
+Batches on which runs ended again and again are read in the same way (`Suspect`). Then nothing is reported
+behind them.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from itertools import islice
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError
@@ -23,7 +25,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import KafkaSettings
 from partitioner_service.fetch.fetch_result import FetchResult
 from partitioner_service.fetch.record_columns import FetchedRecord
-from topics.batches.bombs import Bomb, bomb_in, most_grown
+from topics.batches.bombs import Bomb, Suspect, bomb_in, most_grown
 from topics.batches.raw_batches import DamagedBatchError, RawBatch, RawFetch, RawReader, RawRecord
 from topics.call_thread import BoundedCalls
 
@@ -34,13 +36,15 @@ _AGAIN_SECONDS = 0.5
 _OUTAGE_SECONDS = 5.0
 """The same where Kafka does not answer."""
 _MOST_RECORDS = 10_000
-"""Records that are handed over at a time."""
+_MOST_HEADERS = 100_000
+"""Records that are handed over at a time, and their headers: each of these becomes an object."""
 _MOMENT = 0.05
 """Seconds that the data plane waits for the thread."""
 
 
 class Detour:
-    """The partitions of this instance that lead to a bomb. bombs: by partition, whoever owns it.
+    """The partitions of this instance that lead to a bomb, or that begin with suspects. bombs: both, by
+    partition, whoever owns it.
 
     past: partitions whose bomb is not there any more, although no order has led past it.
     """
@@ -53,7 +57,7 @@ class Detour:
         clock: Callable[[], float] = time.monotonic,
         moment: float = _MOMENT,
     ) -> None:
-        self.bombs: dict[int, Bomb] = {}
+        self.bombs: dict[int, Bomb | Suspect] = {}
         self.past: set[int] = set()
         self._kafka, self._topic, self._clock, self._moment = kafka, topic, clock, moment
         self._around: frozenset[int] = frozenset()
@@ -156,13 +160,18 @@ class Detour:
 
     def _records(self, partition: int, opened: _OpenBatch) -> FetchResult:
         records: list[FetchedRecord] = []
+        headers, ended = 0, False
         try:
-            for raw_record in islice(opened.records, _MOST_RECORDS):
-                records.append(FetchedRecord.of(raw_record, self._topic, partition))
+            while len(records) < _MOST_RECORDS and headers < _MOST_HEADERS and not ended:
+                raw_record = next(opened.records, None)
+                ended = raw_record is None
+                if raw_record is not None:
+                    headers += len(raw_record.headers)
+                    records.append(FetchedRecord.of(raw_record, self._topic, partition))
         except DamagedBatchError as error:
             del self._open[partition]
             return self._stopped(partition, opened.batch.first, KafkaError._BAD_MSG, str(error), records)
-        if len(records) < _MOST_RECORDS:
+        if ended:
             del self._open[partition]
             self._next[partition] = opened.batch.last + 1
         return FetchResult.of_messages(records)

@@ -38,7 +38,7 @@ from partitioner_service.kafka.slices import Slicer
 from partitioner_service.kafka.unfetchable import UnfetchableBatches
 from partitioner_service.routing.session import totals
 from topics import clients
-from topics.batches.bombs import Bomb
+from topics.batches.bombs import Bomb, Suspect
 from topics.offsets import known_offsets, log_ends
 from topics.records import Record
 
@@ -205,8 +205,8 @@ class Source:
             self.hold(self.paused)
         return blocks
 
-    def go_around(self, bombs: Mapping[int, Bomb]) -> None:
-        """Fetch nothing of these partitions with librdkafka before their bombs are behind us.
+    def go_around(self, bombs: Mapping[int, Bomb | Suspect]) -> None:
+        """Fetch nothing of these partitions with librdkafka before their bombs and suspects are behind us.
         Before the first `read`.
         """
         self._detour.bombs = dict(bombs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -123,8 +123,8 @@ def open_parts(
     closing.when_over(source.close)
     run_note = RunNote(settings, side)
     offsets = _committed(settings)
-    ahead = _bombs(settings, run_note.begins(offsets), offsets, stopping)
-    source.go_around(ahead.bombs)
+    ahead = _bombs(settings, run_note, offsets, stopping)
+    source.go_around({**ahead.suspects, **ahead.bombs})
     run_note.looked({**ahead.unfinished, **source.bombs})
     closing.when_over(lambda: run_note.ends({**ahead.unfinished, **source.bombs}))
     pace = Pace(settings, source, clock=clock)
@@ -160,14 +160,21 @@ def warn_of_homes(settings: Settings, partitioner: Partitioner) -> None:
 
 
 def _bombs(
-    settings: Settings, suspects: Collection[int], offsets: Mapping[int, int], stopping: Callable[[], bool]
+    settings: Settings, run_note: RunNote, offsets: Mapping[int, int], stopping: Callable[[], bool]
 ) -> Look:
-    """The decompression bombs before which these partitions stand."""
-    if not suspects:
-        return Look({}, {})
+    """The decompression bombs, and the suspects, before which partitions stand that killed the last run."""
+    where = {partition: offsets[partition] for partition in run_note.begins(offsets)}
+    if not where:
+        return Look({}, {}, {})
     topic = settings.topic("input")
-    where = {partition: offsets[partition] for partition in suspects}
-    ahead = bombs_ahead(settings.kafka, topic, where, stopping=stopping)
+    ahead = bombs_ahead(settings.kafka, topic, where, repeated=run_note.repeated, stopping=stopping)
+    for partition, suspect in sorted(ahead.suspects.items()):
+        log.warning(
+            "%s[%d] is read batch by batch from offset %d to %d: more than one run in a row ended there, and"
+            " none of these batches is a decompression bomb; several together may need more memory than there"
+            " is",
+            *(topic, partition, suspect.first, suspect.last),
+        )
     for partition, bomb in sorted(ahead.bombs.items()):
         log.error(
             "%s[%d] will be read to offset %d, and no further: %s; see 'A record that cannot be fetched' in "

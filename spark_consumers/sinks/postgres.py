@@ -32,7 +32,7 @@ from evenflow.errors import (
 )
 from evenflow.settings import Settings
 from evenflow.settings.typed_key import longest_key
-from evenflow.text.zero_bytes import original, storable
+from evenflow.text.zero_bytes import GROWTH, original, storable
 from evenflow.twostep import key_schema, readable_schema
 from spark_consumers.checkpoints.result_files import Owner, refuse_ahead
 from spark_consumers.sinks.base import RESTORE, Position, Start, StartFacts
@@ -46,8 +46,8 @@ BATCH_COLUMN = "_micro_batch"
 NOTES = "evenflow_results"
 _LOG = logging.getLogger(__name__)
 _LONGEST_NAME = 63
-_LONGEST_KEY = 2_600
-"""Bytes of a key. An entry of an index has room for 2,704, and for what does not compress no more."""
+_LONGEST_ENTRY = 2_600
+"""Bytes of the columns of a key as they are stored. An entry of an index has room for 2,704 in all."""
 _LONGEST_WINDOW_MS = 99 * 365 * 86_400_000
 _SYSTEM_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
 _ROWS_AT_ONCE = 10_000
@@ -363,20 +363,22 @@ def _judge_long_keys(settings: Settings, *, begun: bool) -> None:
     its limit is fixed.
     """
     types = key_schema(settings.query).types
+    has_text = any(map(pa.types.is_string, types))
+    if not has_text and not any(map(pa.types.is_binary, types)):
+        return
+    longest = _LONGEST_ENTRY // GROWTH if has_text else _LONGEST_ENTRY
     most, setting = longest_key(settings.query)
-    if most <= _LONGEST_KEY or not any(
-        pa.types.is_string(kind) or pa.types.is_binary(kind) for kind in types
-    ):
+    if most <= longest:
         return
     words = (
-        f"a key may have {most:,} bytes (query.{setting}), and Postgres indexes none above {_LONGEST_KEY:,}:"
-        " one such record would stop the application"
+        f"a key may have {most:,} bytes (query.{setting}), and Postgres may be unable to index one above"
+        f" {longest:,}: one such record would stop the application"
     )
     if begun:
         _LOG.warning("%s", words)
         return
     raise ConfigError(
-        words, hint=f"set query.{setting} = {_LONGEST_KEY}: a record with a longer key is then rejected"
+        words, hint=f"set query.{setting} = {longest}: a record with a longer key is then rejected"
     )
 
 
@@ -422,6 +424,7 @@ def _connected(table: Table) -> Iterator[Any]:
             dbname=table.database,
             connect_timeout=_CONNECT_SECONDS,
             application_name="evenflow",
+            client_encoding="utf8",
             autocommit=True,
         ) as connection:
             connection.execute(_SESSION)
@@ -443,8 +446,8 @@ def _advice(error: Exception) -> str:
         return "the user needs CREATE on the schema, or both tables with SELECT, INSERT and UPDATE on them"
     if isinstance(error, _library().DataError | errors.ProgramLimitExceeded):
         return (
-            f"Postgres indexes no key above {_LONGEST_KEY:,} bytes. To begin anew, set query.max_key_bytes ="
-            f" {_LONGEST_KEY}, and name another table"
+            f"Postgres indexes no key above {_LONGEST_ENTRY:,} bytes. To begin anew, set"
+            f" query.max_key_bytes = {_LONGEST_ENTRY // GROWTH}, and name another table"
         )
     if isinstance(error, errors.LockNotAvailable):
         return "another session has locked the table or its note: end it, and start the application again"

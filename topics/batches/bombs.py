@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from evenflow.errors import ServiceError
@@ -27,6 +28,8 @@ _AHEAD_BYTES = 268_435_456
 when it ended.
 """
 _AHEAD_SECONDS = 60.0
+_SUSPECT_BYTES = 16_777_216
+"""Compressed bytes of a partition that are read batch by batch where runs ended again and again."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,20 @@ class Bomb:
             f"Decompression bomb ({self.codec}): a batch of {self.compressed:,} bytes grows into more than"
             f" {self.most:,}, which is receive.message.max.bytes"
         )
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """Batches none of which is a bomb, and on which runs have ended again and again.
+
+    Several batches of one fetch, or the headers of many records, may take more memory together than there is:
+    librdkafka decompresses a whole fetch at once. Batch by batch they are read in little memory.
+    """
+
+    first: int
+    """First offset of the batches."""
+    last: int
+    """Last offset of the batches."""
 
 
 def most_grown(kafka: KafkaSettings) -> int:
@@ -125,6 +142,8 @@ class Look:
 
     bombs: Mapping[int, Bomb]
     """Partition -> the first bomb in it."""
+    suspects: Mapping[int, Suspect]
+    """Partition -> what stands first in it. Only of partitions that were asked about, and without a bomb."""
     unfinished: Mapping[int, int]
     """Partition -> the offset from which on nobody has looked. Empty if all were looked through."""
 
@@ -134,6 +153,7 @@ def bombs_ahead(
     topic: str,
     offsets: Mapping[int, int],
     *,
+    repeated: Collection[int] = (),
     stopping: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
 ) -> Look:
@@ -141,9 +161,12 @@ def bombs_ahead(
     as far as a run may have come that ended there.
 
     All partitions are looked through side by side, because there may be no time for all of them to the end. A
-    broker that does not answer is a warning. stopping: whether to leave it at what is known.
+    broker that does not answer is a warning. repeated: the partitions on which more than one run in a row has
+    ended, of which suspects are wanted. stopping: whether to leave it at what is known.
     """
     bombs: dict[int, Bomb] = {}
+    suspects: dict[int, Suspect] = {}
+    sizes = Counter[int]()
     at = dict(sorted(offsets.items()))
     deadline = clock() + _AHEAD_SECONDS
     try:
@@ -155,9 +178,12 @@ def bombs_ahead(
                 for partition, offset in list(at.items()):
                     if clock() >= deadline:
                         log.warning("decompression bombs were looked for during %g s only", _AHEAD_SECONDS)
-                        return Look(bombs, at)
+                        return Look(bombs, _without(suspects, bombs), at)
                     fetched = reader.fetch(partition, offset, most=_FETCH_BYTES)
                     batches = () if fetched is None else fetched.batches
+                    if batches and partition in repeated and sizes[partition] < _SUSPECT_BYTES:
+                        suspects[partition] = Suspect(offsets[partition], batches[-1].last)
+                        sizes[partition] += sum(len(batch.data) for batch in batches)
                     bomb = next(filter(None, (bomb_in(batch, most_grown(kafka)) for batch in batches)), None)
                     if bomb is not None:
                         bombs[partition] = bomb
@@ -168,5 +194,9 @@ def bombs_ahead(
                 looked += _FETCH_BYTES
     except ServiceError as error:
         log.warning("decompression bombs were not looked for to the end: %s", error)
-        return Look(bombs, at)
-    return Look(bombs, at if stopping() else {})
+        return Look(bombs, _without(suspects, bombs), at)
+    return Look(bombs, _without(suspects, bombs), at if stopping() else {})
+
+
+def _without(suspects: Mapping[int, Suspect], bombs: Collection[int]) -> dict[int, Suspect]:
+    return {partition: suspect for partition, suspect in suspects.items() if partition not in bombs}

@@ -42,6 +42,8 @@ _XERIAL_FRONT = 16
 _PIECE, _INPUT = 1_048_576, 65_536
 _READ_COMMITTED = 1
 _WAIT_MS = 100
+_MOST_HEADERS = 100_000
+"""Headers of a record. librdkafka reads no record with more, and each would become an object here."""
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
@@ -131,7 +133,10 @@ class RawBatch:
             reader.byte()  # attributes, which mean nothing
             after = reader.varint()
             offset, key, value = self.first + reader.varint(), reader.text(), reader.text()
-            headers = [reader.header() for _ in range(reader.varint())]
+            number = reader.varint()
+            if number > _MOST_HEADERS:
+                raise DamagedBatchError(f"a record has {number:,} headers, more than {_MOST_HEADERS:,}")
+            headers = [reader.header() for _ in range(number)]
             stamp = appended or (TIMESTAMP_CREATE_TIME, first_stamp + after)
             if stamp[1] not in _INT64 or not self.first <= offset <= self.last:
                 raise DamagedBatchError("an offset or a timestamp is out of its range")

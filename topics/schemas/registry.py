@@ -193,7 +193,8 @@ class Registry:
 
         A reference that the registry does not have is left out. The compiler then finds the schema unfit.
         """
-        for reference in schema.references or ():
+        # Those that the registry does not have are not among the names, so they have a bound of their own.
+        for reference in (schema.references or ())[:_MOST_REFERENCES]:
             if reference.name in names or depth > _DEEPEST or len(names) > _MOST_REFERENCES:
                 continue
             version, subject = reference.version, reference.subject
@@ -270,4 +271,5 @@ class Registry:
         text = str(message)
         for secret in self._secrets:
             text = text.replace(secret, "***")
-        return printable(text[:_LONGEST_MESSAGE])
+        # Cut twice: what is not printable becomes longer, and nobody should make a whole book printable.
+        return printable(text[:_LONGEST_MESSAGE])[:_LONGEST_MESSAGE]

@@ -317,12 +317,12 @@ def test_a_text_with_a_zero_byte_is_written_and_read_back_as_it_is(database: str
     nowhere: Any = None
     SINK.writer(settings, Start(spark=nowhere, run="ours", epoch=1))
     rows = batch_rows(begun(f"{database}/other"), 0)
-    keys = ["a\0b", "a\ue0000b", "\ue000", *map(str, range(3))]
+    keys = ["a\0b", "a\x1a0b", "\x1a", *map(str, range(3))]
     place = rows.schema.get_field_index("key")
     written = rows.set_column(place, "key", pa.array(keys)).cast(readable_schema(settings.query))
     upsert_of(settings).commit(written, 0)
     assert sorted(SINK.read_back(settings).read_all()["key"].to_pylist()) == sorted(keys)
-    assert ("a\ue0000b",) in rows_of(database, 'SELECT key FROM "table"'), "the escaped zero byte"
+    assert ("a\x1a0b",) in rows_of(database, 'SELECT key FROM "table"'), "the escaped zero byte"
 
 
 def test_keys_that_may_be_too_long_for_an_index_are_refused_for_a_new_table_and_said_of_an_old_one(
@@ -330,23 +330,39 @@ def test_keys_that_may_be_too_long_for_an_index_are_refused_for_a_new_table_and_
 ) -> None:
     settings = settings_for(SINK, path=f"{database}/table")
     assert settings.query.max_key_bytes > 2_600
-    with pytest.raises(ConfigError, match="Postgres indexes none above 2,600") as caught:
+    with pytest.raises(ConfigError, match="unable to index one above 2,600") as caught:
         SINK.reach(settings)
     assert "query.max_key_bytes = 2600" in str(caught.value.hint)
     with pytest.raises(ConfigError, match=r"query\.max_key_bytes"):
         SINK.reach(view(settings, "v"))
-    SINK.reach(
-        settings.model_copy(update={"query": settings.query.model_copy(update={"max_key_bytes": 2_600})})
-    )
+    SINK.reach(limited(settings, 2_600))
+    with pytest.raises(ConfigError, match="unable to index one above 1,300"):
+        SINK.reach(limited(settings, 2_600, key="k"))
+    SINK.reach(limited(settings, 1_300, key="k"))
     begun(database)
     SINK.reach(settings)
-    assert "Postgres indexes none above 2,600" in caplog.text
+    assert "unable to index one above 2,600" in caplog.text
 
 
-def test_the_longest_key_that_is_let_in_fits_into_the_index(database: str) -> None:
-    settings = begun(database)
-    rows = batch_rows(settings, 0).slice(0, 1)
-    key = np.random.default_rng(1).bytes(2_600)  # does not compress
+def limited(settings: Settings, most: int, **query: Any) -> Settings:
+    return settings.model_copy(
+        update={"query": settings.query.model_copy(update={"max_key_bytes": most, **query})}
+    )
+
+
+@pytest.mark.parametrize("special", ["", "\0", "\x1a"])
+def test_the_longest_key_that_is_let_in_fits_into_the_index(database: str, special: str) -> None:
+    """Random text does not compress, and each escaped character makes it longer."""
+    draw = np.random.default_rng(1)
+    if special:
+        settings, key = limited(settings_for(SINK, path=f"{database}/table"), 1_300, key="k"), special * 700
+        key += "".join(map(chr, draw.integers(33, 127, 600)))
+        key = "".join(draw.permutation(list(key)))
+    else:
+        settings, key = settings_for(SINK, path=f"{database}/table"), draw.bytes(2_600)
+    nowhere: Any = None
+    SINK.writer(settings, Start(spark=nowhere, run="ours", epoch=1))
+    rows = batch_rows(begun(f"{database}/other"), 0).slice(0, 1)
     place = rows.schema.get_field_index("key")
     written = rows.set_column(place, "key", pa.array([key])).cast(readable_schema(settings.query))
     upsert_of(settings).commit(written, 0)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import pytest
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError
 
 from evenflow.errors import ServiceError
@@ -18,7 +19,7 @@ from evenflow.settings import load_settings
 from partitioner_service.fetch.fetch_result import FetchResult
 from partitioner_service.kafka.detour import Detour
 from tests.unit.topics.test_bombs import built
-from topics.batches.bombs import Bomb
+from topics.batches.bombs import Bomb, Suspect
 from topics.batches.raw_batches import RawBatch, RawFetch, batches_of
 
 BOMB = Bomb(14, 93, "gzip", 90_000, 134_217_728)
@@ -114,6 +115,38 @@ def test_the_records_before_a_bomb_come_batch_by_batch_and_then_its_report_once(
     )
     assert "Decompression bomb (gzip)" in error.str()
     assert made.fetch(()) is None
+
+
+def test_suspects_come_batch_by_batch_and_nothing_is_reported_behind_them(log: Log) -> None:
+    made = detour()
+    made.bombs = {3: Suspect(10, 11)}
+    assert made.leads(states(p3=10)) == {3}
+    assert offsets(made.fetch(())) == [10, 11]
+    assert made.fetch(()) is None
+    assert made.past == {3}
+    assert made.leads(states(p3=12)) == frozenset()
+
+
+def test_a_bomb_among_suspects_is_reported(log: Log) -> None:
+    made = detour()
+    made.bombs = {3: Suspect(10, 200)}
+    made.leads(states(p3=14))
+    assert report(made.fetch(()))[0] == 14
+
+
+def test_records_with_many_headers_come_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = DefaultRecordBatchBuilder(
+        magic=2, compression_type=1, is_transactional=0, producer_id=-1, producer_epoch=-1, base_sequence=-1,
+        batch_size=10**9,
+    )  # fmt: skip
+    for at in range(5):
+        builder.append(at, timestamp=1_000, key=None, value=b"x", headers=[("", b"")] * 60_000)
+    monkeypatch.setattr("partitioner_service.kafka.detour.RawReader", Log([bytes(builder.build())]))
+    made = detour()
+    made.bombs = {3: Suspect(0, 4)}
+    made.leads(states(p3=0))
+    portions = [offsets(made.fetch(())) for _ in range(3)]
+    assert portions == [[0, 1], [2, 3], [4]]
 
 
 def test_a_partition_that_is_fetched_again_is_reported_again(log: Log) -> None:

@@ -251,6 +251,19 @@ def test_a_run_that_was_killed_is_named_by_the_next_one_with_the_partitions_that
     assert not caplog.text, "the last run ended in order"
 
 
+def test_a_partition_on_which_two_runs_in_a_row_ended_is_a_repeated_one(notes: Notes) -> None:
+    repeated = []
+    for offsets in ({0: 50, 1: 7}, {0: 50, 1: 7}, {0: 50, 1: 9}, {0: 60, 1: 9}, {0: 60, 1: 9}):
+        run = notes.run()
+        run.begins(offsets)
+        repeated.append(run.repeated)
+    assert repeated == [set(), set(), {0}, {1}, {0, 1}]
+    run.ends({})
+    after = notes.run()
+    after.begins({0: 60, 1: 9})
+    assert after.repeated == set()
+
+
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_partition_with_a_bomb_is_looked_through_again_however_the_run_ends_and_wherever_it_stands(
     notes: Notes, killed: bool

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Self
 
 import cramjam
 import pytest
@@ -17,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.settings import load_settings
-from topics.batches.bombs import bomb_in, most_grown
-from topics.batches.raw_batches import DamagedBatchError, RawBatch, RawRecord, batches_of
+from topics.batches.bombs import Suspect, bomb_in, bombs_ahead, most_grown
+from topics.batches.raw_batches import DamagedBatchError, RawBatch, RawFetch, RawRecord, batches_of
 
 CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 MOST = 1_000_000
@@ -197,3 +198,65 @@ def test_a_batch_that_nobody_can_read_says_why() -> None:
     assert refused(signed(cut)) == "it ends within a record"
     data[16] = 1
     assert refused(bytes(data)) == "written in a format of before Kafka 0.11"
+
+
+def test_a_record_with_more_headers_than_any_client_takes_is_damaged() -> None:
+    for number, readable in ((100_000, True), (100_001, False)):
+        builder = DefaultRecordBatchBuilder(
+            magic=2, compression_type=1, is_transactional=0, producer_id=-1, producer_epoch=-1,
+            base_sequence=-1, batch_size=10**9,
+        )  # fmt: skip
+        builder.append(0, timestamp=1_000, key=None, value=b"x", headers=[("", b"")] * number)
+        data = bytes(builder.build())
+        if readable:
+            assert len(records(data)[0].headers) == number
+        else:
+            with pytest.raises(DamagedBatchError, match="100,001 headers"):
+                records(data)
+
+
+class Partitions:
+    """Batches of partitions in place of a broker."""
+
+    def __init__(self, batches: Mapping[int, Sequence[bytes]]) -> None:
+        self._batches = {
+            p: [batch for data in each for batch in batches_of(data)] for p, each in batches.items()
+        }
+
+    def __call__(self, *_: object) -> Self:
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def ends(self, *_: object, **__: object) -> dict[int, int]:
+        return {partition: batches[-1].last + 1 for partition, batches in self._batches.items()}
+
+    def fetch(self, partition: int, offset: int, *, most: int) -> RawFetch:
+        """One batch, whatever `most` says."""
+        ahead = [batch for batch in self._batches[partition] if batch.last >= offset]
+        return RawFetch(ahead[:1], (), self.ends()[partition])
+
+
+def test_where_runs_ended_again_and_again_the_next_batches_are_suspects_unless_there_is_a_bomb(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    large = [built(0, [bytes(9_000_000)], first=at) for at in range(5, 9)]
+    partitions = Partitions(
+        {
+            0: large,  # two of them are 16 MB
+            1: [built(1, [b"x"] * 3, first=5)],
+            2: [built(1, [b"x"], first=5), built(1, [bytes(200_000_000)], first=6)],
+            3: [built(1, [b"x"], first=5)],
+        }
+    )
+    monkeypatch.setattr("topics.batches.bombs.RawReader", partitions)
+    monkeypatch.setattr("topics.batches.bombs.log_ends", partitions.ends)
+    kafka = load_settings().kafka
+    look = bombs_ahead(kafka, "t", dict.fromkeys(range(4), 5), repeated={0, 1, 2})
+    assert look.suspects == {0: Suspect(5, 6), 1: Suspect(5, 7)}
+    assert list(look.bombs) == [2]
+    assert bombs_ahead(kafka, "t", {1: 8}, repeated={1}).suspects == {}, "nothing lies ahead"
