@@ -32,6 +32,10 @@ _LOOK_BYTES, LOOK_SECONDS, _LOOK_PATIENCE = 64_000_000, 4.0, 2.0
 _TRIMMED = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 
 
+class DeletedRecordsError(DataLossError):
+    """Records that were about to be read have been deleted, as by retention."""
+
+
 def read_range(
     kafka: KafkaSettings,
     topic: str,
@@ -49,7 +53,7 @@ def read_range(
 
     Raises ServiceError for a missing topic, and if nothing moves for `timeout` seconds (default:
     `kafka.request_timeout`): because the broker is lost, or because a transaction was left open below `end`.
-    Raises DataLossError if `begin` was trimmed away.
+    Raises DeletedRecordsError if `begin` was trimmed away, or what comes next is while it is read.
     """
     patience = seconds(kafka) if timeout is None else timeout
     state = describe(kafka, [topic]).get(topic)
@@ -62,7 +66,7 @@ def read_range(
         if first is None:
             raise ServiceError(f"topic {topic} has no partition {partition}")
         if start < first:
-            raise DataLossError(
+            raise DeletedRecordsError(
                 f"{topic}[{partition}]: offsets {start} to {first - 1} are gone",
                 hint="see docs/operations/data-loss.md",
             )
@@ -243,7 +247,7 @@ def _position(message: Record, kafka: KafkaSettings, topic: str) -> int | None:
     if error.code() == KafkaError._PARTITION_EOF:
         return message.offset()
     if error.code() in _TRIMMED:
-        raise DataLossError(
+        raise DeletedRecordsError(
             f"{topic}[{message.partition()}]: the offset to read is gone: {error.str()}",
             hint="see docs/operations/data-loss.md",
         )

@@ -76,7 +76,7 @@ class Soak:
 
 
 def soak(
-    *, minutes: float, every: float, rate: int | None = None, period: float = 120.0, retention: float = 1.0
+    *, minutes: float, every: float, rate: int | None = None, period: float = 180.0, retention: float = 1.0
 ) -> Soak:
     """Let the pipeline run for so long.
 

@@ -11,7 +11,7 @@ from evenflow.settings import Settings
 from evenflow.settings.views import TopicRole
 from topics import clients
 
-SECONDS: Mapping[TopicRole, float] = {"input": 160.0, "routed": 100.0, "results": 350.0}
+SECONDS: Mapping[TopicRole, float] = {"input": 300.0, "routed": 100.0, "results": 600.0}
 """About how many seconds of the stream each topic keeps, at the rate for which it is set."""
 CHECK_MS = 5_000
 """How often the broker looks for what it may delete. Its default is five minutes."""

@@ -29,7 +29,7 @@ EVERY = 5.0
 def run(*, smoke: bool) -> dict[str, object]:
     """Each size in the first and in the last third. ServiceError if something was not as it must be."""
     if smoke:
-        result = soak(minutes=0.75, every=2.0, rate=20_000, period=10.0, retention=0.2)
+        result = soak(minutes=0.75, every=2.0, rate=20_000, period=10.0, retention=0.1)
     else:
         result = soak(minutes=MINUTES, every=EVERY)
     if result.violations:

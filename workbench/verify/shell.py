@@ -8,11 +8,13 @@ all that was due at the beginning is there or the bound has passed.
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,7 +40,12 @@ from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Clocks, Commi
 from workbench.verify.rejected.skips import SkippedOffsets
 from workbench.verify.report import Report
 
+log = logging.getLogger(__name__)
+
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
+_LEADS = (0.0, 0.2, 0.4)
+"""The `lead` of each try (`_beginnings`). There is another try if records were deleted while they were read.
+"""
 
 
 def verify(
@@ -58,11 +65,35 @@ def verify(
     records read so far. waiting: called before each pause with what is known by then. clock, sleep: seconds.
     Raises ServiceError (broker, topics), IncompatibleStateError (another query's state, with what changed),
     ConfigError (no such input topic, or a sink that does not read back), DataLossError (records were deleted
-    while they were read, or the committed offsets are gone).
+    while they were read, again and again, or the committed offsets are gone).
     """
     sink = sink_of(settings)
     sink.check_reading(settings)
     settings = admitted(settings)
+    compared = partial(
+        _compared, settings, sink, limit, due_within, progress, waiting, clock=clock, sleep=sleep
+    )
+    for lead in _LEADS[:-1]:
+        try:
+            return compared(lead=lead)
+        except reader.DeletedRecordsError as error:
+            log.info("%s meanwhile; verify begins anew, further from what is deleted next", error.message)
+    return compared(lead=_LEADS[-1])
+
+
+def _compared(
+    settings: Settings,
+    sink: ResultSink,
+    limit: int,
+    due_within: float,
+    progress: Callable[[int], None] | None,
+    waiting: Callable[[Report], None] | None,
+    *,
+    lead: float,
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> Report:
+    """One try. lead: as of `_beginnings`. The rest is that of `verify`."""
     began, pause = clock(), _FIRST_PAUSE
     skipped = SkippedOffsets()
     # Read before the offsets, so that a query that begins in between does not look like a loss.
@@ -71,7 +102,7 @@ def verify(
     with (
         tempfile.TemporaryDirectory(prefix="verify-", dir=_cache()) as scratch,
         _recomputed(
-            settings, committed, begun, limit, Path(scratch), skipped=skipped, progress=progress
+            settings, committed, begun, limit, Path(scratch), lead=lead, skipped=skipped, progress=progress
         ) as due,
     ):
         while True:
@@ -183,10 +214,11 @@ def _recomputed(
     limit: int,
     scratch: Path,
     *,
+    lead: float,
     skipped: SkippedOffsets,
     progress: Callable[[int], None] | None,
 ) -> Recomputed:
-    left = _described(settings, "input").begin
+    left = _beginnings(_described(settings, "input").begin, committed, lead)
     # Records before the place where the query began are no part of the query.
     begin = {state.partition: max(left.get(state.partition, 0), state.begin) for state in committed}
     log_starts = LogBegins(
@@ -206,6 +238,23 @@ def _recomputed(
             limit=limit,
             scratch=scratch,
         )
+
+
+def _beginnings(left: Mapping[int, int], committed: list[Committed], lead: float) -> dict[int, int]:
+    """Where reading begins, by partition of the input.
+
+    left: the first offsets that there are. lead: the share of what was read and is left that counts as gone
+    where something is gone. Retention deletes it next, perhaps while it is read.
+    """
+    states = {state.partition: state for state in committed}
+    return {
+        partition: (
+            first + int(lead * max(0, states[partition].offset - first))
+            if partition in states and first > states[partition].begin
+            else first
+        )
+        for partition, first in left.items()
+    }
 
 
 def _inputs(

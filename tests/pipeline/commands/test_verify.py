@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
 from typer.testing import CliRunner
 
 from cli.main import app
@@ -14,7 +17,7 @@ from evenflow.errors import EvenflowError
 from evenflow.settings import KafkaSettings, Settings, load_settings
 from partitioner_service.plane.data_plane import DataPlane
 from tests.unit.workbench.verify.pipeline_model import Record, end, record, run
-from topics import admin, clients
+from topics import admin, clients, reader
 from workbench.verify.shell import verify
 
 pytestmark = pytest.mark.pipeline
@@ -78,6 +81,32 @@ def test_the_real_partitioner_and_right_results_have_no_difference(
     assert (report.rows, report.read) == (rows, 706)
     assert report.rejected > 6
     assert report.ended
+
+
+def test_what_retention_deletes_while_it_is_read_is_left_out_by_another_try(
+    kafka_settings: KafkaSettings, query_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = _settings(kafka_settings, query_name, out_of_orderness=500)
+    _pipeline(settings)
+    topic, begins, read = settings.topic("input"), [], reader.read_range
+
+    def deleting(kafka: KafkaSettings, name: str, **bounds: Any) -> Iterator[Any]:
+        """As `read_range`, but the broker deletes records of the input at the first two times."""
+        if name == topic:
+            begins.append(bounds["begin"][0])
+            if len(begins) < 3:
+                until = [TopicPartition(topic, 0, begins[-1] + 20)]
+                for done in clients.admin(kafka).delete_records(until).values():
+                    done.result(30)
+        return read(kafka, name, **bounds)
+
+    monkeypatch.setattr(reader, "read_range", deleting)
+    report = verify(settings)
+    assert report.first == ()
+    assert report.rows > 0
+    # 404 offsets. Of what is left, another try leaves out a fifth, and the last one two fifths.
+    assert begins == [0, 20 + (404 - 20) // 5, begins[1] + 20 + int(0.4 * (404 - begins[1] - 20))]
+    assert [(lost.partition, lost.before) for lost in report.lost] == [(0, begins[2])]
 
 
 def test_the_command_exits_with_1_and_shows_the_rows_that_differ(

@@ -186,7 +186,7 @@ def test_an_error_does_not_wait_for_the_run_under_way(tmp_path: Path) -> None:
 def test_topics_keep_what_lasts_so_long_at_the_rate() -> None:
     each: dict[TopicRole, float] = {"input": 30.0, "routed": 10.0, "results": 0.0}
     settings = topic_settings(each, 1_000_000)
-    assert settings["input"] == {"retention.bytes": 4_800_000_000, "segment.bytes": 600_000_000}
+    assert settings["input"] == {"retention.bytes": 9_000_000_000, "segment.bytes": 1_125_000_000}
     assert topic_settings(each, 1_000_000, scale=0.5)["routed"]["retention.bytes"] == 500_000_000
     assert settings["results"] == {"retention.bytes": 2**20, "segment.bytes": 2**20}
 
