@@ -47,7 +47,7 @@ from partitioner_service.reading.cells.reasons import (
 )
 from partitioner_service.reading.cells.sizes import byte_lengths, note_large, texts_of, without_long
 from partitioner_service.reading.cells.strings import texts
-from partitioner_service.reading.cells.times import MAX_TIME, far, from_iso, from_seconds
+from partitioner_service.reading.cells.times import MAX_TIME, far, from_iso, from_seconds, undated
 from partitioner_service.reading.cells.two_groups import Reader, ReaderBeside
 from partitioner_service.reading.columns import CellColumns, reader_of
 from partitioner_service.reading.costs import Pricing, only
@@ -136,6 +136,8 @@ class Parser:
         )
         self._most = (settings.query.max_key_bytes, settings.query.max_value_bytes)
         self._csv = settings.input.format == "csv"
+        # One row of the year 40,000 would stop the application that writes to Postgres.
+        self._dated = settings.results.sink == "postgres"
         self._elements = settings.query.element_columns
         self._of_each = {*self._elements, *(columns.looked_up if columns.each else ())}
         reader = reader_of(settings, self._types, self._kinds, schemas)
@@ -520,6 +522,8 @@ class Parser:
             stamps = np.asarray(timestamps, dtype=np.int64)
             faults.note(stamps < 0, NO_TIMESTAMP)
             faults.note(stamps > MAX_TIME, FAR_TIMESTAMP, at=stamps)
+            if self._dated:
+                faults.note(undated(stamps), FAR_TIMESTAMP, at=stamps)
             return stamps
         column = self._names.index(self._query.time)
         faults.note(~cells.present(column), NO_TIME_COLUMN, column=column)
@@ -527,7 +531,6 @@ class Parser:
         if unit == "iso":
             times, wrong = from_iso(texts(block.data, cells, column, self._reader.written))
             faults.note(wrong, NO_TIME, column=column)
-            faults.note(far(times), FAR_TIME, column=column)
         elif unit == "s":
             times, wrong = from_seconds(cells.floats[column])
             faults.note(wrong, FAR_TIME, column=column)
@@ -535,6 +538,8 @@ class Parser:
             whole = cells.ints[column]
             times = np.floor_divide(whole, 1000) if unit == "us" else whole
             faults.note(far(times), FAR_TIME, column=column)
+        if self._dated:
+            faults.note(undated(times), FAR_TIME, column=column)
         return times
 
 

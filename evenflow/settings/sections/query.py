@@ -81,8 +81,7 @@ class Query(BaseModel):
         description=(
             "Unit of the time column: seconds (a fraction is rounded to the nearest ms), whole milliseconds"
             " or whole microseconds (rounded down to ms) since 1970 UTC, or ISO 8601 text (no zone means"
-            " UTC). Ignored for '@timestamp'. A record with a time outside the years 100 to 9899 is"
-            " unreadable."
+            " UTC). Ignored for '@timestamp'."
         ),
     )
     window: Duration = Field(

@@ -23,27 +23,36 @@ from partitioner_service.reading.cells.characters import (
 
 _NO_DAY = -(2**62)
 """Stands for "no day"."""
-MIN_TIME = -59_011_459_200_000
-MAX_TIME = 250_246_627_199_999
-"""First and last event time, in ms since 1970 UTC: the years 100 to 9899. Databases and libraries for dates
-hold the years 1 to 9999, so they hold each window of up to 99 years, too. Otherwise one record with a time of
-the year 40,000 would make a row that the place of the results refuses."""
+MAX_TIME = 8_640_000_000_000_000
+"""Largest distance of an event time from 1970 in ms: about 273,000 years, what ISO 8601 libraries can hold.
+"""
+
+
+FIRST_DATED, LAST_DATED = -59_011_459_200_000, 250_246_627_199_999
+"""First and last event time, in ms since 1970 UTC, where results go to Postgres: the years 100 to 9899. Its
+client library holds the years 1 to 9999, so it holds each window of up to 99 years around them, too."""
+
+
+def undated(times: Int64s) -> Bools:
+    """Which of these times are before FIRST_DATED or after LAST_DATED."""
+    mask: Bools = (times > LAST_DATED) | (times < FIRST_DATED)
+    return mask
 
 
 def far(times: Int64s) -> Bools:
-    """Which of these times are before MIN_TIME or after MAX_TIME."""
-    mask: Bools = (times > MAX_TIME) | (times < MIN_TIME)
+    """Which of these times are further than MAX_TIME from 1970."""
+    mask: Bools = (times > MAX_TIME) | (times < -MAX_TIME)
     return mask
 
 
 def from_seconds(seconds: Float64s) -> tuple[Int64s, Bools]:
-    """Times to the nearest ms, half to even, and which seconds are NaN or before MIN_TIME or after MAX_TIME.
+    """Times to the nearest ms, half to even, and which seconds are NaN or too far from 1970.
 
     Those times are 0.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = np.rint(seconds * 1000.0)
-        wrong = ~((rounded >= MIN_TIME) & (rounded <= MAX_TIME))  # `<` would be false for NaN
+        wrong = ~(np.abs(rounded) <= MAX_TIME)  # `>` would be false for NaN
     return np.where(wrong, 0, rounded).astype(np.int64), wrong
 
 

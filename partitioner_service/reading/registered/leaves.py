@@ -40,7 +40,7 @@ from partitioner_service.reading.cells.reasons import (
     TOO_LARGE,
 )
 from partitioner_service.reading.cells.strings import check_utf8
-from partitioner_service.reading.cells.times import MAX_TIME, MIN_TIME, far, from_seconds
+from partitioner_service.reading.cells.times import MAX_TIME, far, from_seconds
 
 NOTHING = -1
 """Stands in place of a leaf: the cell is absent or null."""
@@ -135,7 +135,7 @@ class Filler:
             self._far(column, leaf, rows, schemas)
 
     def _far(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
-        """Refuse event times that are out of range."""
+        """Refuse event times that are too far from 1970."""
         if column.kind == FLOAT:
             wrong = from_seconds(self._cells.floats[column.place, rows])[1]
         else:
@@ -305,14 +305,12 @@ class Filler:
         """Convert a timestamp from its own unit to the query's time_unit."""
         ticks = self._raw.ints[column.place, rows]
         if leaf.holds == "stamp":
-            # First by the whole seconds: a product may have no room in 64 bits.
-            wrong: Bools = (ticks > MAX_TIME // 1000) | (ticks < MIN_TIME // 1000)
+            wrong: Bools = (ticks > MAX_TIME // 1000) | (ticks < -(MAX_TIME // 1000))
             ms = np.where(wrong, 0, ticks) * 1000
             ms += self._raw.lengths[column.place, rows] // 1_000_000
-            wrong |= far(ms)
         else:
             ms = np.floor_divide(ticks, {"ms": 1, "us": 1_000, "ns": 1_000_000}[leaf.logical])
-            wrong = far(ms)
+            wrong = (ms > MAX_TIME) | (ms < -MAX_TIME)
         if column.unit == "iso":
             wrong |= (ms < _FIRST_ISO) | (ms > _LAST_ISO)
         ms = np.where(wrong, 0, ms)

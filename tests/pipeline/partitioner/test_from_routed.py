@@ -139,7 +139,7 @@ def mixed(first: int, number: int) -> list[tuple[int, Any]]:
         rows.append((p, row | {"t": first + row["t"] * 10, "v": n % 5}))
         if n % 40 == 0:
             rows.append((p, b"not JSON"))
-            rows.append((p, row | {"t": 10**14}))
+            rows.append((p, row | {"t": 10**15}))
             rows.append((p, row | {"t": first + 10**8 + n}))
             rows.append((p, row | {"t": first - 10**6}))
     return rows + [(p, {"k": "z", "t": first + number * 10, "v": 4}) for p in range(4)]

@@ -23,11 +23,10 @@ from workbench.unreadable import Unreadable, WithheldSchema
 from workbench.verify.input import derived_columns
 from workbench.verify.input.strict_reader import (
     CSV_NULLS,
-    MAX_TIME,
-    MIN_TIME,
     StrictReader,
     cell_types,
     filters_before_keys,
+    readable_times,
 )
 from workbench.verify.sql import floor_divided, pointer, quoted, sql_type
 
@@ -150,7 +149,11 @@ def _select(settings: Settings) -> str:
     cell_sql = "".join(f", {sql} AS x{i}" for i, (sql, _) in enumerate(cells))
     names = [f"x{i}" for i in range(len(cells))]
     fine = " AND ".join(
-        ["well_formed", f"time_read BETWEEN {MIN_TIME} AND {MAX_TIME}", *_key_is_there(query)]
+        [
+            "well_formed",
+            "time_read BETWEEN {} AND {}".format(*readable_times(settings)),
+            *_key_is_there(query),
+        ]
         + [f"coalesce({ok}, false)" for _, ok in cells]
     )
     # Raw bytes are kept for the comparison with the rejected record, and for the strict reader.

@@ -24,8 +24,18 @@ from workbench.registered.records import RegisteredRecords
 from workbench.unreadable import Number, Unreadable
 from workbench.verify.input.deep_json import Fields, read_deep
 
-MIN_TIME, MAX_TIME = -59_011_459_200_000, 250_246_627_199_999
-"""First and last event time (ms) that is readable: of the years 100 to 9899."""
+MAX_TIME = 8_640_000_000_000_000
+"""Largest event time (ms) on either side of 1970 that is readable: 100 million days."""
+
+
+def readable_times(settings: Settings) -> tuple[int, int]:
+    """First and last event time (ms) that is readable: for Postgres that of the years 100 to 9899."""
+    return (
+        (-59_011_459_200_000, 250_246_627_199_999)
+        if settings.results.sink == "postgres"
+        else (-MAX_TIME, MAX_TIME)
+    )
+
 
 CSV_NULLS = ("", "NA", "null", "NULL")
 """What an empty number or time looks like in csv. Text is never null there."""
@@ -92,6 +102,7 @@ class StrictReader:
         self._query = settings.query
         self._needed = settings.needed_columns
         self._types = cell_types(settings.query)
+        self._times = readable_times(settings)
         self._keyed = not filters_before_keys(settings.query)
         self._explosion = settings.query.explosion
         self._elements = settings.query.element_columns
@@ -324,7 +335,8 @@ class StrictReader:
             time = self._iso(cells, column) if unit == "iso" else self._since_1970(cells, column, unit)
         if time is None:
             raise Unreadable(f"time column {column!r} is missing or null")
-        if not MIN_TIME <= time <= MAX_TIME:
+        first, last = self._times
+        if not first <= time <= last:
             raise Unreadable(f"event time {time} ms is out of range")
         return time
 

@@ -18,7 +18,7 @@ import pyarrow.json
 from evenflow.settings import Settings
 
 ARROW_TYPES = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
-MIN_TIME, MAX_TIME = -59_011_459_200_000, 250_246_627_199_999
+MAX_TIME = 8_640_000_000_000_000
 ISO = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?)?\s?(Z|[+-]\d{2}:?\d{2})?$"
 
 
@@ -45,7 +45,7 @@ class OneByOne:
         key = table.column(self._query.key)[0].as_py()
         values = {name: table.column(name)[0].as_py() for name in self._query.value_columns}
         finite = all(abs(v) < float("inf") for v in values.values() if isinstance(v, float))
-        if key is None or time is None or not MIN_TIME <= time <= MAX_TIME or not finite:
+        if key is None or time is None or not -MAX_TIME <= time <= MAX_TIME or not finite:
             return None
         return str(key).encode(), time, values
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import given, settings
@@ -10,8 +11,10 @@ from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings, load_settings
-from partitioner_service.reading.cells.times import MAX_TIME, MIN_TIME
+from partitioner_service.reading.cells.times import MAX_TIME
 from partitioner_service.reading.parse import Parser
+from workbench.unreadable import Unreadable
+from workbench.verify.input.strict_reader import StrictReader
 
 
 def make(**parts) -> Settings:
@@ -36,7 +39,7 @@ def rows_of(parsed):
 
 
 GOOD = st.fixed_dictionaries(
-    {"k": st.text(max_size=8), "t": st.integers(MIN_TIME, MAX_TIME)},
+    {"k": st.text(max_size=8), "t": st.integers(-(10**14), 10**14)},
     optional={
         "v": st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False), st.integers(-99, 99))
     },
@@ -67,7 +70,7 @@ BAD = st.sampled_from(
         b'{"k":"a","k":"b","t":1}',
         b'{"k":"\xff","t":1}',
         b'{"k":"a","t":99999999999999999999}',
-        b'{"k":"a","t":250246627200000}',
+        b'{"k":"a","t":8640000000000001}',
     ]
 )
 RECORDS = st.lists(
@@ -105,8 +108,8 @@ def test_a_records_fate_and_content_do_not_depend_on_its_neighbours(records):
         "column 't' holds a number that is not whole where a whole number is needed (1.5)"),
         (b'{"k":"a","t":-9223372036854775809}',
          "column 't' holds a whole number that 64 bits do not hold (-9223372036854775809)"),
-        (b'{"k":"a","t":250246627200000}',
-        "time column 't' holds a time that is out of range (250246627200000)"),
+        (b'{"k":"a","t":8640000000000001}',
+        "time column 't' holds a time that is out of range (8640000000000001)"),
         (b'{"k":"a","t":1,"v":"12,50"}', "column 'v' holds text where a number is needed (\"12,50\")"),
         (b'{"k":"a","t":1,"v":NaN}', "column 'v' is not a finite number (NaN)"),
         (b'{"k":"a","t":1,"v":1e400}', "column 'v' is not a finite number (1e400)"),
@@ -243,11 +246,42 @@ def test_iso_times_with_and_without_zone_may_be_mixed_with_bad_ones():
 
 
 def test_times_beyond_what_libraries_hold_are_unreadable():
-    parsed = Parser(make()).parse(
-        [b'{"k":"a","t":%d}' % t for t in (MAX_TIME, MAX_TIME + 1, MIN_TIME, MIN_TIME - 1)]
-    )
-    assert parsed.times.tolist() == [MAX_TIME, MIN_TIME]
-    assert set(parsed.bad) == {1, 3}
+    parsed = Parser(make()).parse([b'{"k":"a","t":%d}' % t for t in (MAX_TIME, MAX_TIME + 1, -MAX_TIME - 1)])
+    assert parsed.times.tolist() == [MAX_TIME]
+    assert set(parsed.bad) == {1, 2}
+
+
+POSTGRES = {"results": {"sink": "postgres", "path": "postgresql://h/db/rows"}}
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "s", "iso"])
+def test_times_beyond_what_postgres_holds_are_unreadable_where_results_go_there(unit):
+    texts = {
+        "ms": ["-59011459200001", "-59011459200000", "250246627199999", "250246627200000"],
+        "us": ["-59011459200000001", "-59011459200000000", "250246627199999999", "250246627200000000"],
+        "s": ["-59011459200.001", "-59011459200", "250246627199.999", "250246627200"],
+        "iso": [
+            '"0099-12-31T23:59:59Z"',
+            '"0100-01-01T00:00Z"',
+            '"9899-12-31T23:59Z"',
+            '"9900-01-01T00:00Z"',
+        ],
+    }[unit]
+    values = [b'{"k":"a","t":%s}' % text.encode() for text in texts]
+    query = {"time_unit": unit}
+    assert set(Parser(make(query=query, **POSTGRES)).parse(values).bad) == {0, 3}
+    assert not Parser(make(query=query)).parse(values).bad
+    strict = StrictReader(make(query=query, **POSTGRES))
+    for row, value in enumerate(values):
+        with nullcontext() if row in (1, 2) else pytest.raises(Unreadable, match="out of range"):
+            strict.read(None, value, 0)
+
+
+def test_timestamps_beyond_what_postgres_holds_are_unreadable_where_results_go_there():
+    query = {"key": "@key", "time": "@timestamp", "window": "1s"}
+    parser = Parser(load_settings(query=query, **POSTGRES))
+    parsed = parser.parse([None] * 2, keys=[b"a"] * 2, timestamps=[250246627199999, 250246627200000])
+    assert set(parsed.bad) == {1}
 
 
 def test_csv_records_with_quotes_line_breaks_and_missing_fields_are_told_apart():
