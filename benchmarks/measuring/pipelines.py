@@ -4,6 +4,7 @@ by a meter.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
@@ -146,6 +147,12 @@ class Running:
         for service in self._lasting:
             if not service.alive:
                 raise ServiceError(f"{service.name} ended with {service.returncode}:\n{service.tail()}")
+
+
+def printed_object(output: str) -> dict[str, Any] | None:
+    """The object that a command with `--json` printed, from all that it wrote. None if it printed none."""
+    line = next((line for line in output.splitlines() if line.startswith("{")), None)
+    return None if line is None else dict(json.loads(line))
 
 
 def run_to_end(running: Running, label: str) -> tuple[float, Used]:

@@ -22,7 +22,6 @@ all close at once when the next step begins, and their rows would stand in its w
 
 from __future__ import annotations
 
-import json
 from contextlib import AbstractContextManager
 from itertools import count
 from typing import Any, Literal
@@ -31,7 +30,13 @@ import numpy as np
 
 from benchmarks.measuring.cpu import budget, occupancy
 from benchmarks.measuring.latency import judged, sampled_rows
-from benchmarks.measuring.pipelines import WORKERS, Running, measured_broker, running_query
+from benchmarks.measuring.pipelines import (
+    WORKERS,
+    Running,
+    measured_broker,
+    printed_object,
+    running_query,
+)
 from benchmarks.measuring.slopes import highest, slope
 from benchmarks.measuring.step_lines import step, tell
 from benchmarks.measuring.stream import KEYS
@@ -181,7 +186,9 @@ class Live:
         over, last, after = running.meter.now(), running.records("input"), running.ends("results")
         if replay.returncode:
             raise ServiceError(f"the replay failed:\n{replay.tail()}")
-        achieved = _told_rate(replay.output())
+        summary = printed_object(replay.output())
+        assert summary is not None  # a replay that ends well says what it did
+        achieved = round(summary["tuples_per_second"])
         loads = self._loads(telemetry_start)
         running.up_to_date()
         rows = sampled_rows(running.settings, before)
@@ -208,9 +215,3 @@ class Live:
                 if isinstance(record, BatchRecord):
                     loads.setdefault(record.stage, []).append(record.duration_ms / interval)
         return round(max((float(np.median(each)) for each in loads.values()), default=0.0), 3)
-
-
-def _told_rate(output: str) -> int:
-    """Tuples per second, from the line of JSON that the replay prints."""
-    line = next(line for line in output.splitlines() if line.startswith("{"))
-    return round(json.loads(line)["tuples_per_second"])

@@ -6,7 +6,6 @@ and what is due. They must overlap.
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 import time
@@ -14,6 +13,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from benchmarks.measuring.pipelines import printed_object
 from evenflow.errors import ServiceError
 from workbench.local.processes import ChildProcess
 
@@ -94,9 +94,9 @@ class ReadingAlong:
             self.failures.append(f"{error.message}:\n{child.tail()}")
             return
         output = child.output()
-        report = next((line for line in output.splitlines() if line.startswith("{")), None)
+        report = printed_object(output)
         if report is not None:
-            self.comparisons.append(comparison_of(json.loads(report), time.monotonic() - began))
+            self.comparisons.append(comparison_of(report, time.monotonic() - began))
         if report is None and _DELETION.search(output):
             self.interruptions += 1
         elif report is None or status:

@@ -12,7 +12,6 @@ each partition. Deleted records count in both.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring.cpu import CpuMeter, budget
-from benchmarks.measuring.pipelines import Running, run_to_end, running_query
+from benchmarks.measuring.pipelines import Running, printed_object, run_to_end, running_query
 from benchmarks.measuring.step_lines import step
 from benchmarks.pipeline.end_to_end import Live
 from benchmarks.soak.along import Comparison, ReadingAlong, gaps
@@ -191,7 +190,8 @@ class Course:
         end = running.meter.now()
         if replay.returncode:
             raise ServiceError(f"the replay ended with {replay.returncode}:\n{replay.tail()}")
-        summary = summary_of(replay.output())
+        summary = printed_object(replay.output())
+        assert summary is not None  # a replay that ends well says what it did
         result.tuples = summary["tuples"]
         if summary["tuples_per_second"] < _LEAST_SHARE * result.rate:
             result.violations.append(f"the replay sent {summary['tuples_per_second']:,.0f} tuples/s")
@@ -257,12 +257,6 @@ def verdict(comparisons: list[Comparison], *, begin: int) -> list[str]:
     if doubtful := sum(comparison.doubtful for comparison in comparisons):
         words.append(f"{doubtful} rows were not compared, because retention had deleted results")
     return words
-
-
-def summary_of(output: str) -> dict[str, Any]:
-    """The object of `evenflow replay --json`, from all that it wrote."""
-    line = next(line for line in output.splitlines() if line.startswith("{"))
-    return dict(json.loads(line))
 
 
 def of_topics(settings: Settings, folder: Path) -> dict[str, tuple[int, float]]:

@@ -14,7 +14,7 @@ from benchmarks.measuring.stream import SEED as SEED
 from benchmarks.pictures import PLOTS
 from benchmarks.soak.course import Soak, soak
 from benchmarks.soak.picture import sizes
-from benchmarks.soak.sizes import thirds
+from benchmarks.soak.sizes import thirds_after_start
 from evenflow.charts.page import save
 from evenflow.errors import ServiceError
 
@@ -35,7 +35,7 @@ def run(*, smoke: bool) -> dict[str, object]:
     if result.violations:
         tell_all(result)
         raise ServiceError("\n".join(result.violations))
-    growth = {name: thirds(values) for name, values in result.sizes.items()}
+    growth = {name: thirds_after_start(values) for name, values in result.sizes.items()}
     if not smoke:
         keep(result)
     return {

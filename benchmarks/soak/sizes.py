@@ -43,12 +43,16 @@ def of_folder(folder: Path) -> tuple[int, float]:
 
 
 def thirds(values: Sequence[float]) -> tuple[float, float]:
-    """Medians of the first and of the last third of what is left without the first quarter.
+    """Medians of the first and of the last third. At least three values."""
+    third = len(values) // 3
+    return median(values[:third]), median(values[-third:])
+
+
+def thirds_after_start(values: Sequence[float]) -> tuple[float, float]:
+    """As `thirds`, of what is left without the first quarter.
 
     Raises ValueError for fewer than `FEWEST` values.
     """
     if len(values) < FEWEST:
         raise ValueError(f"{len(values)} looks are too few: at least {FEWEST}")
-    settled = values[len(values) // 4 :]
-    third = len(settled) // 3
-    return median(settled[:third]), median(settled[-third:])
+    return thirds(values[len(values) // 4 :])

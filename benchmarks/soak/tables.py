@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.measuring.page_tables import into_page
 from benchmarks.scale.pages import table
-from benchmarks.soak.sizes import thirds
+from benchmarks.soak.sizes import thirds_after_start
 
 _MINUTE = 60.0
 
@@ -37,7 +37,7 @@ def sizes_table(sizes: Mapping[str, Sequence[float]]) -> str:
     """What was looked at: the median of the first third, that of the last, and how much more that is."""
     lines = []
     for name, values in sizes.items():
-        first, last = thirds(values)
+        first, last = thirds_after_start(values)
         lines.append((name, _short(first), _short(last), f"{last / first if first else 1.0:.2f}"))
     return table(("what", "first third", "last third", "last / first"), lines)
 

@@ -525,6 +525,11 @@ class ResultsSettings(Section):
         return BUILT_IN_SINKS.get(self.sink)
 
     @property
+    def dated(self) -> bool:
+        """Whether event times must be of the years 100 to 9899 (`SinkForm.dated`)."""
+        return self.form is not None and self.form.dated
+
+    @property
     def folder(self) -> str | None:
         """Folder or URI that Spark reaches.
         None if `path` is another place: of a sink of one's own, or on a server.

@@ -136,8 +136,8 @@ class Parser:
         )
         self._most = (settings.query.max_key_bytes, settings.query.max_value_bytes)
         self._csv = settings.input.format == "csv"
-        # One row of the year 40,000 would stop the application that writes to Postgres.
-        self._dated = settings.results.sink == "postgres"
+        # One row of the year 40,000 would stop the application whose sink cannot hold it.
+        self._dated = settings.results.dated
         self._elements = settings.query.element_columns
         self._of_each = {*self._elements, *(columns.looked_up if columns.each else ())}
         reader = reader_of(settings, self._types, self._kinds, schemas)

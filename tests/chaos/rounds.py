@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 
+from benchmarks.soak.sizes import thirds
 from evenflow.settings.views import queries
 from tests.chaos.course import Course
 from tests.chaos.processes import marked
@@ -82,12 +81,6 @@ def growth(sizes: list[int]) -> float | None:
         return None
     first, last = thirds(sizes)
     return last / max(1, first)
-
-
-def thirds(sizes: Sequence[float]) -> tuple[float, float]:
-    """Medians of the first and of the last third. At least three sizes."""
-    third = len(sizes) // 3
-    return median(sizes[:third]), median(sizes[-third:])
 
 
 def end_exactly(world: World, outcome: Outcome, *, patience: float) -> None:

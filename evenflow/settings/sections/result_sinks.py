@@ -40,6 +40,8 @@ class SinkForm:
     """
     registry: bool = False
     """Whether it takes a schema registry."""
+    dated: bool = False
+    """Whether it holds dates of the years 1 to 9999 alone. Then event times are of the years 100 to 9899."""
 
 
 BUILT_IN_SINKS = {
@@ -56,6 +58,7 @@ BUILT_IN_SINKS = {
             ),
         ),
         path="server",
+        dated=True,
     ),
     "avro": SinkForm(rows="avro", registry=True),
 }

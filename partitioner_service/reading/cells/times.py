@@ -29,8 +29,8 @@ MAX_TIME = 8_640_000_000_000_000
 
 
 FIRST_DATED, LAST_DATED = -59_011_459_200_000, 250_246_627_199_999
-"""First and last event time, in ms since 1970 UTC, where results go to Postgres: the years 100 to 9899. Its
-client library holds the years 1 to 9999, so it holds each window of up to 99 years around them, too."""
+"""First and last event time, in ms since 1970 UTC, where the sink asks for it (`SinkForm.dated`): the years
+100 to 9899. So each window of up to 99 years around them is within the years 1 to 9999, too."""
 
 
 def undated(times: Int64s) -> Bools:

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.measuring.pipelines import printed_object
 from benchmarks.soak import scenario
 from benchmarks.soak.__main__ import PAGE, ROWS
 from benchmarks.soak.along import Comparison, ReadingAlong, comparison_of, gaps
-from benchmarks.soak.course import Soak, of_topics, summary_of, verdict
+from benchmarks.soak.course import Soak, of_topics, verdict
 from benchmarks.soak.retention import fullest_partitions, topic_settings
-from benchmarks.soak.sizes import of_folder, of_process, thirds
+from benchmarks.soak.sizes import of_folder, of_process, thirds_after_start
 from benchmarks.soak.tables import into, sizes_table
 from evenflow.errors import ServiceError
 from evenflow.settings import load_settings
@@ -26,14 +27,14 @@ from workbench.local.processes import ChildProcess
 def test_what_grows_is_seen_and_how_it_began_is_left_out() -> None:
     steady = [900.0] * 3 + [100.0] * 9
     grows = [10.0 * number for number in range(12)]
-    assert thirds(steady) == (100.0, 100.0)
-    assert thirds(grows) == (40.0, 100.0)
+    assert thirds_after_start(steady) == (100.0, 100.0)
+    assert thirds_after_start(grows) == (40.0, 100.0)
     assert sizes_table({"steady": steady, "grows": grows}).splitlines()[2:] == [
         "| steady | 100 | 100 | 1.00 |",
         "| grows | 40 | 100 | 2.50 |",
     ]
     with pytest.raises(ValueError, match="11 looks are too few"):
-        thirds([1.0] * 11)
+        thirds_after_start([1.0] * 11)
 
 
 def test_a_process_and_a_folder_have_the_sizes_that_they_have(tmp_path: Path) -> None:
@@ -224,7 +225,7 @@ def _write(file: Path, size: int) -> None:
 
 
 def test_the_summary_of_a_replay_is_in_its_output() -> None:
-    assert summary_of('a line\n{"tuples": 12}\n') == {"tuples": 12}
+    assert printed_object('a line\n{"tuples": 12}\n') == {"tuples": 12}
 
 
 def _soak(**more: object) -> Soak:

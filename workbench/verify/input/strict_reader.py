@@ -29,12 +29,8 @@ MAX_TIME = 8_640_000_000_000_000
 
 
 def readable_times(settings: Settings) -> tuple[int, int]:
-    """First and last event time (ms) that is readable: for Postgres that of the years 100 to 9899."""
-    return (
-        (-59_011_459_200_000, 250_246_627_199_999)
-        if settings.results.sink == "postgres"
-        else (-MAX_TIME, MAX_TIME)
-    )
+    """First and last event time (ms) that is readable: of the years 100 to 9899 if the sink asks for it."""
+    return (-59_011_459_200_000, 250_246_627_199_999) if settings.results.dated else (-MAX_TIME, MAX_TIME)
 
 
 CSV_NULLS = ("", "NA", "null", "NULL")
