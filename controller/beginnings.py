@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller import measures
-from controller.collect import Arrival, Collected, StageWords
+from controller.collect import Arrival, PipelineFigures, StageWords
 from controller.plan_history import Pair, stages_of
 from evenflow.reporting.words import span
 from evenflow.settings import Settings
@@ -83,7 +83,7 @@ class Beginnings:
     _changing: bool = False
     _grown_at: float | None = None
 
-    def look(self, known: Collected, pair: Pair, now: float, *, realised: bool) -> Beginning:
+    def look(self, known: PipelineFigures, pair: Pair, now: float, *, realised: bool) -> Beginning:
         """What is too young now. pair: in force. realised: whether every part follows the newest plan."""
         stages = {stage: known.stages[stage] for stage in stages_of(self.settings) if stage in known.stages}
         for stage, words in stages.items():

@@ -69,7 +69,7 @@ class StageWords:
 
 
 @dataclass
-class Collected:
+class PipelineFigures:
     """What is known of each part."""
 
     partitioners: dict[str, Arrival[PartitionerRecord]] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Collector:
         self._topic = settings.topic("telemetry")
         self._clock = clock
         self._wall = wall
-        self.known = Collected()
+        self.known = PipelineFigures()
         self.ignored: Counter[str] = Counter()
         """Number of records that say nothing about this query, by kind."""
         self.record_count = 0

@@ -12,7 +12,7 @@ from statistics import median
 
 from controller import measures
 from controller.beginnings import Beginning, Beginnings
-from controller.collect import Arrival, Collected
+from controller.collect import Arrival, PipelineFigures
 from controller.plan_history import PlanHistory, stages_of, unrealised
 from evenflow.elasticity import Observation, StageObservation
 from evenflow.elasticity.observation import Part
@@ -55,7 +55,7 @@ class Rounds:
         self._last_words: dict[Stage, object] = {}
         self._last = now
 
-    def due(self, collected: Collected, now: float) -> bool:
+    def due(self, collected: PipelineFigures, now: float) -> bool:
         """Whether an observation is due. If so, the wait for the next one begins."""
         words = {stage: collected.stages[stage].word for stage in self._stages if stage in collected.stages}
         # Compared by identity, as two records may be equal.
@@ -109,7 +109,7 @@ class Evaluator:
         self._beginnings = Beginnings(self.settings)
 
     def observe(
-        self, collected: Collected, history: PlanHistory, now: float, *, pending: bool = False
+        self, collected: PipelineFigures, history: PlanHistory, now: float, *, pending: bool = False
     ) -> Evaluation:
         """The next observation. pending: whether a plan is published that the log has not shown yet."""
         self.step += 1
@@ -173,7 +173,7 @@ class _Sight:
 
     settings: Settings
     """Settings of the query that is controlled."""
-    collected: Collected
+    collected: PipelineFigures
     """The newest records of each part."""
     partitioners: list[PartitionerRecord]
     """The newest records of the instances that count."""
@@ -251,12 +251,12 @@ class _Sight:
         return latency if 0 <= latency <= _LIVE_MS else None
 
 
-def reached(collected: Collected) -> int | None:
+def reached(collected: PipelineFigures) -> int | None:
     """Largest event time (ms) in the newest record of any partitioner, however old that record is."""
     return measures.reached(arrival.record for arrival in collected.partitioners.values())
 
 
-def counted(settings: Settings, collected: Collected, now: float) -> list[Arrival[PartitionerRecord]]:
+def counted(settings: Settings, collected: PipelineFigures, now: float) -> list[Arrival[PartitionerRecord]]:
     """The partitioners that count now: those that are not silent, the newest record first.
 
     A partitioner that has just died is not silent for a while yet. It stops counting as soon as others own
@@ -271,18 +271,18 @@ def counted(settings: Settings, collected: Collected, now: float) -> list[Arriva
     )
 
 
-def _inputs(settings: Settings, collected: Collected) -> int:
+def _inputs(settings: Settings, collected: PipelineFigures) -> int:
     return inputs_of(
         (arrival.record for arrival in list(collected.partitioners.values())), settings.input_partitions
     )
 
 
-def stale(settings: Settings, collected: Collected, now: float) -> list[str]:
+def stale(settings: Settings, collected: PipelineFigures, now: float) -> list[str]:
     """In words: which parts have been silent for longer than `patience`, or have never sent a record."""
     return [*_silent_partitioners(settings, collected, now), *_silent_stages(settings, collected, now)]
 
 
-def _silent_partitioners(settings: Settings, collected: Collected, now: float) -> list[str]:
+def _silent_partitioners(settings: Settings, collected: PipelineFigures, now: float) -> list[str]:
     alive = counted(settings, collected, now)
     unowned = _inputs(settings, collected) - sum(arrival.record.owned for arrival in alive)
     # If the controller scales the instances, `partitioner.instances` does not say how many run now.
@@ -300,7 +300,7 @@ def _silent_partitioners(settings: Settings, collected: Collected, now: float) -
     return words[-expected:]
 
 
-def _silent_stages(settings: Settings, collected: Collected, now: float) -> list[str]:
+def _silent_stages(settings: Settings, collected: PipelineFigures, now: float) -> list[str]:
     words = []
     for stage in stages_of(settings):
         if stage not in collected.stages:

@@ -82,8 +82,8 @@ class Application(Protocol):
 class Driven:
     """The running application of these settings. It takes over from the query's controller.
 
-    clock: s, monotonic. Raises what `Controller` raises: ServiceError without a broker, Fenced once another
-    controller has taken over.
+    clock: s, monotonic. Raises what `Controller` raises: ServiceError without a broker, WriterFenced once
+    another controller has taken over.
     """
 
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from controller.collect import Collected, StageWords
+from controller.collect import PipelineFigures, StageWords
 from evenflow.elasticity import demand
 from evenflow.elasticity.observation import PARTS, Part
 from evenflow.plans import KEPT, LAST_EPOCH, Plan, Schedule
@@ -111,7 +111,10 @@ class PlanHistory:
 
 
 def unrealised(
-    history: PlanHistory, settings: Settings, partitioners: Iterable[PartitionerRecord], collected: Collected
+    history: PlanHistory,
+    settings: Settings,
+    partitioners: Iterable[PartitionerRecord],
+    collected: PipelineFigures,
 ) -> list[str]:
     """In words: which parts do not follow the newest plan yet.
 

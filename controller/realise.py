@@ -31,7 +31,7 @@ class Realiser(Protocol):
     def realise(self, judgement: Judgement, record: DecisionRecord, policy: Policy) -> None:
         """Publish the plan of a judgement, if it has one, together with the record of it.
 
-        Raises Fenced when another controller has taken over, ServiceError when the broker refuses.
+        Raises WriterFenced when another controller has taken over, ServiceError when the broker refuses.
         """
 
     def repeat(self, plan: Plan) -> None:
@@ -41,7 +41,7 @@ class Realiser(Protocol):
         """Save what the policy has learned, if that is possible in time."""
 
 
-class Published:
+class PlanPublisher:
     """Publishes each judgement in a transaction of its own.
 
     The transaction also holds what the policy has learned if the judgement has a plan, and at every tenth
@@ -77,7 +77,7 @@ class Published:
             self._writer.write(snapshot=snapshot_record(policy))
 
 
-class Untouched:
+class DryRun:
     """A dry run: nothing is written, and no other controller is fenced."""
 
     def realise(self, judgement: Judgement, record: DecisionRecord, policy: Policy) -> None:

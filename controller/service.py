@@ -14,7 +14,7 @@ from controller.kubernetes import ScaledReplicas, leading, lost
 from controller.log_lines import LogLines
 from controller.memory import remember
 from controller.plan_history import PlanHistory, stages_of
-from controller.realise import Published, Realiser, Replicas, SaidReplicas, Untouched
+from controller.realise import DryRun, PlanPublisher, Realiser, Replicas, SaidReplicas
 from evenflow.elasticity import Policy
 from evenflow.errors import ServiceError
 from evenflow.host.stopping import stopped_by_signals
@@ -61,8 +61,8 @@ def control(
     disturbed. tell: called with each judgement. replicas: changes the number of partitioner instances, by
     default as `[control]` says. clock: s, monotonic. wall: s since 1970.
 
-    Raises ConfigError for a policy that cannot be used, Fenced when another controller has taken over, and
-    other EvenflowErrors when the query is refused or the broker does not answer.
+    Raises ConfigError for a policy that cannot be used, WriterFenced when another controller has taken over,
+    and other EvenflowErrors when the query is refused or the broker does not answer.
     """
     stop = stop or threading.Event()
     on_every_line(query=settings.query.name, part="controller", epoch=0)
@@ -169,7 +169,7 @@ class Controller:
             refuse_unwritable(settings.kafka, specs["audit"].name, "audit")
         # Rule "the beginning is locked before it is read": first the controller before this one is fenced,
         # then the log is read, and only then is anything decided.
-        self._realiser: Realiser = Untouched() if dry_run else Published(settings, saves=override is None)
+        self._realiser: Realiser = DryRun() if dry_run else PlanPublisher(settings, saves=override is None)
         remembered = override is None and remember(settings, policy)
         self._collector = Collector(settings, clock=clock, wall=wall, on_record=self._paint)
         self._evaluator = Evaluator(settings)

@@ -115,7 +115,7 @@ def _optional(fields: StrictObject, name: str, take: Any, *words: Any, **more: A
 
 
 @dataclass(frozen=True)
-class Upcoming:
+class UpcomingPlan:
     """A plan that a reader will follow."""
 
     begins: int
@@ -132,7 +132,7 @@ class Schedule:
     """Slide of the query, ms. A plan begins on a boundary of slides."""
     current: Plan | None = None
     """The plan in force, None before the first."""
-    upcoming: list[Upcoming] = field(default_factory=list)
+    upcoming: list[UpcomingPlan] = field(default_factory=list)
     """Plans that are not in force yet, by their beginning. At most the newest `KEPT` are kept."""
     newest: int = 0
     """Largest epoch seen."""
@@ -151,7 +151,7 @@ class Schedule:
             begins = max(begins, self.boundary(reached + 1))
         # A plan that begins later than this one, or with it, has an older epoch and never comes into force.
         earlier = [other for other in self.upcoming if other.begins < begins]
-        self.upcoming = [*earlier, Upcoming(begins, plan)][-KEPT:]
+        self.upcoming = [*earlier, UpcomingPlan(begins, plan)][-KEPT:]
         return True
 
     def start(self, plans: Iterable[Plan], *, reached: int | None) -> None:

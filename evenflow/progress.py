@@ -387,7 +387,7 @@ def _refuse_contradictions(state: PartitionState) -> None:
 
 
 @dataclass(frozen=True)
-class Judged:
+class BlockVerdicts:
     """Verdicts on a block of tuples of one partition."""
 
     state: PartitionState
@@ -410,7 +410,7 @@ def judge(
     *,
     ahead: Bools | None = None,
     max_skew: int = _ANY_STEP,
-) -> Judged:
+) -> BlockVerdicts:
     """Apply the lateness rule to the next tuples of a partition, in offset order.
 
     times: event times (ms), shape (n,). ahead: the tuples that are too far ahead of the clock, shape (n,).
@@ -426,10 +426,10 @@ def judge(
     verdicts = np.full(times.size, Verdict.AHEAD, dtype=np.uint8)
     marks = np.full(times.size, NO_MARK, dtype=np.int64)
     verdicts[~ahead], marks[~ahead] = others.verdicts, others.marks
-    return Judged(others.state, verdicts, marks)
+    return BlockVerdicts(others.state, verdicts, marks)
 
 
-def _judged(query: Query, state: PartitionState, times: Int64s, max_skew: int) -> Judged:
+def _judged(query: Query, state: PartitionState, times: Int64s, max_skew: int) -> BlockVerdicts:
     memory = record(
         _MEMORY,
         largest=NO_MARK if state.max_time is None else state.max_time,
@@ -463,7 +463,7 @@ def _judged(query: Query, state: PartitionState, times: Int64s, max_skew: int) -
         steady_from=None if steady == NO_MARK else steady,
         run=tuple(int(time) for time in run[:count]),
     )
-    return Judged(after, verdicts, marks)
+    return BlockVerdicts(after, verdicts, marks)
 
 
 class _Limits(NamedTuple):

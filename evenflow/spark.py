@@ -132,14 +132,14 @@ def results(
         settings = _as_begun(spark, settings, options or {})
     if view is not None:
         settings = view_of(settings, view)
-    reading = _Reading(
+    reading = _ResultReader(
         spark=spark, settings=settings, stream=stream, patience=patience, options=options or {}
     )
     return reader.rows(reading)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Reading:
+class _ResultReader:
     """A call of `results`: what is read, and how."""
 
     spark: SparkSession
@@ -190,14 +190,14 @@ class _Reader(ABC):
     """Whether the rows name the query by how it began."""
 
     @abstractmethod
-    def rows(self, reading: _Reading) -> DataFrame:
+    def rows(self, reading: _ResultReader) -> DataFrame:
         """The rows, each once. Raises ConfigError if they cannot be read so."""
 
 
 class _ParquetFiles(_Reader):
     """Parquet files of a folder. A repeated micro-batch replaces its files."""
 
-    def rows(self, reading: _Reading) -> DataFrame:
+    def rows(self, reading: _ResultReader) -> DataFrame:
         path, options = str(reading.settings.results.path), dict(reading.options)
         if reading.stream:
             return (
@@ -209,7 +209,7 @@ class _ParquetFiles(_Reader):
 class _DeltaTable(_Reader):
     """A Delta table, by the files that it has now. Spark needs no jars of Delta for them."""
 
-    def rows(self, reading: _Reading) -> DataFrame:
+    def rows(self, reading: _ResultReader) -> DataFrame:
         settings = reading.settings
         if reading.stream:
             sink = settings.results.sink
@@ -229,7 +229,7 @@ class _DeltaTable(_Reader):
 class _JsonRecords(_Reader):
     """A row is a JSON object."""
 
-    def rows(self, reading: _Reading) -> DataFrame:
+    def rows(self, reading: _ResultReader) -> DataFrame:
         patience = reading.patience if reading.stream else None
         return _json_rows(reading.records(), reading.schema, reading.settings, patience)
 
@@ -239,7 +239,7 @@ class _Frames(_Reader):
 
     name_the_query = True
 
-    def rows(self, reading: _Reading) -> DataFrame:
+    def rows(self, reading: _ResultReader) -> DataFrame:
         _refuse_large_batches(reading.spark, PART_BYTES)
         query = reading.settings.query
         read = _result_frames_of(reading.settings.fingerprint, readable_schema(query), query.result_keys)
@@ -249,7 +249,7 @@ class _Frames(_Reader):
 class _AvroRecords(_Reader):
     """A row is an Avro record, which does not say what columns it has."""
 
-    def rows(self, reading: _Reading) -> DataFrame:
+    def rows(self, reading: _ResultReader) -> DataFrame:
         return reading.once(_mapped(reading, _avro_rows_of(_avro_form(reading.settings))))
 
 
@@ -261,7 +261,7 @@ class _OwnRows(_Reader):
     def __init__(self, sink: object) -> None:
         self._sink: Any = sink
 
-    def rows(self, reading: _Reading) -> DataFrame:
+    def rows(self, reading: _ResultReader) -> DataFrame:
         written: DataFrame = self._sink.spark_rows(
             reading.spark, reading.settings, stream=reading.stream, options=reading.options
         )
@@ -306,7 +306,7 @@ def _reader_of(settings: Settings) -> _Reader:
     return _READERS[form.rows]
 
 
-def _mapped(reading: _Reading, read: Callable[[Batches], Batches]) -> DataFrame:
+def _mapped(reading: _ResultReader, read: Callable[[Batches], Batches]) -> DataFrame:
     """The rows that Spark's Python workers read from the records of the topic."""
     records = reading.records().select("partition", "offset", "value")
     return records.mapInArrow(read, spark_types(reading.schema))

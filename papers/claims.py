@@ -112,7 +112,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Judged:
+class ClaimVerdict:
     """A claim with its verdict."""
 
     claim: Claim
@@ -147,7 +147,7 @@ def verdict(checks: Sequence[bool], *, every: bool = False) -> Level:
     return "partly" if sum(checks) >= (0.75 if every else 0.5) * len(checks) else "not reproduced"
 
 
-def judged(claim: Claim, figures: SectionFigures, plan: RunPlan) -> Judged:
+def judged(claim: Claim, figures: SectionFigures, plan: RunPlan) -> ClaimVerdict:
     """The verdict on a claim. It is "not measured" if a figure is missing."""
     try:
         outcome = claim.judge(figures, plan)
@@ -157,4 +157,4 @@ def judged(claim: Claim, figures: SectionFigures, plan: RunPlan) -> Judged:
     parts = f"{sum(outcome.checks)} of {len(outcome.checks)}" if outcome.checks else "-"
     why = {"reproduced": "", "not measured": claim.absent}.get(level, claim.because)
     reason = claim.reason if level in ("partly", "not reproduced") else None
-    return Judged(claim, level, parts, outcome.ours, " ".join(filter(None, (why, claim.note))), reason)
+    return ClaimVerdict(claim, level, parts, outcome.ours, " ".join(filter(None, (why, claim.note))), reason)

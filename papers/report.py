@@ -10,7 +10,7 @@ from evenflow.charts.page import save
 from papers import inventory
 from papers.cells.run_plan import RunPlan
 from papers.cells.store import Store
-from papers.claims import MEASURES, Judged, Reason, judged
+from papers.claims import MEASURES, ClaimVerdict, Reason, judged
 from papers.markdown import table
 from papers.sections import SECTIONS
 
@@ -154,11 +154,11 @@ NOT_MEASURED = (
 )
 
 
-def write(store: Store, plan: RunPlan, page: Path) -> dict[str, list[Judged]]:
+def write(store: Store, plan: RunPlan, page: Path) -> dict[str, list[ClaimVerdict]]:
     """Write the page and its pictures. Returns the verdicts by section."""
     folder = page.parent / page.stem
     folder.mkdir(parents=True, exist_ok=True)
-    verdicts: dict[str, list[Judged]] = {}
+    verdicts: dict[str, list[ClaimVerdict]] = {}
     body: list[str] = []
     for name, section in SECTIONS.items():
         figures = store.figures(name)
@@ -192,7 +192,7 @@ def write(store: Store, plan: RunPlan, page: Path) -> dict[str, list[Judged]]:
     return verdicts
 
 
-def _summary(verdicts: dict[str, list[Judged]]) -> list[str]:
+def _summary(verdicts: dict[str, list[ClaimVerdict]]) -> list[str]:
     every = [item for items in verdicts.values() for item in items]
     count = Counter(item.level for item in every if item.counts)
     total = ", ".join(f"{many} {level}" for level, many in count.most_common())
@@ -220,7 +220,7 @@ def _summary(verdicts: dict[str, list[Judged]]) -> list[str]:
     ]
 
 
-def _by_construction(every: Sequence[Judged], *, holds: bool) -> list[str]:
+def _by_construction(every: Sequence[ClaimVerdict], *, holds: bool) -> list[str]:
     """The list of the claims that what we measure makes true, or false."""
     answer = "true" if holds else "false"
     rows = [
@@ -240,7 +240,7 @@ def _by_construction(every: Sequence[Judged], *, holds: bool) -> list[str]:
     ]
 
 
-def _reasons(every: Sequence[Judged]) -> list[str]:
+def _reasons(every: Sequence[ClaimVerdict]) -> list[str]:
     """A sentence that counts the reasons of the claims that are not fully reproduced."""
     differing = [item for item in every if item.reason and item.counts]
     count = Counter(item.reason for item in differing)
@@ -248,7 +248,7 @@ def _reasons(every: Sequence[Judged]) -> list[str]:
     return [f"Of the {len(differing)} that are not fully reproduced, the reason is {counts_text}.", ""]
 
 
-def _claims(items: list[Judged]) -> list[str]:
+def _claims(items: list[ClaimVerdict]) -> list[str]:
     lines = []
     for item in items:
         claim = item.claim
@@ -267,7 +267,7 @@ def _claims(items: list[Judged]) -> list[str]:
     return lines
 
 
-def _parts(item: Judged) -> str:
+def _parts(item: ClaimVerdict) -> str:
     return (
         ""
         if item.level == "not measured"

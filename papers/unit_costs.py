@@ -46,7 +46,7 @@ class Costs(_UnitCosts):
 
 
 @dataclass(frozen=True)
-class Planning(_UnitCosts):
+class PlanningCosts(_UnitCosts):
     """Nanoseconds of CPU. `benchmarks.partitioners.prompt_plan.COSTS` says more of each."""
 
     buffer: float
@@ -68,9 +68,9 @@ def unit_costs() -> Costs:
 
 
 @cache
-def planning_unit_costs() -> Planning:
+def planning_unit_costs() -> PlanningCosts:
     """The costs of planning that docs/reproducing.md is made with."""
-    return Planning(**_read(PLANNING))
+    return PlanningCosts(**_read(PLANNING))
 
 
 def _read(path: Path) -> dict[str, float]:

@@ -14,7 +14,7 @@ from topics import admin
 from topics.clients import seconds
 from topics.query.audit import ROLE
 from topics.query.input_topic import admitted
-from topics.query.plan_topic import Fenced, PlanRecords, PlanWriter, entry_of, read_plans
+from topics.query.plan_topic import PlanRecords, PlanWriter, WriterFenced, entry_of, read_plans
 
 IDENTITY = "plan-by-hand"
 """Identity of the writer. It is not the controller's, so a plan by hand fences no controller."""
@@ -80,7 +80,7 @@ def _published(settings: Settings, draft: Plan, because: str) -> Plan:
             # The log decides, not the commit: another writer's plan of this epoch may stand before this one.
             if plan in in_order(_once_visible(settings, reading, epoch)):
                 return plan
-    except Fenced:
+    except WriterFenced:
         raise ServiceError(
             "another `evenflow plan` of this query began at the same moment",
             hint="see with `evenflow status` what holds now",

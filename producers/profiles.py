@@ -40,7 +40,7 @@ class FullSpeed(Profile):
 
 
 @dataclass(frozen=True)
-class Recorded(Profile):
+class RecordedSpeed(Profile):
     """As fast as the events were recorded, or faster or slower by a factor.
 
     A tuple that is out of order is due before the tuple in front of it, so a replay sends it at once.
@@ -246,7 +246,7 @@ def _fixed(words: WordOptions) -> Profile:
 
 
 def _speed(words: WordOptions) -> Profile:
-    return Recorded(words.number("factor", None, above=0))
+    return RecordedSpeed(words.number("factor", None, above=0))
 
 
 PROFILES: dict[str, tuple[str, Callable[[WordOptions], Profile]]] = {

@@ -33,7 +33,7 @@ def refuse_ended(settings: Settings, topic: TopicState, *, producer: str) -> Non
     because a topic that has ended nearly always ends with a marker. Records that are written from now on are
     not read.
     """
-    ended = _Ended(topic.name, producer, settings.input.producers)
+    ended = _EndedProducers(topic.name, producer, settings.input.producers)
     states = _committed(settings, topic)
     for partition, state in states.items():
         ended.add(partition, dict.fromkeys(state.ended_producers, state.announced or 1))
@@ -44,7 +44,7 @@ def refuse_ended(settings: Settings, topic: TopicState, *, producer: str) -> Non
             ended.add(partition, {marker.producer: marker.producers})
 
 
-class _Ended:
+class _EndedProducers:
     """Which producers have ended in each partition so far.
 
     `add` raises as soon as that is enough to refuse.

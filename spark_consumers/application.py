@@ -28,7 +28,7 @@ from spark_consumers.checkpoints.notes import (
     refuse_other_wiring,
     wait_for_room,
 )
-from spark_consumers.cluster.executors import Executors, Following
+from spark_consumers.cluster.executors import Executors, ExecutorWatch
 from spark_consumers.cluster.forwarding import warn_of_travel
 from spark_consumers.cluster.machines import refuse_unshared
 from spark_consumers.cluster.manager import SparkCluster
@@ -320,7 +320,7 @@ def _telemetry(
         )
         for query_settings, talk in zip(queries(settings), talks, strict=True)
     ]
-    following = Following(executors)
+    following = ExecutorWatch(executors)
     streams: Any = spark.streams  # Any: a Telemetry has only the part of a listener that the JVM calls
     for listener in listeners:
         streams.addListener(listener)

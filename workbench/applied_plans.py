@@ -9,7 +9,7 @@ from typing import Any
 
 from controller.evaluate import patience
 from evenflow.errors import IncompatibleStateError
-from evenflow.plans import Plan, Schedule, Upcoming
+from evenflow.plans import Plan, Schedule, UpcomingPlan
 from evenflow.reporting.words import moment, printable, span
 from evenflow.settings import Settings
 from evenflow.telemetry import DecisionRecord, PartitionerRecord
@@ -36,7 +36,7 @@ class AppliedPlans:
 
     current: Plan | None
     """The plan that is in force. None if the settings hold."""
-    upcoming: tuple[Upcoming, ...]
+    upcoming: tuple[UpcomingPlan, ...]
     """Plans that come into force later, in that order."""
     workers: int
     """p of the settings."""

@@ -46,7 +46,7 @@ def measured_broker(itself: str = "bench") -> Iterator[tuple[EmbeddedBroker, Cpu
 
 
 @dataclass
-class Running:
+class QueryProcesses:
     """The processes of one query. `end` ends each of them by its process id."""
 
     settings: Settings
@@ -155,7 +155,7 @@ def printed_object(output: str) -> dict[str, Any] | None:
     return None if line is None else dict(json.loads(line))
 
 
-def run_to_end(running: Running, label: str) -> tuple[float, Used]:
+def run_to_end(running: QueryProcesses, label: str) -> tuple[float, Used]:
     """Run partitioner and Spark application over the whole input. Seconds and CPU time until both have
     ended.
     """
@@ -181,7 +181,7 @@ def ended_well(child: ChildProcess) -> None:
 @contextmanager
 def running_query(
     kafka: KafkaSettings, meter: CpuMeter, name: str, **parts: dict[str, Any]
-) -> Iterator[Running]:
+) -> Iterator[QueryProcesses]:
     """A query with these settings and a folder of its own. Its processes end with the block of `with`."""
     with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as place:
         folder = Path(place)
@@ -189,7 +189,7 @@ def running_query(
         partitioner = {"workers": WORKERS} | parts.pop("partitioner", {})
         settings = settings_for(kafka, name, partitioner=partitioner, spark=spark, **parts)
         save_settings(settings, folder / "settings.json")
-        running = Running(settings, folder, meter)
+        running = QueryProcesses(settings, folder, meter)
         try:
             yield running
         finally:

@@ -8,7 +8,7 @@ import time
 
 from benchmarks.measuring.cpu import MACHINE
 from benchmarks.measuring.latency import SAMPLE, sampled_rows
-from benchmarks.measuring.pipelines import Running
+from benchmarks.measuring.pipelines import QueryProcesses
 from benchmarks.measuring.slopes import Length
 from benchmarks.measuring.step_lines import step
 from benchmarks.measuring.stream import EVENT_RATE, write_input
@@ -21,7 +21,7 @@ _SLIDE_MS = 1_000
 _Ends = dict[int, int]
 
 
-def catch_up(running: Running, *, tuples: int, zipf: float) -> tuple[Length, dict[str, float]]:
+def catch_up(running: QueryProcesses, *, tuples: int, zipf: float) -> tuple[Length, dict[str, float]]:
     """Fill the input topic, start both services, and wait for the rows of the last complete window.
 
     The first result is the time from the start of the services to that window's rows. The second has the
@@ -53,7 +53,7 @@ def last_window(start: int, tuples: int) -> int:
     return (newest - 1) // _SLIDE_MS * _SLIDE_MS
 
 
-def _startup(running: Running, spark: ChildProcess, began: float) -> dict[str, float]:
+def _startup(running: QueryProcesses, spark: ChildProcess, began: float) -> dict[str, float]:
     """Seconds from the start of both services to the first frame and row, and CPU seconds up to the first
     row.
     """
@@ -74,7 +74,7 @@ def _startup(running: Running, spark: ChildProcess, began: float) -> dict[str, f
     return figures | {name: round(used[label], 1) for label, name in names.items()}
 
 
-def _all_rows(running: Running, window_end: int) -> _Ends:
+def _all_rows(running: QueryProcesses, window_end: int) -> _Ends:
     """Wait until rows of this window are there and nothing has come for a second.
 
     Returns the end offsets of the results topic.
@@ -93,14 +93,14 @@ def _all_rows(running: Running, window_end: int) -> _Ends:
     return ends
 
 
-def _newest_row(running: Running, ends: _Ends) -> tuple[int, int]:
+def _newest_row(running: QueryProcesses, ends: _Ends) -> tuple[int, int]:
     """Append time and window end (ms) of the sample's last row before these end offsets."""
     begin, end = {SAMPLE: ends[SAMPLE] - 1}, {SAMPLE: ends[SAMPLE]}
     (appended, window_end, _), *_ = sampled_rows(running.settings, begin, end).tolist()
     return appended, window_end
 
 
-def _first_append(running: Running) -> int:
+def _first_append(running: QueryProcesses) -> int:
     """Append time (ms) of the first frame. Only the first record of each routed partition is read."""
     settings = running.settings
     stop = dict.fromkeys(range(settings.routed_partitions), 1)

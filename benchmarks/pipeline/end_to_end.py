@@ -32,7 +32,7 @@ from benchmarks.measuring.cpu import budget, occupancy
 from benchmarks.measuring.latency import judged, sampled_rows
 from benchmarks.measuring.pipelines import (
     WORKERS,
-    Running,
+    QueryProcesses,
     measured_broker,
     printed_object,
     running_query,
@@ -78,7 +78,7 @@ def measure(wiring: Literal["fused", "split"], *, smoke: bool) -> dict[str, obje
     for zipf in (1.4,) if smoke else (1.0, 1.4):
         with measured_broker() as (broker, meter):
 
-            def query(name: str) -> AbstractContextManager[Running]:
+            def query(name: str) -> AbstractContextManager[QueryProcesses]:
                 topic = {"topic": f"{name}.input"}
                 return running_query(broker.settings(), meter, name, input=topic, spark={"wiring": wiring})
 
@@ -99,7 +99,7 @@ def measure(wiring: Literal["fused", "split"], *, smoke: bool) -> dict[str, obje
     return figures
 
 
-def _live_figures(running: Running, zipf: float, rate: Any, *, smoke: bool) -> dict[str, object]:
+def _live_figures(running: QueryProcesses, zipf: float, rate: Any, *, smoke: bool) -> dict[str, object]:
     running.start_replay("trickle", zipf, _TRICKLE)
     with step("the windows of the pause", running.counts):
         running.up_to_date()
@@ -154,7 +154,7 @@ def _short(figures: dict[str, Any]) -> dict[str, Any]:
 class Live:
     """Steps of live replay into the running query."""
 
-    def __init__(self, running: Running, zipf: float, *, seconds: float) -> None:
+    def __init__(self, running: QueryProcesses, zipf: float, *, seconds: float) -> None:
         self._running = running
         self._zipf = zipf
         self._seconds = seconds

@@ -23,7 +23,7 @@ from evenflow.telemetry import PartitionerRecord
 from monitoring.instruments.partitioner import PartitionerInstruments
 from partitioner_service.block import Slice
 from partitioner_service.reports.telemetry import Periods
-from partitioner_service.routing.pieces import Sent
+from partitioner_service.routing.pieces import RoutedTuples
 from partitioner_service.routing.router import Router
 
 ID = "service-metrics"
@@ -69,7 +69,7 @@ def _noted(size: int, repetitions: int) -> dict[str, Any]:
     }
 
 
-def _note(periods: Periods, instruments: PartitionerInstruments, sent: Sent) -> None:
+def _note(periods: Periods, instruments: PartitionerInstruments, sent: RoutedTuples) -> None:
     periods.note(sent, 0.01, workers=_WORKERS, now=time.monotonic())
     instruments.block(0.01)
 

@@ -29,7 +29,7 @@ from partitioner_service.plane.data_plane import DataPlane
 from partitioner_service.plane.loop import Loop
 from partitioner_service.plane.opening import Parts
 from partitioner_service.reports.telemetry import Reports
-from partitioner_service.routing.pieces import Sent
+from partitioner_service.routing.pieces import RoutedTuples
 from workbench.local.broker import EmbeddedBroker
 
 ID = "service-metrics-partitioner"
@@ -75,7 +75,7 @@ class _Silent(Reports):
 
     due = False
 
-    def note(self, sent: Sent, seconds: float, *, workers: int) -> None:
+    def note(self, sent: RoutedTuples, seconds: float, *, workers: int) -> None:
         """Do nothing."""
 
 
@@ -85,7 +85,7 @@ class _ClockedReports(Reports):
     spent = 0.0
     """CPU seconds so far."""
 
-    def note(self, sent: Sent, seconds: float, *, workers: int) -> None:
+    def note(self, sent: RoutedTuples, seconds: float, *, workers: int) -> None:
         """Note, and count the CPU time of that."""
         began = time.thread_time()
         super().note(sent, seconds, workers=workers)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring.cpu import CpuMeter, budget
-from benchmarks.measuring.pipelines import Running, printed_object, run_to_end, running_query
+from benchmarks.measuring.pipelines import QueryProcesses, printed_object, run_to_end, running_query
 from benchmarks.measuring.step_lines import step
 from benchmarks.pipeline.end_to_end import Live
 from benchmarks.soak.along import Comparison, ReadingAlong, gaps
@@ -101,7 +101,13 @@ class Course:
     """
 
     def __init__(
-        self, running: Running, broker: EmbeddedBroker, *, every: float, period: float, retention: float
+        self,
+        running: QueryProcesses,
+        broker: EmbeddedBroker,
+        *,
+        every: float,
+        period: float,
+        retention: float,
     ) -> None:
         self._running = running
         self._broker = broker

@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from benchmarks.measuring.pipelines import WORKERS, Running, measured_broker, running_query
+from benchmarks.measuring.pipelines import WORKERS, QueryProcesses, measured_broker, running_query
 from benchmarks.measuring.step_lines import step
 from benchmarks.measuring.stream import SEED as SEED
 from benchmarks.pipeline.end_to_end import Live
@@ -56,7 +56,7 @@ def run(*, smoke: bool) -> dict[str, object]:
     return {"cost_us": COST_US, "rate": RATE, "seconds": seconds, "workers": WORKERS, "rows": rows}
 
 
-def _live(running: Running, zipf: float, *, seconds: float) -> dict[str, Any]:
+def _live(running: QueryProcesses, zipf: float, *, seconds: float) -> dict[str, Any]:
     """Figures of `Live.hold`, and most MiB in memory by process meanwhile and until rows were up to date."""
     ensure_topics(running.settings.kafka, pipeline_topics(running.settings).values())
     running.start("partition")

@@ -66,12 +66,12 @@ class KeyGroups(Partitioner):
 
 
 class SaltedOptions(Options):
-    """Options of `Salted`."""
+    """Options of `Salting`."""
 
     salts: int = Field(default=8, ge=1, description="Salts that the tuples of a key get in turn.")
 
 
-class Salted(Partitioner):
+class Salting(Partitioner):
     """Salting by hand: key and salt are hashed together, and each tuple gets the next of 8 salts."""
 
     options_type = SaltedOptions

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.measuring.cpu import CpuMeter
-from benchmarks.measuring.pipelines import WORKERS, Running, ended_well, measured_broker
+from benchmarks.measuring.pipelines import WORKERS, QueryProcesses, ended_well, measured_broker
 from benchmarks.measuring.spread import spread
 from benchmarks.measuring.step_lines import step
 from benchmarks.measuring.stream import EVENT_RATE
@@ -85,7 +85,7 @@ def micro_batches(settings: Settings, folder: Path, meter: CpuMeter) -> list[byt
     them.
     """
     save_settings(settings, folder / "settings.json")
-    running = Running(settings, folder, meter)
+    running = QueryProcesses(settings, folder, meter)
     try:
         with step(f"{settings.query.name}: micro-batches of {settings.partitioner.name}", running.counts):
             ended_well(running.start_passing("aggregate", "--until-ended"))

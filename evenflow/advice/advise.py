@@ -12,7 +12,7 @@ import numpy as np
 from evenflow.advice.candidates import Candidate, candidates
 from evenflow.advice.drift import hot_turnover
 from evenflow.advice.report import Advice
-from evenflow.advice.rule import Tried, chosen, judged, paper_rule
+from evenflow.advice.rule import CandidateFigures, chosen, judged, paper_rule
 from evenflow.advice.sample import Sample, busiest_rate, hot_keys, keys_of, span_seconds
 from evenflow.advice.sizing import PipelineSize, Wishes, size
 from evenflow.metrics import window_figures
@@ -150,7 +150,7 @@ def _tried(
     few_groups: bool,
     processes: int,
     watch: Watcher,
-) -> list[Tried]:
+) -> list[CandidateFigures]:
     """Every candidate, judged by simulations with `wishes.hash_seeds` different hash seeds."""
     entrants = [candidate.entrant for candidate in tried]
     rounds = []

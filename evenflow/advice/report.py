@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from evenflow.advice.rule import FEW_GROUPS, PaperRule, Tried
+from evenflow.advice.rule import FEW_GROUPS, CandidateFigures, PaperRule
 from evenflow.advice.sample import SampledKey, Strays
 from evenflow.advice.sizing import UTILISATION
 from evenflow.reporting.words import share
@@ -66,13 +66,13 @@ class Advice:
     """Tuples in a window, as a mean over windows. Without a window, all tuples."""
     paper_rule: PaperRule
     """What the selection rule of 004 says."""
-    candidates: tuple[Tried, ...]
+    candidates: tuple[CandidateFigures, ...]
     """The partitioners that were simulated, with their figures."""
     tolerance: float
     """How much more than the least cost a simpler candidate may cost, as a share."""
     merge_cost: float
     """Work of merging one more partial, in tuples."""
-    chosen: Tried
+    chosen: CandidateFigures
     """The candidate that is recommended."""
     options: Mapping[str, Any]
     """The partitioner's options to set. It was simulated with them."""

@@ -76,7 +76,7 @@ def paper_rule(*, groups: float, tuples_per_worker: float, new_share: float) -> 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tried:
+class CandidateFigures:
     """A candidate and its figures on the sample.
 
     cost and slowest_worker are those of the worst hash seed. The other figures are those of the pipeline's
@@ -123,11 +123,11 @@ def judged(
     window_tuples: float,
     merge_cost: float,
     few_groups: bool,
-) -> Tried:
+) -> CandidateFigures:
     """The candidate with its cost. figures: one for each hash seed, that of the pipeline's own seed first."""
     own = figures[0]
     fair = window_tuples / own.workers
-    return Tried(
+    return CandidateFigures(
         partitioner=candidate.text,
         family=candidate.family,
         considered=(few_groups or not candidate.few_groups_only) and own.weighs is not False,
@@ -143,7 +143,7 @@ def judged(
     )
 
 
-def chosen(tried: Sequence[Tried], *, tolerance: float) -> Tried:
+def chosen(tried: Sequence[CandidateFigures], *, tolerance: float) -> CandidateFigures:
     """The first candidate that costs at most (1 + tolerance) x the least cost.
 
     Only candidates that are considered count, or all if none is considered.

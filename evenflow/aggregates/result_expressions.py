@@ -25,7 +25,7 @@ from evenflow.text.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from evenflow.expressions.engine import Engine
-    from evenflow.expressions.parser import Typed
+    from evenflow.expressions.parser import TypedExpression
 
 _NAME = "evenflow result"
 """The name of the derived column that an expression is for its engine. No result column that is read has
@@ -54,7 +54,7 @@ class ResultExpression:
     """The expression with its types."""
 
     @property
-    def typed(self) -> Typed:
+    def typed(self) -> TypedExpression:
         """The expression with the types of what it reads."""
         return self.columns.derived[_NAME]
 

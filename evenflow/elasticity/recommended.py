@@ -24,7 +24,7 @@ class _Recommendation(NamedTuple):
     """The p or r that was recommended."""
 
 
-class Recommended(BaseModel):
+class Recommendations(BaseModel):
     """The recommendations of one side (p or r), oldest first.
 
     Only entries that can still be the highest are kept, so each value is above all that follow. After a gap

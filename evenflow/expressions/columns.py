@@ -13,7 +13,7 @@ from evenflow.grammar.column_types import ANY_VALUE
 from evenflow.grammar.paths import toml_name
 
 if TYPE_CHECKING:
-    from evenflow.expressions.parser import Expression, Typed
+    from evenflow.expressions.parser import Expression, TypedExpression
 
 _Items: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -24,9 +24,9 @@ class Columns:
 
     read: Mapping[str, str]
     """The type of each column that is read from the record, in a fixed order."""
-    derived: Mapping[str, Typed] = field(default_factory=dict)
+    derived: Mapping[str, TypedExpression] = field(default_factory=dict)
     """The derived columns by name, each after the derived columns that it reads."""
-    where: Typed | None = None
+    where: TypedExpression | None = None
     """The condition of the filter, None if there is none."""
     looked_up: Mapping[str, str] = field(default_factory=dict)
     """The type of each column that comes from a lookup file."""

@@ -17,7 +17,7 @@ from evenflow.grammar.column_types import ANY_VALUE
 from evenflow.grammar.explosion import Explosion
 
 if TYPE_CHECKING:
-    from evenflow.expressions.parser import Expression, Typed
+    from evenflow.expressions.parser import Expression, TypedExpression
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ElementCount:
 class Cost:
     """What a tuple costs."""
 
-    expression: Typed
+    expression: TypedExpression
     """How the cost is computed."""
     types: Mapping[str, str]
     """The type of each column that the expression reads."""

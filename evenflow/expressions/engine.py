@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from evenflow.errors import ConfigError
 from evenflow.expressions.kinds import DECIMAL_DIGITS, MOST_DIGITS
-from evenflow.expressions.parser import DIALECT, Typed, from_below, is_place, kind_at
+from evenflow.expressions.parser import DIALECT, TypedExpression, from_below, is_place, kind_at
 from evenflow.grammar.arrow_types import arrow_type
 from evenflow.grammar.column_types import decimal_scale
 from evenflow.limits import DERIVED_BYTES
@@ -93,7 +93,7 @@ class Numbers:
     an expression that Polars cannot compute.
     """
 
-    def __init__(self, expression: Typed, types: Mapping[str, str], setting: str) -> None:
+    def __init__(self, expression: TypedExpression, types: Mapping[str, str], setting: str) -> None:
         import polars  # not at the top of the file: polars is an optional dependency
 
         self._types = {name: types[name] for name in expression.columns}
@@ -162,7 +162,7 @@ def _narrowed(value: pl.Series, type_: str) -> tuple[pa.Array, Bools]:
     return column.to_arrow().cast(arrow_type(type_)), wrong
 
 
-def rewritten(expression: Typed) -> str:
+def rewritten(expression: TypedExpression) -> str:
     """The SQL that makes Polars compute what the text says in the language.
 
     Whole numbers that stand in the text, or that functions yield, get 128 bits like those of columns. Both

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator
 from sqlglot import exp
 
 from evenflow.expressions.columns import Columns
-from evenflow.expressions.parser import Typed
+from evenflow.expressions.parser import TypedExpression
 
 
 def record_and_element_columns(columns: Columns, elements: Container[str]) -> tuple[Columns, Columns]:
@@ -18,8 +18,8 @@ def record_and_element_columns(columns: Columns, elements: Container[str]) -> tu
     A derived column of the first kind counts as a column that is read in the second. A condition is cut at
     its outermost ANDs. The tuples for which it is true are those for which both parts are.
     """
-    inner: dict[str, Typed] = {}
-    outer: dict[str, Typed] = {}
+    inner: dict[str, TypedExpression] = {}
+    outer: dict[str, TypedExpression] = {}
     own = columns.looked_up if columns.each else {}
     for name, derived in columns.derived.items():
         of_element = any(read in elements or read in own or read in inner for read in derived.columns)
@@ -49,11 +49,11 @@ def _names(tree: exp.Expression) -> list[str]:
     return list(dict.fromkeys(node.name for node in tree.find_all(exp.Column)))
 
 
-def _together(where: Typed | None, parts: list[exp.Expression]) -> Typed | None:
+def _together(where: TypedExpression | None, parts: list[exp.Expression]) -> TypedExpression | None:
     """The condition that all these parts of `where` are true. None if there are none."""
     if where is None or not parts:
         return None
     tree = parts[0].copy()
     for part in parts[1:]:
         tree = exp.And(this=tree, expression=exp.Paren(this=part.copy()))
-    return Typed(where.text, tuple(_names(tree)), tree, where.kind)
+    return TypedExpression(where.text, tuple(_names(tree)), tree, where.kind)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from evenflow.expressions.kinds import DECIMAL_DIGITS
-from evenflow.expressions.parser import DIALECT, Typed, from_below, is_place, kind_at
+from evenflow.expressions.parser import DIALECT, TypedExpression, from_below, is_place, kind_at
 from evenflow.grammar.column_types import decimal_scale
 from evenflow.limits import DERIVED_BYTES
 
@@ -37,7 +37,7 @@ def _null_safe(change: Any) -> Any:
     return lambda text: None if text is None else change(text)
 
 
-def derived_sql(expression: Typed) -> tuple[str, str]:
+def derived_sql(expression: TypedExpression) -> tuple[str, str]:
     """(SQL of the value, which is null if it does not fit its type, SQL of whether it fits)."""
     # TRY gives null for a value that cannot be computed. Within a list of one, a value that is null stays
     # apart from that.
@@ -46,7 +46,9 @@ def derived_sql(expression: Typed) -> tuple[str, str]:
     return narrow, f"(({value}) IS NULL OR ({narrow}) IS NOT NULL)"
 
 
-def renamed(expression: Typed, names: Mapping[str, str], *, table: str | None = None) -> Typed:
+def renamed(
+    expression: TypedExpression, names: Mapping[str, str], *, table: str | None = None
+) -> TypedExpression:
     """The expression with each column under another name, and of this table. names: column -> its name."""
     tree = expression.tree.copy()
 
@@ -72,7 +74,7 @@ def narrowed_sql(value: str, type_: str) -> str:
     return value if scale is None else f"TRY_CAST({value} AS DECIMAL({DECIMAL_DIGITS}, {scale}))"
 
 
-def rewritten(expression: Typed) -> str:
+def rewritten(expression: TypedExpression) -> str:
     """The SQL that makes DuckDB compute what the text says in the language.
 
     Names are in quotes, exact numbers keep all of their digits, `%` by zero is null, and `trim` removes

@@ -41,7 +41,7 @@ class Expression:
 
 
 @dataclass(frozen=True)
-class Typed:
+class TypedExpression:
     """An expression whose columns have types."""
 
     text: str
@@ -105,7 +105,7 @@ def read(text: str, setting: str, *, sizes: bool = False) -> Expression:
     return Expression(text, tuple(columns), tree)
 
 
-def typed(expression: Expression, column: ColumnKind, setting: str) -> Typed:
+def typed(expression: Expression, column: ColumnKind, setting: str) -> TypedExpression:
     """The expression with types. column: tells the kind of a column by its name. ConfigError if a type
     does not fit.
     """
@@ -115,10 +115,10 @@ def typed(expression: Expression, column: ColumnKind, setting: str) -> Typed:
         kind = _kind(tree, column)
     except Unfit as error:
         raise ConfigError(f"{setting} = {expression.text!r}: {error}", hint=_HINT) from None
-    return Typed(expression.text, expression.columns, tree, kind)
+    return TypedExpression(expression.text, expression.columns, tree, kind)
 
 
-def condition(expression: Expression, column: ColumnKind, setting: str) -> Typed:
+def condition(expression: Expression, column: ColumnKind, setting: str) -> TypedExpression:
     """As `typed`, for a condition. Raises ConfigError also if the expression is neither true nor false."""
     typed_condition = typed(expression, column, setting)
     if typed_condition.kind != TRUTH:

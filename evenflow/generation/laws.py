@@ -18,7 +18,7 @@ from evenflow.generation.rank_laws import (
     FlashCrowd,
     RandomExponent,
     RankLaw,
-    Replaced,
+    ReplacedHotKeys,
     Runs,
     SessionKeys,
     Uniform,
@@ -144,7 +144,7 @@ LAWS: dict[str, KeyLaw] = {
     "replaced": KeyLaw(
         "Zipf(z) whose `hot` hottest keys are new ones each period, and"
         " come again after `generations` of them",
-        lambda keys, seed, z, hot, generations: Replaced(keys, z, hot=hot, generations=generations),
+        lambda keys, seed, z, hot, generations: ReplacedHotKeys(keys, z, hot=hot, generations=generations),
         {**_Z, "hot": Setting(200, least=1, whole=True), "generations": Setting(500, least=1, whole=True)},
     ),
     "flash-crowd": KeyLaw(

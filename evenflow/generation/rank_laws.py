@@ -113,7 +113,7 @@ class Drift(RankLaw):
         return (self._zipf.ranks(draws, period) + period * self._step) % self._keys
 
 
-class Replaced(RankLaw):
+class ReplacedHotKeys(RankLaw):
     """Zipf with other hot keys in each period: the `hot` hottest ranks are keys that no other period has.
 
     After `generations` periods the same hot keys come again.

@@ -124,7 +124,7 @@ class _NamedByKey(IndexDataCacheFile):
         return f"{self._index_name.removesuffix('.nbi')}.{number}.nbc"
 
 
-class _Prefilled(UserProvidedCacheLocator):
+class _PrefilledCache(UserProvidedCacheLocator):
     """A folder that was filled when an image was built. It is read, and never written."""
 
     @classmethod
@@ -146,7 +146,7 @@ class _Places(CompileResultCacheImpl):
 
     _locator_classes = [  # noqa: RUF012 - a list on the class, as in numba's base class
         UserProvidedCacheLocator,
-        _Prefilled,
+        _PrefilledCache,
         *(
             locator
             for locator in CompileResultCacheImpl._locator_classes

@@ -49,7 +49,7 @@ def checked_costs(costs: npt.NDArray[Any], tuples: int) -> Int64s:
     return _read_only(np.require(costs, requirements=["C", "A"]).view())
 
 
-class Weighed(NamedTuple):
+class TupleCosts(NamedTuple):
     """What tuples cost."""
 
     costs: Int64s
@@ -60,10 +60,10 @@ class Weighed(NamedTuple):
     """How many tuples had more than `MAX_COST`, and count as that."""
 
 
-def weighed(numbers: Float64s) -> Weighed:
+def weighed(numbers: Float64s) -> TupleCosts:
     """These numbers as costs: each rounded to a whole number, and brought into the range. NaN counts as 1."""
     rounded = np.rint(numbers)
     above = rounded > MAX_COST
     below = ~(rounded >= 1)  # NaN is neither
     costs = np.where(below, 1, np.where(above, MAX_COST, rounded)).astype(np.int64)
-    return Weighed(costs, int(np.count_nonzero(below)), int(np.count_nonzero(above)))
+    return TupleCosts(costs, int(np.count_nonzero(below)), int(np.count_nonzero(above)))

@@ -5,7 +5,7 @@ has counted and which conditions last. This package decides what is said when. P
 where it goes.
 """
 
-from evenflow.reporting.concerns import Concern, Concerns, Lasting
+from evenflow.reporting.concerns import Concern, Concerns, LastingConcern
 from evenflow.reporting.increases import Increase, Increases
 from evenflow.reporting.lines import JsonLines, on_every_line, with_fields
 from evenflow.reporting.liveness import Level, Sign, Trouble, hanging, silence, silent_after, unanswered
@@ -16,7 +16,7 @@ __all__ = [
     "Increase",
     "Increases",
     "JsonLines",
-    "Lasting",
+    "LastingConcern",
     "Level",
     "Sign",
     "Trouble",

@@ -34,7 +34,7 @@ class Concern:
     """Figures for a log in JSON."""
 
 
-class Lasting(NamedTuple):
+class LastingConcern(NamedTuple):
     """A concern that is there now."""
 
     concern: Concern
@@ -59,7 +59,7 @@ class Concerns:
         self._since: dict[str, float] = {}
         self._said_at: dict[str, float] = {}
         self._open: dict[str, Concern] = {}
-        self.lasting: list[Lasting] = []
+        self.lasting: list[LastingConcern] = []
 
     def now(self, concerns: Iterable[Concern]) -> None:
         """Take in the concerns that last at this moment, and log those that are due. All others are over."""
@@ -68,7 +68,7 @@ class Concerns:
         self._since = {name: self._since.get(name, now - c.already) for name, c in present.items()}
         # Kept also for concerns that are gone, so that one that comes back soon is not logged at once.
         self._said_at = {name: at for name, at in self._said_at.items() if now - at < self._again}
-        self.lasting = [Lasting(c, now - self._since[name]) for name, c in present.items()]
+        self.lasting = [LastingConcern(c, now - self._since[name]) for name, c in present.items()]
         for concern, seconds in self.lasting:
             if seconds >= concern.after and concern.name not in self._said_at:
                 self._said_at[concern.name] = now

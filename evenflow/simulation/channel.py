@@ -45,7 +45,7 @@ class Channel:
 
 
 @dataclass
-class Sent:
+class ChannelTraffic:
     """What has been sent so far."""
 
     tables: int = 0
@@ -63,7 +63,7 @@ class Exchange:
     """
 
     def __init__(self, sources: Sequence[Partitioner], channel: Channel, *, patience_ms: int) -> None:
-        self.sent = Sent()
+        self.sent = ChannelTraffic()
         self._sources = sources
         self._channel = channel
         self._now = NEVER

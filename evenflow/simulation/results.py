@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from evenflow import metrics
 from evenflow.numeric.arrays import Float64s, Int64s
-from evenflow.simulation.channel import Sent
-from evenflow.simulation.routing import Routed
+from evenflow.simulation.channel import ChannelTraffic
+from evenflow.simulation.routing import RoutedStream
 from evenflow.simulation.scenario import Entrant, Scenario
 from evenflow.simulation.streams import KeyedStream
 
@@ -99,7 +99,7 @@ class SimulationResult:
     """Load of each worker over the whole stream: its tuples, or the sum of their costs."""
 
 
-def measure(routed: Routed, who: Entrant, stream: KeyedStream, scenario: Scenario) -> SimulationResult:
+def measure(routed: RoutedStream, who: Entrant, stream: KeyedStream, scenario: Scenario) -> SimulationResult:
     """The figures and curves of a routed stream."""
     n, tuples, costs = scenario.workers, len(stream), stream.costs
     points, samples = metrics.sampled_imbalance(routed.workers, n, samples=scenario.samples, costs=costs)
@@ -153,7 +153,7 @@ def measure(routed: Routed, who: Entrant, stream: KeyedStream, scenario: Scenari
     return SimulationResult(figures=figures, at=at, over_time=over_time, loads=loads)
 
 
-def _key_moves(routed: Routed, stream: KeyedStream, scenario: Scenario) -> float:
+def _key_moves(routed: RoutedStream, stream: KeyedStream, scenario: Scenario) -> float:
     """Moves of keys in a measured slide on average, or in the whole stream without windows."""
     if scenario.window_ms is None:
         # One slide with all tuples.
@@ -171,7 +171,7 @@ def _key_moves(routed: Routed, stream: KeyedStream, scenario: Scenario) -> float
     return float(moves[(slides >= first) & (slides <= last)].sum()) / (last - first + 1)
 
 
-def _bytes_per_second(sent: Sent, stream: KeyedStream, scenario: Scenario) -> float:
+def _bytes_per_second(sent: ChannelTraffic, stream: KeyedStream, scenario: Scenario) -> float:
     """Of one source, per second of event time."""
     clock = scenario.clock(stream.times)
     seconds = (int(clock.max()) - int(clock[0]) + 1) / 1000

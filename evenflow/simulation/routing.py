@@ -11,7 +11,7 @@ import numpy as np
 
 from evenflow.numeric.arrays import Int32s, Int64s
 from evenflow.partitioners import Partitioner
-from evenflow.simulation.channel import Exchange, Sent
+from evenflow.simulation.channel import ChannelTraffic, Exchange
 from evenflow.simulation.scenario import Entrant, Scenario
 from evenflow.simulation.streams import KeyedStream
 
@@ -27,7 +27,7 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Routed:
+class RoutedStream:
     """The outcome of routing a stream."""
 
     workers: Int32s
@@ -36,7 +36,7 @@ class Routed:
     """Processor time inside `assign`."""
     hot_keys: int | None
     """Keys treated as frequent at the end, as in `results.Figures`."""
-    sent: Sent | None
+    sent: ChannelTraffic | None
     """What the sources told each other. None if they told nothing."""
     takes_costs: bool = False
     """Whether the partitioner weighs tuples by their costs."""
@@ -44,7 +44,7 @@ class Routed:
 
 def route(
     stream: KeyedStream, who: Entrant, scenario: Scenario, *, progress: Progress = lambda done: None
-) -> Routed:
+) -> RoutedStream:
     """The worker of every tuple, and the time spent in `assign`.
 
     The time is the processor time of this thread, so other processes on the machine do not count.
@@ -68,7 +68,7 @@ def route(
         if observation.head_keys is not None
     ]
     sent = None if exchange is None else exchange.sent
-    return Routed(out, seconds, max(hot) if hot else None, sent, sources[0].takes_costs)
+    return RoutedStream(out, seconds, max(hot) if hot else None, sent, sources[0].takes_costs)
 
 
 def _exchange(sources: Sequence[Partitioner], scenario: Scenario) -> Exchange | None:

@@ -47,7 +47,7 @@ class SourceCase:
         return open_source(self.text, replace(self.options, **changes))
 
 
-class Read(NamedTuple):
+class FirstTuples(NamedTuple):
     """The first tuples of a source."""
 
     columns: pa.Table
@@ -58,7 +58,7 @@ class Read(NamedTuple):
     """The event time of each tuple, ms."""
 
 
-def first_tuples(source: Source, size: int, most: int = MOST) -> Read:
+def first_tuples(source: Source, size: int, most: int = MOST) -> FirstTuples:
     """The first tuples, at most so many, read in batches of this size.
     CounterExample for a batch that is longer.
     """
@@ -71,14 +71,14 @@ def first_tuples(source: Source, size: int, most: int = MOST) -> Read:
         if count == most:
             break
     demand(count, f"batches({size})", expected="a tuple or more", got="none")
-    return Read(
+    return FirstTuples(
         pa.concat_tables([batch.columns for batch in batches]).combine_chunks(),
         pa.concat_arrays([batch.keys for batch in batches]),
         [int(time) for batch in batches for time in batch.times],
     )
 
 
-def _same(got: Read, expected: Read, example: str) -> None:
+def _same(got: FirstTuples, expected: FirstTuples, example: str) -> None:
     if (
         got.columns.equals(expected.columns)
         and got.keys.equals(expected.keys)
@@ -91,7 +91,7 @@ def _same(got: Read, expected: Read, example: str) -> None:
     raise CounterExample(f"{example}, tuple {at}", expected=tuples[0], got=tuples[1])
 
 
-def _tuple(read: Read, row: int) -> str:
+def _tuple(read: FirstTuples, row: int) -> str:
     # Not a number is equal to nothing, but its text is.
     values = {name: read.columns[name][row].as_py() for name in read.columns.column_names}
     return f"{read.keys[row].as_py()!r} at {read.times[row]}: {values}"
@@ -109,7 +109,7 @@ def _cut_anyhow(case: SourceCase) -> None:
     whole = first_tuples(source, _SIZES[0])
     for size in _SIZES[1:]:
         _same(first_tuples(source, size), whole, f"batches({size})")
-    few = Read(whole.columns.slice(0, _SMALL), whole.keys.slice(0, _SMALL), whole.times[:_SMALL])
+    few = FirstTuples(whole.columns.slice(0, _SMALL), whole.keys.slice(0, _SMALL), whole.times[:_SMALL])
     _same(first_tuples(source, 1, _SMALL), few, "batches(1)")
 
 

@@ -54,7 +54,7 @@ FILES = [item for item in FORMATS if item.look is not None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class SourceReading:
     """How a source will be read. At most the beginning of the file has been read so far."""
 
     format: SourceFormat
@@ -95,7 +95,7 @@ def open_source(text: str, options: SourceOptions | None = None) -> Source:
     return reading_of(text, options).open()
 
 
-def reading_of(text: str, options: SourceOptions | None = None) -> Reading:
+def reading_of(text: str, options: SourceOptions | None = None) -> SourceReading:
     """How `open_source` would read a source. ConfigError for options that the format does not have."""
     options = options or SourceOptions()
     # Not `written.name_and_rest`: what stands behind the colon may be a path, and so may the whole text. A
@@ -114,10 +114,12 @@ def reading_of(text: str, options: SourceOptions | None = None) -> Reading:
         path = text
     _refuse_contradictions(text, item, options, why)
     if item.look is None:
-        return Reading(format=item, rest=path, options=options, remark=None)
+        return SourceReading(format=item, rest=path, options=options, remark=None)
     file_options, how = item.look(path, options)
     otherwise = "" if options.format or prefixed else "; --format says otherwise"
-    return Reading(format=item, rest=path, options=file_options, remark=f"{path}: read as {how}{otherwise}")
+    return SourceReading(
+        format=item, rest=path, options=file_options, remark=f"{path}: read as {how}{otherwise}"
+    )
 
 
 def _outside(text: str) -> tuple[SourceFormat, str] | None:

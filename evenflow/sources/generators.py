@@ -59,7 +59,7 @@ class Stream:
     """Whether the ranks get the labels k0, k1, ... in an order that is drawn from the seed."""
 
 
-class Generated:
+class GeneratedSource:
     """A generator as a source with the columns key (text), time and value (integer).
     ConfigError for equal names.
     """
@@ -126,7 +126,7 @@ def _labels(stream: Stream, keys: int) -> pa.Array:
     return labels(ids)
 
 
-def generate(name: str, words: str = "", options: SourceOptions | None = None) -> Generated:
+def generate(name: str, words: str = "", options: SourceOptions | None = None) -> GeneratedSource:
     """A generator by name and options, e.g. generate("zipf", "z=1.4,keys=1000,tuples=50000,seed=3").
 
     Options of all generators: keys, tuples (a number or 'endless'), rate (tuples per second of event time),
@@ -140,7 +140,7 @@ def generate(name: str, words: str = "", options: SourceOptions | None = None) -
     stream = _stream(parsed, name)
     law = LAWS[name].made(stream.keys, stream.seed, **parsed.settings_of(LAWS[name]))
     parsed.done()
-    return Generated(
+    return GeneratedSource(
         f"{name}:{words}" if words else name,
         law,
         stream,

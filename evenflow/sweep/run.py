@@ -42,7 +42,7 @@ class CellOutcome:
 
 
 @dataclass(frozen=True)
-class _Stored:
+class _StoredTuples:
     """A file's tuples, as every process opens them."""
 
     folder: Path
@@ -79,12 +79,12 @@ def run(
         if file is not None:
             on_disk = file.stored(Path(folder))
             assert on_disk.folder is not None
-            stored = _Stored(on_disk.folder, file.key_count, file.next_time)
+            stored = _StoredTuples(on_disk.folder, file.key_count, file.next_time)
         for outcome in _apart(cells, stored, many):
             finish(outcome)
 
 
-def _apart(cells: Sequence[Cell], stored: _Stored | None, processes: int) -> Iterator[CellOutcome]:
+def _apart(cells: Sequence[Cell], stored: _StoredTuples | None, processes: int) -> Iterator[CellOutcome]:
     pool = worker_processes(processes, begin=_begin, arguments=(stored,))
     waiting = iter(cells)
     running: set[Future[CellOutcome]] = set()
@@ -127,7 +127,7 @@ _streams = _Streams(None)
 """The streams of this worker process."""
 
 
-def _begin(stored: _Stored | None) -> None:
+def _begin(stored: _StoredTuples | None) -> None:
     """Open the stored stream in a worker process."""
     global _streams
     file = (

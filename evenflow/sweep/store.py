@@ -36,7 +36,7 @@ Points = tuple[list[float], list[float]]
 
 
 @dataclass(frozen=True)
-class _Finished:
+class _FinishedCell:
     """What the files have of a finished cell."""
 
     row: Mapping[str, Any]
@@ -61,7 +61,7 @@ class Store:
         self._cells = {cell.key: cell for cell in cells}
         self._table, self._series = table, series
         self._part = table.with_name(f"{table.name}.part")
-        self._finished: dict[Key, _Finished] = {}
+        self._finished: dict[Key, _FinishedCell] = {}
         self._journal: IO[str] | None = None
 
     def __enter__(self) -> Store:
@@ -103,7 +103,7 @@ class Store:
         self._journal.write(json.dumps({"row": outcome.row, "series": points}) + "\n")
         # A line at a time: of a killed sweep at most the last line is cut, and `_take_journal` drops it.
         self._journal.flush()
-        self._finished[outcome.cell.key] = _Finished(outcome.row, points)
+        self._finished[outcome.cell.key] = _FinishedCell(outcome.row, points)
 
     def finish(self) -> None:
         """Write the tables, in the order of the sweep, and remove `FILE.part`. All cells must be finished."""
@@ -156,7 +156,7 @@ class Store:
                 f"{file} has rows of another sweep: {self._difference(row)}",
                 hint="name another file for this sweep, or remove that one",
             )
-        self._finished[key] = _Finished(row, series)
+        self._finished[key] = _FinishedCell(row, series)
 
     def _difference(self, row: Mapping[str, Any]) -> str:
         """What of a row this sweep has not."""
@@ -175,7 +175,7 @@ class Store:
                 self._part.unlink()
 
 
-def _series_table(finished: Sequence[_Finished]) -> pa.Table:
+def _series_table(finished: Sequence[_FinishedCell]) -> pa.Table:
     parts = []
     for cell in finished:
         assert cell.series is not None

@@ -91,7 +91,7 @@ def _step(
 
 
 @dataclass(frozen=True, eq=False)
-class Stepped:
+class StepOutcome:
     """What a step has brought, one row for each episode."""
 
     observations: Float32s
@@ -141,14 +141,14 @@ class Episodes:
             self._begin(row)
         return self._observations.copy()
 
-    def step(self, actions: Int64s) -> Stepped:
+    def step(self, actions: Int64s) -> StepOutcome:
         """Play an action in each episode, each below ACTIONS."""
         rewards, ended = np.empty(self.number, np.float32), np.empty(self.number, np.bool_)
         _step(self._many, actions, self.rewards, self._observations, rewards, ended)
         for row in np.flatnonzero(ended):
             self._begin(int(row))
             self._ended += 1
-        return Stepped(self._observations.copy(), rewards, ended)
+        return StepOutcome(self._observations.copy(), rewards, ended)
 
     def take_ended(self) -> int:
         """How many episodes have ended since the last call."""

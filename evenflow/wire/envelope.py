@@ -79,7 +79,7 @@ SharedBy = Callable[[Any], int]
 """How many workers share the partition of a record with this header."""
 
 
-class Opened(NamedTuple):
+class DecodedRecord(NamedTuple):
     """An opened record."""
 
     header: Any
@@ -108,7 +108,7 @@ class Body(NamedTuple):
     def sealed(
         self, *, part: int = 0, parts: int = 1, sequence: int = 0, segments: Int64s | None = None
     ) -> bytes:
-        """The whole record. part, parts, sequence, segments: as in `Opened`."""
+        """The whole record. part, parts, sequence, segments: as in `DecodedRecord`."""
         trailer = _CHECKED.pack(part, parts, sequence)
         if segments is not None:
             trailer = segments.astype(_SEGMENT).tobytes() + trailer
@@ -148,7 +148,7 @@ class Packer:
 
 def open_record(
     data: Data, *, kind: str, fingerprint: str, read: Read, shared_by: SharedBy | None = None
-) -> Opened:
+) -> DecodedRecord:
     """Check and read a record. The bytes may be anything.
 
     read: makes the header. For many records with one header it is called once. shared_by: says by the header
@@ -191,7 +191,7 @@ def open_record(
         batch.validate(full=True)  # kernels index by offsets without a check, so bad offsets must end here
     except _UNREADABLE as error:
         raise ProtocolError(f"this record is no evenflow {kind}: {_short(error)}") from None
-    return Opened(header, batch, part, parts, sequence, segments)
+    return DecodedRecord(header, batch, part, parts, sequence, segments)
 
 
 def records_of(rows: list[tuple[int, ...]], kind: np.dtype[Any]) -> Rows:

@@ -40,7 +40,7 @@ _FAMILIES: dict[str, Any] = {
 }
 
 
-class Weighted:
+class WeightedHistogram:
     """A histogram to which a value can be added many times at once.
 
     The caller must guard it against other threads. prometheus_client's own histogram takes single values
@@ -93,7 +93,7 @@ class Sheet:
             family, values = self._family(metric, labels)
             family.add_metric(values, value)
 
-    def put_histogram(self, metric: Metric, histogram: Weighted, **labels: object) -> None:
+    def put_histogram(self, metric: Metric, histogram: WeightedHistogram, **labels: object) -> None:
         """Add a histogram. Raises what `put` raises."""
         family, values = self._family(metric, labels)
         family.add_metric(values, histogram.ranges(), histogram.total)

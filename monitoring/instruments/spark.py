@@ -15,7 +15,7 @@ from evenflow.settings import Settings
 from evenflow.settings.views import queries
 from evenflow.telemetry import BatchRecord, HeartbeatRecord, PartWork, Stage, parts_of, present_load
 from monitoring.instruments import catalogue as c
-from monitoring.instruments.sheet import Instruments, Sheet, Weighted
+from monitoring.instruments.sheet import Instruments, Sheet, WeightedHistogram
 
 
 class SparkInstruments(Instruments):
@@ -69,8 +69,10 @@ class _OfQuery:
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._repeated: Counter[str] = Counter()
         self._results: Counter[str] = Counter()
-        self._latencies: defaultdict[Stage, Weighted] = defaultdict(lambda: Weighted(c.LATENCY))
-        self._result_latency = Weighted(c.RESULT_LATENCY)
+        self._latencies: defaultdict[Stage, WeightedHistogram] = defaultdict(
+            lambda: WeightedHistogram(c.LATENCY)
+        )
+        self._result_latency = WeightedHistogram(c.RESULT_LATENCY)
         self._newest_end: int | None = None
 
     def batch(self, record: BatchRecord) -> None:

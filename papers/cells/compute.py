@@ -14,7 +14,7 @@ from itertools import groupby, islice
 
 from evenflow.host.processes import worker_processes
 from evenflow.text.options import name_of
-from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.run_plan import Cell, RunPlan, StreamCache
 from papers.cells.store import Store, Values
 from papers.data import is_there
 from papers.sections import SECTIONS
@@ -89,5 +89,5 @@ def _jobs(cells: Sequence[Cell], plan: RunPlan) -> list[_Job]:
 
 def _work(job: _Job) -> dict[str, Values]:
     section = SECTIONS[job.section]
-    opened = Opened(job.cells[0].stream, job.plan)
+    opened = StreamCache(job.cells[0].stream, job.plan)
     return {cell.key: section.measure(cell, opened, job.plan) for cell in job.cells}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.run_plan import Cell, RunPlan, StreamCache
 from papers.cells.store import Values
 
 
@@ -14,7 +14,7 @@ class Part(NamedTuple):
 
     cells: Callable[[RunPlan], list[Cell]]
     """The cells of the part."""
-    measure: Callable[[Cell, Opened, RunPlan], Values]
+    measure: Callable[[Cell, StreamCache, RunPlan], Values]
     """Measures one of them."""
 
 
@@ -23,7 +23,7 @@ def all_cells(parts: Sequence[Part], plan: RunPlan) -> list[Cell]:
     return [cell for part in parts for cell in part.cells(plan)]
 
 
-def measured(parts: Sequence[Part], cell: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measured(parts: Sequence[Part], cell: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """Measure the cell by the first part that has it. StopIteration if none has."""
     part = next(part for part in parts if cell in part.cells(plan))
     return part.measure(cell, opened, plan)

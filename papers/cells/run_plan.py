@@ -58,7 +58,7 @@ class Stream:
         return generated(self.kind, tuples=self.tuples, keys=self.keys, zipf=self.zipf, seed=seed)
 
 
-class Opened:
+class StreamCache:
     """A stream that is made when it is asked for. Only the latest one is kept, so that memory holds one
     stream.
     """

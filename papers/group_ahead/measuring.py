@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from evenflow.elasticity import Bounds, Policy, create
-from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.run_plan import Cell, RunPlan, StreamCache
 from papers.cells.store import Values
 from papers.group_ahead.grid import MOST, POLICIES, SEEDS, TAKEN, WORKERS, Setting, setting_of
 from papers.group_ahead.loads import LOADS, SPIKES, drawn
@@ -31,7 +31,7 @@ def measurable(cell: Cell) -> bool:
     return cell.experiment != "triggers" or TRIGGERS.exists()
 
 
-def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(cell: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per figure for a spike (`W` and `delay`: one per batch), one per seed for a load that is
     drawn.
     """

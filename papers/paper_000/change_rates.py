@@ -14,7 +14,7 @@ from __future__ import annotations
 from itertools import product
 from statistics import mean, median
 
-from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.run_plan import Cell, RunPlan, Stream, StreamCache
 from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
@@ -72,7 +72,7 @@ def cells(plan: RunPlan) -> list[Cell]:
     return [rate_cell(plan, *at) for at in product(PERIODS, RULES)]
 
 
-def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(setting: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed, million tuples a second, means over the periods.
 
     skewed, flat: of the periods of figure 9a. all: of all periods of figure 9d. ours: the same (for figure 9a

@@ -15,7 +15,7 @@ import numpy as np
 from evenflow.metrics import window_figures
 from evenflow.simulation import Scenario, entrant
 from evenflow.simulation.routing import route
-from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.run_plan import Cell, RunPlan, Stream, StreamCache
 from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
@@ -40,7 +40,7 @@ def cells(plan: RunPlan) -> list[Cell]:
     return [cell(plan, *at) for at in product(PERIODS, RULES)]
 
 
-def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(setting: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed: mean window imbalance of all, of skewed and of flat windows, and KSR of all and
     of flat ones.
     """

@@ -24,7 +24,7 @@ from evenflow.keys import bucket_of
 from evenflow.numeric.arrays import Float64s, Int32s
 from evenflow.simulation import KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
-from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.run_plan import Cell, RunPlan, Stream, StreamCache
 from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
@@ -61,7 +61,7 @@ def cells(plan: RunPlan) -> list[Cell]:
     return [clustering_cell(plan, rule) for rule in SHOWN]
 
 
-def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(cell: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed: the rate of each reading in the skewed periods. The unit is arbitrary."""
     pool, slide = opened.at(), _slide(plan)
     values: Values = {name: [] for name in READINGS}

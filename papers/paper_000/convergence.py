@@ -21,7 +21,7 @@ from evenflow.charts.page import page
 from evenflow.metrics import window_figures
 from evenflow.numeric.arrays import Float64s, Int64s
 from evenflow.simulation import KeyedStream
-from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.run_plan import Cell, RunPlan, Stream, StreamCache
 from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher, same
@@ -127,7 +127,7 @@ def cells(plan: RunPlan) -> list[Cell]:
     return list(dict.fromkeys(setting.cell(plan) for setting in (*SHARED, *OWN, *SLOW, *PRINTED, *FEW)))
 
 
-def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(setting: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed. Curves, of one stream for all, have the median over the seeds at each point."""
     stream = opened.at()
     at = next(one for one in (*SHARED, *OWN, *SLOW, *PRINTED, *FEW) if one.cell(plan) == setting)

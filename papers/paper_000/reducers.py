@@ -19,7 +19,7 @@ from evenflow.metrics import worker_loads
 from evenflow.numeric.arrays import Int32s, Int64s
 from evenflow.simulation import KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
-from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.run_plan import Cell, RunPlan, Stream, StreamCache
 from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
@@ -50,7 +50,7 @@ def cells(plan: RunPlan) -> list[Cell]:
     return [cell(plan, *at) for at in product(LAWS, PLACES, RULES)]
 
 
-def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(setting: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed, means over windows: tuples of the fullest combiner, partial results of the
     fullest reducer.
     """

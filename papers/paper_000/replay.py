@@ -45,7 +45,7 @@ BEHIND = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Routing:
+class RoutedReplay:
     """A routed stream."""
 
     workers: Int32s
@@ -65,7 +65,7 @@ class Routing:
     reducer_count: int
     """How many reducers there are."""
 
-    def part(self, first: int, last: int) -> Routing:
+    def part(self, first: int, last: int) -> RoutedReplay:
         """The slides `first` to `last - 1` of it, as a stream that begins with slide 0."""
         rows = slice(*np.searchsorted(self.panes, (first, last)).tolist())
         return replace(
@@ -140,7 +140,7 @@ class Counts:
         return combiners, costs.receive * share.received + row * share.rows
 
 
-def counted(routing: Routing, *, span: int, first: int, ways: Sequence[Way] = WAYS) -> Counts:
+def counted(routing: RoutedReplay, *, span: int, first: int, ways: Sequence[Way] = WAYS) -> Counts:
     """Count the slides from `first` on, by the windows that end with them. A window has `span` slides."""
     slides = [_slide(routing, slide, ways) for slide in _slides(routing, span=span, first=first)]
     plain = {name: np.array([counts[name] for counts in slides]) for name in _PLAIN}
@@ -151,7 +151,7 @@ def counted(routing: Routing, *, span: int, first: int, ways: Sequence[Way] = WA
     return Counts(**plain, shares=shares)
 
 
-def key_holders(routing: Routing, *, span: int, first: int) -> Iterator[tuple[slice, Int64s]]:
+def key_holders(routing: RoutedReplay, *, span: int, first: int) -> Iterator[tuple[slice, Int64s]]:
     """Of each slide from `first` on the rows of its tuples, and how many combiners have each key in the
     window that ends with it, shape (keys,).
     """
@@ -175,7 +175,7 @@ class _Slide(NamedTuple):
     """Pairs of key and combiner in the window, ascending."""
 
 
-def _slides(routing: Routing, *, span: int, first: int) -> Iterator[_Slide]:
+def _slides(routing: RoutedReplay, *, span: int, first: int) -> Iterator[_Slide]:
     last = int(routing.panes[-1])
     edges = np.searchsorted(routing.panes, np.arange(last + 2)).tolist()
     pairs = routing.codes.astype(np.int64) * routing.combiners + routing.workers
@@ -193,7 +193,7 @@ def _slides(routing: Routing, *, span: int, first: int) -> Iterator[_Slide]:
             yield _Slide(rows, window, recent[-1], np.flatnonzero(inside))
 
 
-def _slide(routing: Routing, slide: _Slide, ways: Sequence[Way]) -> dict[str, Int64s]:
+def _slide(routing: RoutedReplay, slide: _Slide, ways: Sequence[Way]) -> dict[str, Int64s]:
     """Counts of one slide by name."""
     n, homes = routing.combiners, routing.homes
     keys, holders = np.divmod(slide.window_pairs, n)
@@ -239,7 +239,7 @@ def _slide(routing: Routing, slide: _Slide, ways: Sequence[Way]) -> dict[str, In
     return counts
 
 
-def _announcements(routing: Routing, rows: slice) -> Int64s:
+def _announcements(routing: RoutedReplay, rows: slice) -> Int64s:
     """Announced keys of a slide by home. Each source announces a key once."""
     codes, count = routing.codes[rows].astype(np.int64), len(routing.homes)
     away = routing.workers[rows] != routing.homes[codes]

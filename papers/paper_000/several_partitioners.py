@@ -28,7 +28,7 @@ from evenflow.simulation import Channel, KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
 from papers.cells.run_plan import RunPlan, Stream
 from papers.paper_000.reducer_exchange import talk
-from papers.paper_000.replay import Counts, Routing, counted, rate_of, sustained
+from papers.paper_000.replay import Counts, RoutedReplay, counted, rate_of, sustained
 from papers.unit_costs import Costs, unit_costs
 
 PAIRS = ("uniform+zipf", "zipf+zipf")
@@ -162,7 +162,7 @@ def counts(stream: KeyedStream, routed: Run, *, first: int = WARM) -> Counts:
     scenario = routed.scenario
     keys = key_hashes(stream)
     return counted(
-        Routing(
+        RoutedReplay(
             workers=routed.workers,
             codes=stream.codes,
             panes=stream.times // scenario.slide_ms,

@@ -11,7 +11,7 @@ from statistics import median
 
 import numpy as np
 
-from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.run_plan import Cell, RunPlan, StreamCache
 from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
@@ -67,7 +67,7 @@ def cells(plan: RunPlan) -> list[Cell]:
     ]
 
 
-def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(setting: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed. `swung` has one value for each of the swung costs, of the first seed."""
     stream, rule = opened.at(), setting.partitioner
     series: Values = {name: [] for name in ("imbalance", "ksr", "rate", "announced", "whole keys")}

@@ -20,7 +20,7 @@ from evenflow.simulation import Scenario, entrant
 from evenflow.simulation.results import measure as measured
 from evenflow.simulation.routing import route
 from evenflow.text.options import name_of
-from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.run_plan import Cell, RunPlan, Stream, StreamCache
 from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
@@ -63,7 +63,7 @@ def cells(plan: RunPlan) -> list[Cell]:
     return [_cell(plan, stream, rule) for stream, rule in product(STREAMS, rules())]
 
 
-def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(cell: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed, and the window imbalance over slides 60 .. 119 as the median over the seeds."""
     stream, who = opened.at(), entrant(cell.partitioner)
     slide = _slide(plan)

@@ -14,7 +14,7 @@ from statistics import median
 import numpy as np
 
 from evenflow.simulation import KeyedStream, Scenario
-from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.run_plan import Cell, RunPlan, Stream, StreamCache
 from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
@@ -135,7 +135,7 @@ def cells(plan: RunPlan) -> list[Cell]:
     ]
 
 
-def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(setting: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed. The interval has one value per phase instead."""
     stream = opened.at()
     slower = {slower_cell(plan, *at): at[0] for at in product(INTERVALS, LATE)}

@@ -19,11 +19,11 @@ import numpy as np
 from evenflow.keys import candidate
 from evenflow.simulation import KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
-from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.run_plan import Cell, RunPlan, Stream, StreamCache
 from papers.cells.store import Values
 from papers.paper_000.grid import NAME, RULES, SLIDES
 from papers.paper_000.reducers import FORWARDING, PLACES, WITHOUT_REDUCERS
-from papers.paper_000.replay import Counts, Routing, Way, counted, rate_of
+from papers.paper_000.replay import Counts, RoutedReplay, Way, counted, rate_of
 from papers.paper_000.several_partitioners import key_hashes
 from papers.unit_costs import unit_costs
 
@@ -73,7 +73,7 @@ def way_of(rule: str) -> Way:
     return WITH if rule in (*WITHOUT_REDUCERS, *FORWARDING) else WITHOUT
 
 
-def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(setting: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed. Of each of `WAYS` million tuples a second. imbalance, ksr: means over the
     windows.
     """
@@ -107,12 +107,12 @@ def _counts(stream: KeyedStream, setting: Cell, *, seed: int, slide: int, reduce
     return counted(routing, span=SLIDES, first=SLIDES, ways=WAYS)
 
 
-def routed(stream: KeyedStream, setting: Cell, *, seed: int, slide: int, reducers: int) -> Routing:
+def routed(stream: KeyedStream, setting: Cell, *, seed: int, slide: int, reducers: int) -> RoutedReplay:
     """The stream, routed by the setting's rule through one partitioner."""
     scenario = Scenario(workers=setting.workers, seed=seed, window_ms=SLIDES * slide, slide_ms=slide)
     workers = route(stream, entrant(setting.partitioner), scenario).workers
     keys = key_hashes(stream)
-    return Routing(
+    return RoutedReplay(
         workers=workers,
         codes=stream.codes,
         panes=stream.times // slide,

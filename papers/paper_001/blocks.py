@@ -20,7 +20,7 @@ from evenflow.charts.axes import decades
 from evenflow.charts.page import page
 from evenflow.keys import bucket_of, salts
 from evenflow.partitioners.prompt.reduce_buckets import MapOutput, allocate_all, clusters_of
-from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.run_plan import Cell, RunPlan, StreamCache
 from papers.cells.store import SectionFigures, Values
 from papers.markdown import figure, number, ratio, table
 from papers.paper_001.block_claims import CLAIMS
@@ -59,7 +59,7 @@ _LEAST_BSI = 1e-6
 """Least BSI that is drawn, as a share of hashing's. Smaller ones are drawn here."""
 
 
-def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(cell: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """Means over the batches, one value per seed."""
     series: Values = {}
     for seed in plan.seeds:

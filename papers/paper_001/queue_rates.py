@@ -20,7 +20,7 @@ from evenflow.numeric.arrays import Float64s, Int64s, UInt64s
 from evenflow.simulation import KeyedStream
 from evenflow.text.options import name_of
 from papers.batch_work import BatchWork, Tasks, batch_work
-from papers.cells.run_plan import LEAST_SEEDS, Cell, Opened, RunPlan
+from papers.cells.run_plan import LEAST_SEEDS, Cell, RunPlan, StreamCache
 from papers.cells.store import Values
 from papers.paper_001.queue_grid import (
     AMPLITUDE,
@@ -143,7 +143,7 @@ class Queue:
         return self.slower * 1e-9 * (batch.stages + self.planning_ns * batch.keys)
 
 
-def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(cell: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed.
 
     rate: thousand tuples a second. latency, range: mean over the batches, and the highest less the lowest, in

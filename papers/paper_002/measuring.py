@@ -11,7 +11,7 @@ from evenflow.numeric.arrays import Int32s
 from evenflow.partitioners import Partitioner
 from evenflow.partitioners.choices.d_choices import DChoices, DChoicesOptions
 from evenflow.simulation import KeyedStream, Scenario, entrant
-from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.run_plan import Cell, RunPlan, StreamCache
 from papers.cells.store import Values
 from papers.paper_002.cluster import played
 from papers.paper_002.formulas import shares
@@ -24,7 +24,7 @@ POINTS = 20
 """Number of evenly spaced points at which the imbalance over time is taken."""
 
 
-def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(cell: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed of the hash family. All seeds route the same stream."""
     stream = opened.at()
     if cell.experiment == "over time":
@@ -105,7 +105,7 @@ def _measure_parts(cell: Cell, stream: KeyedStream, seed: int) -> dict[str, floa
 def _with_d(n: int, d: int, seed: int) -> list[Partitioner]:
     """Sources of D-Choices that always use the given d. With d = n the head may go to any worker."""
 
-    class Fixed(DChoices):
+    class FixedDChoices(DChoices):
         def _shape(self) -> None:
             super()._shape()
             schedule = self._choosing.schedule
@@ -113,7 +113,7 @@ def _with_d(n: int, d: int, seed: int) -> list[Partitioner]:
             schedule["next"], schedule["d"] = _NEVER, d
 
     return [
-        Fixed(
+        FixedDChoices(
             name="d-choices", workers=n, seed=seed, source=number, sources=SOURCES, options=DChoicesOptions()
         )
         for number in range(SOURCES)

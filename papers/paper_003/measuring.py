@@ -13,7 +13,7 @@ from evenflow.elasticity.simulated.driving import Trajectory, drive
 from evenflow.elasticity.simulated.environments import ElasticStage
 from evenflow.elasticity.simulated.operators import Operator
 from evenflow.text.options import parse_choice
-from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.run_plan import Cell, RunPlan, StreamCache
 from papers.cells.store import Values
 from papers.data import read_dataset
 from papers.paper_003.baselines import is_installed, learned
@@ -37,7 +37,7 @@ def measurable(cell: Cell) -> bool:
     return cell.partitioner not in LEARNERS or is_installed()
 
 
-def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(cell: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed. `curve` has the mean reward over the seeds between each two of `edges`."""
     if cell.partitioner == BEST_FIXED:
         return _best_fixed(cell, plan)

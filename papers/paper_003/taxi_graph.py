@@ -24,7 +24,7 @@ from evenflow.elasticity.simulated.graph import ElasticGraph
 from evenflow.elasticity.simulated.objective import Form
 from evenflow.elasticity.simulated.operators import TAXI_GRAPH, OperatorGraph
 from evenflow.elasticity.simulated.queues import QueueModel, latency_bound, service_rate
-from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.run_plan import Cell, RunPlan, Stream, StreamCache
 from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
@@ -103,7 +103,7 @@ def cells(plan: RunPlan) -> list[Cell]:
     return [*alike, *(graph_cell(plan, share, policy, steps) for share, policy, steps in VARIED)]
 
 
-def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(cell: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed.
 
     reached: steps until the mean reward of 5 is above -0.3. If it never is, one more than all steps. begin,

@@ -16,7 +16,7 @@ imbalance (eq. 1) and aggregation cost (eq. 2), and the time of a window is pric
 from __future__ import annotations
 
 from papers.cells.parts import Part, all_cells, measured
-from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.run_plan import Cell, RunPlan, StreamCache
 from papers.cells.store import SectionFigures, Values
 from papers.markdown import joined
 from papers.paper_004 import claims, grid, measuring, page, time_claims, window_times
@@ -33,7 +33,7 @@ def cells(plan: RunPlan) -> list[Cell]:
     return all_cells(_MEASURED, plan)
 
 
-def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(cell: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """Measure the cell by the part that asks for it."""
     return measured(_MEASURED, cell, opened, plan)
 

@@ -10,13 +10,13 @@ from evenflow import metrics
 from evenflow.keys import GOLDEN
 from evenflow.partitioners import create
 from evenflow.text.options import parse_choice
-from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.run_plan import Cell, RunPlan, StreamCache
 from papers.cells.store import Values
 from papers.paper_004.grid import window_ms
 from papers.routing import tumbled, windows
 
 
-def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(cell: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed. Memory is the same for every seed, so it is measured once."""
     if cell.experiment == "memory":
         return {"megabytes": [_megabytes(cell, plan)]}

@@ -30,7 +30,7 @@ import numpy as np
 
 from evenflow.numeric.arrays import Float64s, Int32s, Int64s
 from evenflow.simulation import KeyedStream
-from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.run_plan import Cell, RunPlan, Stream, StreamCache
 from papers.cells.store import Values
 from papers.data import read_rides
 from papers.drawn_streams import TPCH_Q1, TPCH_Q3
@@ -130,7 +130,7 @@ def cells(plan: RunPlan) -> list[Cell]:
     ]
 
 
-def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(cell: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed. For each of `READINGS` of the windows: mean and p99 of ms, and the share of the
     aggregation in all time.
     """
@@ -202,7 +202,7 @@ def taxi_times(taxis: Stage, fares: Stage, costs: Costs, *, skips: bool) -> Wind
 class _Routing:
     """A query with one stage."""
 
-    def __init__(self, cell: Cell, opened: Opened, plan: RunPlan) -> None:
+    def __init__(self, cell: Cell, opened: StreamCache, plan: RunPlan) -> None:
         stream = opened.at()
         if cell.stream.is_data:
             windows = overlapping(stream.times, span=WINDOW_MS, slide=_slide(plan))

@@ -19,7 +19,7 @@ from evenflow.simulation import KeyedStream
 from evenflow.simulation.streams import rank_hashes
 from evenflow.text.options import parse_choice
 from evenflow.training.batches import BatchLaw
-from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.run_plan import Cell, RunPlan, StreamCache
 from papers.cells.store import Values
 from papers.drawn_streams import TPCH_Q3
 from papers.partly.grid import (
@@ -50,7 +50,7 @@ def measurable(cell: Cell) -> bool:
     return cell.partitioner != BY_TIMES or (ROOT / BY_TIMES_FILE).exists()
 
 
-def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(cell: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """Means over the batches, one value per seed. What is kept has one value for each point."""
     if cell.experiment == "training":
         return _training(TRAININGS[cell.stream.kind])
@@ -69,7 +69,7 @@ def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     return series
 
 
-def _batches(cell: Cell, opened: Opened, seed: int, plan: RunPlan) -> Iterator[tuple[UInt64s, Int64s]]:
+def _batches(cell: Cell, opened: StreamCache, seed: int, plan: RunPlan) -> Iterator[tuple[UInt64s, Int64s]]:
     """The hash and the number of each tuple's key, batch by batch."""
     if cell.stream.kind == "partly-training":
         yield from _trained(seed, cell.stream.tuples)

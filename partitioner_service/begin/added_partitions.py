@@ -46,7 +46,7 @@ class Commit(Protocol):
     def __call__(self, added: Mapping[int, PartitionState] | None = None) -> None: ...
 
 
-class Added:
+class AddedPartitions:
     """Takes added partitions in where this instance may, and waits for the instance that may otherwise.
 
     watch: notices that the input topic has got partitions.

@@ -58,7 +58,7 @@ class TopicIds(NamedTuple):
     """Id of the topic of rejected records."""
 
 
-class Stopping(EvenflowError):
+class StopRequested(EvenflowError):
     """The service was told to stop while it waited for Kafka."""
 
 
@@ -238,7 +238,7 @@ def committed_offsets(
                 raise KafkaException(failed[0])
             cause = failed[0].str()
         if stopping():
-            raise Stopping(f"gave up waiting for committed offsets: {cause}")
+            raise StopRequested(f"gave up waiting for committed offsets: {cause}")
         if not waiting:
             log.info("waiting for the committed offsets (a transaction may be pending): %s", cause)
         waiting = True
@@ -275,7 +275,7 @@ def committed_states(
         answer = committed_offsets(
             reader, _first_partitions(settings, count), lambda: time.monotonic() >= deadline
         )
-    except Stopping as error:
+    except StopRequested as error:
         raise ServiceError(f"the group {data_plane_group(settings)} has no coordinator: {error}") from None
     return _decoded(answer)
 

@@ -12,7 +12,7 @@ from partitioner_service.kafka.log_ends import Ask
 _ASK_EVERY = 1.0
 
 
-class Fetching:
+class FetchControl:
     """Pauses and resumes partitions. paused: the partitions that are paused now.
 
     absent: partitions that are owned, and that librdkafka does not fetch in any case: they are not assigned

@@ -30,7 +30,7 @@ _LARGEST_SNAPSHOT = 30_000_000
 _EPOCH_DIGITS = re.compile(rb"[0-9]{1,%d}" % len(str(LAST_EPOCH)))
 
 
-class Saved(NamedTuple):
+class StoredSnapshot(NamedTuple):
     """A snapshot as it was read back."""
 
     snapshot: bytes
@@ -110,7 +110,7 @@ class SideRecords:
             on_delivery=answered,
         )
 
-    def snapshot(self) -> Saved | None:
+    def snapshot(self) -> StoredSnapshot | None:
         """The last snapshot of this instance. If it has none, the newest one of another instance.
 
         None if there is none, or none that is usable. A snapshot names its partitioner and options, so
@@ -129,7 +129,7 @@ class SideRecords:
         if best is None or value is None:
             return None
         try:
-            return Saved(value, parse_epoch(_epoch_of(best)), own=best is last)
+            return StoredSnapshot(value, parse_epoch(_epoch_of(best)), own=best is last)
         except ValueError as error:
             log.warning("learned state is not usable, starting without (quality only): %s", error)
             return None

@@ -32,7 +32,7 @@ from partitioner_service.kafka.committed_state import (
     stable_states,
 )
 from partitioner_service.kafka.detour import Detour
-from partitioner_service.kafka.fetching import Fetching
+from partitioner_service.kafka.fetching import FetchControl
 from partitioner_service.kafka.log_ends import LogEnds
 from partitioner_service.kafka.slices import Slicer
 from partitioner_service.kafka.unfetchable import UnfetchableBatches
@@ -110,7 +110,7 @@ class Source:
             settings.kafka, group=data_plane_group(settings), **consumer_config(settings)
         )
         self._fetcher = fetcher_of(settings, self._consumer, client_id=client_id(settings))
-        self._fetching = Fetching(self._consumer, self._topic, self._ends_now, clock=clock)
+        self._fetching = FetchControl(self._consumer, self._topic, self._ends_now, clock=clock)
         self._detour = Detour(settings.kafka, self._topic, clock=clock)
         self._turn = 0
 

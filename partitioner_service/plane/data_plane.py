@@ -19,7 +19,7 @@ from confluent_kafka import KafkaException
 from evenflow.settings import Settings
 from evenflow.telemetry import PartitionerRecord
 from partitioner_service.exchange.channel import Channel
-from partitioner_service.kafka.committed_state import Stopping
+from partitioner_service.kafka.committed_state import StopRequested
 from partitioner_service.kafka.watchdog import Watchdog
 from partitioner_service.plane.closing import Closing
 from partitioner_service.plane.garbage import patient_garbage_collection
@@ -118,7 +118,7 @@ class DataPlane:
         try:
             with closing:
                 self._run(self._opened(closing))
-        except Stopping:
+        except StopRequested:
             pass  # told to stop while it waited for Kafka, before anything of a transaction was visible
         except KafkaException as error:
             raise clients.service_error(

@@ -33,7 +33,7 @@ from partitioner_service.reports.key_answer import key_answer
 from partitioner_service.reports.log_lines import LogLines
 from partitioner_service.reports.rejections import RejectionCounts
 from partitioner_service.reports.telemetry import Reports
-from partitioner_service.routing.pieces import Routed
+from partitioner_service.routing.pieces import RoutedBlock
 from partitioner_service.routing.plan_inbox import PlanInbox
 from partitioner_service.routing.planned_partitioner import furthest
 from partitioner_service.routing.session import Stint
@@ -195,7 +195,7 @@ class Loop:
         if nothing_came and gate.holds and self.parts.pace.held_back:
             self._write_all(gate.empty(source.states, why="skew"))
 
-    def _write_all(self, released: Iterator[Routed]) -> None:
+    def _write_all(self, released: Iterator[RoutedBlock]) -> None:
         """Write each of these blocks as it is released, into the open transaction.
 
         What is released at once may be more than a transaction has time for. So it is committed in between.
@@ -208,7 +208,7 @@ class Loop:
             began = self._clock()
         self.work.busy_seconds += self._clock() - began
 
-    def _write(self, routed: Routed, seconds: float) -> None:
+    def _write(self, routed: RoutedBlock, seconds: float) -> None:
         """Write a block. seconds: how long it took to route it."""
         workers = self.parts.router.plans.partitioner.workers
         self._reports.note(routed.sent, seconds, workers=workers)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from evenflow.partitioners import Partitioner
 from evenflow.settings import Settings
-from partitioner_service.begin.added_partitions import Added
+from partitioner_service.begin.added_partitions import AddedPartitions
 from partitioner_service.begin.claim import claim
 from partitioner_service.begin.run_note import RunNote
 from partitioner_service.exchange.channel import Channel
@@ -59,7 +59,7 @@ class Parts:
     """Says which partitions fall asleep, and which are paused."""
     skips: SkipOrders
     """The orders to go past what cannot be fetched."""
-    added: Added
+    added: AddedPartitions
     """Takes in partitions that are added to the input topic."""
     watch: TopicWatch
     """Sees whether the topics are still those of the start."""
@@ -141,7 +141,7 @@ def open_parts(
         source=source,
         pace=pace,
         skips=skips,
-        added=Added(settings, source, router, sink, watch=watch, clock=clock),
+        added=AddedPartitions(settings, source, router, sink, watch=watch, clock=clock),
         watch=watch,
         member=None if channel is None else channel.member(side),
         speeds=speeds,

@@ -57,7 +57,7 @@ from partitioner_service.reading.registered.schemas import Schemas, schemas_of
 
 
 @dataclass(frozen=True)
-class Parsed:
+class ParsedBlock:
     """The m readable records of a block, and their n tuples."""
 
     rows: Int64s
@@ -88,7 +88,7 @@ class Parsed:
         return 0 if self.counts is None else int(np.count_nonzero(self.counts == 0))
 
 
-def taken_apart(parsed: Parsed, sizes: Sequence[int]) -> list[Parsed]:
+def taken_apart(parsed: ParsedBlock, sizes: Sequence[int]) -> list[ParsedBlock]:
     """What was parsed, cut into consecutive stretches of the block.
 
     sizes: number of records in each stretch. The rows of a stretch count from its own first record.
@@ -106,7 +106,7 @@ def taken_apart(parsed: Parsed, sizes: Sequence[int]) -> list[Parsed]:
         counts = None if parsed.counts is None else parsed.counts[begin:stop]
         keys, bad = parsed.keys.slice(start, end - start), parsed.bad.between(first, last)
         costs = None if parsed.costs is None else parsed.costs[start:end]
-        pieces.append(Parsed(rows, times, keys, values, bad, counts, costs))
+        pieces.append(ParsedBlock(rows, times, keys, values, bad, counts, costs))
     return pieces
 
 
@@ -190,7 +190,7 @@ class Parser:
         *,
         keys: Sequence[bytes | None] | None = None,
         timestamps: Sequence[int] | Int64s | None = None,
-    ) -> Parsed:
+    ) -> ParsedBlock:
         """Columns of n records. `keys` and `timestamps` (ms) have n entries where the query needs them.
 
         Values and keys that are `Payloads` are read where they lie. Others are gathered first.
@@ -224,13 +224,15 @@ class Parser:
             chosen = None
         if not len(bad) and chosen is None:
             costs = self._costs_of(values, block, cells, columns)
-            return Parsed(np.arange(len(values)), time, key, batch, bad, costs=costs)
+            return ParsedBlock(np.arange(len(values)), time, key, batch, bad, costs=costs)
         good = block.faults.codes == 0
         of_tuples = good if chosen is None else good & chosen
         counts = None if chosen is None else chosen[good].astype(np.int64)
         # Last of all: a fault of a column that the cost reads is noted too late to count.
         costs = only(self._costs_of(values, block, cells, columns), of_tuples)
-        return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, of_tuples), bad, counts, costs)
+        return ParsedBlock(
+            np.flatnonzero(good), time[good], *_only(key, batch, of_tuples), bad, counts, costs
+        )
 
     def _look_up(self, table: LookupTable, columns: CellColumns, raw: pa.BinaryArray | None) -> None:
         """Add the columns of the lookup file.
@@ -303,7 +305,7 @@ class Parser:
         columns: CellColumns,
         keys: Sequence[bytes | None] | None,
         timestamps: Sequence[int] | Int64s | None,
-    ) -> Parsed:
+    ) -> ParsedBlock:
         """What is parsed of records that are taken apart: each element is a tuple.
 
         If one element of a record cannot be read, the whole record is rejected.
@@ -365,7 +367,9 @@ class Parser:
         costs = only(
             self._costs_of_elements(values, block, cells, elements, as_taken, columns, tuples), of_tuples
         )
-        return Parsed(np.flatnonzero(good), time[good], *_only(key, batch, of_tuples), bad, counts, costs)
+        return ParsedBlock(
+            np.flatnonzero(good), time[good], *_only(key, batch, of_tuples), bad, counts, costs
+        )
 
     def _costs_of_elements(
         self,

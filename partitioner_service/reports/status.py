@@ -15,7 +15,7 @@ from evenflow.telemetry import PartitionerRecord
 from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.kafka.source import Source
 from partitioner_service.reports.rejections import RejectionCounts
-from partitioner_service.routing.pieces import Sent
+from partitioner_service.routing.pieces import RoutedTuples
 from partitioner_service.routing.router import Router
 
 log = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ class Work:
     """Rate over the last `_RATE_SECONDS` or a little more."""
     _measured: tuple[float, int] | None = None
 
-    def note(self, sent: Sent) -> None:
+    def note(self, sent: RoutedTuples) -> None:
         """Add what was sent of a block. Warns of the first costs that are out of range, on either side."""
         self.counts = sent.counts if self.counts is None else self.counts + sent.counts
         self.loads = sent.loads if self.loads is None else self.loads + sent.loads

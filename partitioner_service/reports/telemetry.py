@@ -28,7 +28,7 @@ from evenflow.windows import END_MARK, NO_MARK
 from partitioner_service.kafka.source import Source
 from partitioner_service.reports.hot_keys import HotKeys
 from partitioner_service.reports.status import Work
-from partitioner_service.routing.pieces import Sent
+from partitioner_service.routing.pieces import RoutedTuples
 from partitioner_service.routing.planned_partitioner import furthest
 from partitioner_service.routing.router import Router
 from partitioner_service.routing.window_loads import WindowLoads
@@ -96,7 +96,7 @@ class Periods:
         self._workers: int | None = None
         self._steady = True
 
-    def note(self, sent: Sent, seconds: float, *, workers: int, now: float) -> None:
+    def note(self, sent: RoutedTuples, seconds: float, *, workers: int, now: float) -> None:
         """Add a block. seconds: time spent on it. workers: number of workers in use at its end."""
         self._tuples += len(sent.hashes)
         self._busy += seconds
@@ -170,7 +170,7 @@ class Reports:
         """
         return self._periods.hot_key(hashed)
 
-    def note(self, sent: Sent, seconds: float, *, workers: int) -> None:
+    def note(self, sent: RoutedTuples, seconds: float, *, workers: int) -> None:
         """Add a block. seconds: time that routing it took. workers: number of workers in use at its end."""
         self._periods.note(sent, seconds, workers=workers, now=self._clock())
         self._windows.note(sent.by_pane, workers=workers)

@@ -37,7 +37,7 @@ from evenflow.wire import MOST_SPLIT
 from partitioner_service.block import Slice
 from partitioner_service.routing.framing import Stretch
 from partitioner_service.routing.gate import Gate, Owner, States, Straight, Why
-from partitioner_service.routing.pieces import Accepted, Piece, Routed, Routing
+from partitioner_service.routing.pieces import AcceptedTuples, Destinations, Piece, RoutedBlock
 from partitioner_service.routing.planned_partitioner import furthest
 from partitioner_service.routing.router import Router
 
@@ -158,7 +158,7 @@ class Batches:
 
     # ---- the contract
 
-    def take(self, slices: Sequence[Slice], owner: Owner) -> Iterator[Routed]:
+    def take(self, slices: Sequence[Slice], owner: Owner) -> Iterator[RoutedBlock]:
         """As `Gate.take`."""
         if self._by_event:
             pieces = list(self._router.pieces_by(self._how.interval, slices, owner.states))
@@ -175,7 +175,7 @@ class Batches:
         while self._bytes > self._how.most_bytes and self.holds:
             yield self._release(owner.states, why="memory")
 
-    def due(self, states: States) -> Iterator[Routed]:
+    def due(self, states: States) -> Iterator[RoutedBlock]:
         """As `Gate.due`."""
         if not self._by_event:
             if self._cut_clock.due_in == 0.0:
@@ -188,7 +188,7 @@ class Batches:
         while self._over(states):
             yield self._release(states)
 
-    def empty(self, states: States, *, why: Why) -> Iterator[Routed]:
+    def empty(self, states: States, *, why: Why) -> Iterator[RoutedBlock]:
         """As `Gate.empty`."""
         while self.holds:
             yield self._release(states, why=why)
@@ -324,7 +324,7 @@ class Batches:
 
     # ---- releasing
 
-    def _release(self, states: States, *, why: Why | None = None) -> Routed:
+    def _release(self, states: States, *, why: Why | None = None) -> RoutedBlock:
         """Route the open batch. why: it is not whole, and is cut for this reason."""
         self._cut_at = self._clock()
         if not self._open:
@@ -341,7 +341,7 @@ class Batches:
         tuples = [piece.tuples for piece in pieces if piece.tuples is not None]
         routing = None
         if tuples:
-            routing = self._routing(Accepted.together(tuples), np.concatenate(hashes), begins)
+            routing = self._routing(AcceptedTuples.together(tuples), np.concatenate(hashes), begins)
             if why is not None:
                 self._cut_short[why] += 1
         routed = self._router.framed(pieces, self.released(states), routing)
@@ -349,7 +349,7 @@ class Batches:
             self._open_next()
         return routed
 
-    def _routing(self, tuples: Accepted, hashes: UInt64s, begins: int | None) -> Routing:
+    def _routing(self, tuples: AcceptedTuples, hashes: UInt64s, begins: int | None) -> Destinations:
         """Where the tuples of the batch go. begins: event time (ms) at which the batch begins, None if it
         is the first.
         """
@@ -360,7 +360,7 @@ class Batches:
         else:
             plans.pass_to(int(tuples.times.min()) if begins is None else begins)
             workers = plans.partitioner.finish_batch()
-            routing = Routing(tuples, hashes, workers, (Stretch(epoch=plans.epoch),))
+            routing = Destinations(tuples, hashes, workers, (Stretch(epoch=plans.epoch),))
         figures = summary(hashes, routing.workers, workers=plans.partitioner.workers, buckets=self._buckets)
         self._last = _batch_state(figures)
         split = figures.split if len(figures.split) <= MOST_SPLIT else None

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from evenflow.progress import PartitionState
 from evenflow.telemetry import BatchesState
 from partitioner_service.block import Slice
-from partitioner_service.routing.pieces import Routed
+from partitioner_service.routing.pieces import RoutedBlock
 from partitioner_service.routing.router import Router
 
 States = Mapping[int, PartitionState]
@@ -43,17 +43,17 @@ class Gate(Protocol):
     workers.
     """
 
-    def take(self, slices: Sequence[Slice], owner: Owner) -> Iterator[Routed]:
+    def take(self, slices: Sequence[Slice], owner: Owner) -> Iterator[RoutedBlock]:
         """Take a block, and bring the owner's working states up to date.
         Yields what is released because of it.
 
         Whatever is yielded must be written before the next is asked for. Raises as `Router.route`.
         """
 
-    def due(self, states: States) -> Iterator[Routed]:
+    def due(self, states: States) -> Iterator[RoutedBlock]:
         """What is released because time has passed, or because a partition sleeps now."""
 
-    def empty(self, states: States, *, why: Why) -> Iterator[Routed]:
+    def empty(self, states: States, *, why: Why) -> Iterator[RoutedBlock]:
         """Release all that is held, whether its batch is whole or not. why: is counted."""
 
     def released(self, states: States) -> dict[int, PartitionState]:
@@ -92,17 +92,17 @@ class Straight:
     def __init__(self, router: Router) -> None:
         self._router = router
 
-    def take(self, slices: Sequence[Slice], owner: Owner) -> Iterator[Routed]:
+    def take(self, slices: Sequence[Slice], owner: Owner) -> Iterator[RoutedBlock]:
         """The routed block. As `Gate.take`."""
         routed = self._router.route(slices, owner.states)
         owner.move(routed.states)
         yield routed
 
-    def due(self, states: States) -> Iterator[Routed]:
+    def due(self, states: States) -> Iterator[RoutedBlock]:
         """Nothing."""
         yield from ()
 
-    def empty(self, states: States, *, why: Why) -> Iterator[Routed]:
+    def empty(self, states: States, *, why: Why) -> Iterator[RoutedBlock]:
         """Nothing."""
         yield from ()
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenflow.numeric.arrays import Bools, Float64s, Int32s, Int64s, UInt64s
-from evenflow.partitioners.costs import Weighed
+from evenflow.partitioners.costs import TupleCosts
 from evenflow.progress import PartitionState
 from partitioner_service.block import Rejections, Slice
 from partitioner_service.reading.costs import only
@@ -25,7 +25,7 @@ _NO_ROWS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
-class Accepted:
+class AcceptedTuples:
     """Tuples that are in time."""
 
     keys: pa.BinaryArray
@@ -35,7 +35,7 @@ class Accepted:
     values: pa.RecordBatch
     """The aggregated columns. Without columns for a query that only counts."""
     costs: Float64s | None = None
-    """What each tuple costs, as of `Parsed`, shape (tuples,). None if each costs 1."""
+    """What each tuple costs, as of `ParsedBlock`, shape (tuples,). None if each costs 1."""
 
     @property
     def nbytes(self) -> int:
@@ -44,7 +44,7 @@ class Accepted:
         return int(self.keys.nbytes + self.times.nbytes + self.values.nbytes + costs)
 
     @classmethod
-    def together(cls, parts: Sequence[Accepted]) -> Accepted:
+    def together(cls, parts: Sequence[AcceptedTuples]) -> AcceptedTuples:
         """The tuples of all parts, one part after the other."""
         if len(parts) == 1:
             return parts[0]
@@ -57,14 +57,14 @@ class Accepted:
         keys = pa.concat_arrays([part.keys for part in parts])
         return cls(keys, times, values, np.concatenate(costs) if costs else None)
 
-    def only(self, keep: Bools) -> Accepted:
+    def only(self, keep: Bools) -> AcceptedTuples:
         """The tuples for which `keep` is true. keep: shape (tuples,)."""
         mask = pa.array(keep)
         values = self.values.filter(mask) if self.values.num_columns else self.values
-        return Accepted(self.keys.filter(mask), self.times[keep], values, only(self.costs, keep))
+        return AcceptedTuples(self.keys.filter(mask), self.times[keep], values, only(self.costs, keep))
 
 
-class Reached(NamedTuple):
+class EventTimeAdvance(NamedTuple):
     """The accepted records of a slice, and how they move event time on."""
 
     rows: Int64s
@@ -74,10 +74,10 @@ class Reached(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Routing:
+class Destinations:
     """Where tuples go."""
 
-    tuples: Accepted
+    tuples: AcceptedTuples
     """The accepted tuples, in the order in which they are routed."""
     hashes: UInt64s
     """Hash of each tuple's key, shape (tuples,)."""
@@ -85,7 +85,7 @@ class Routing:
     """worker * stretches + number of the stretch, for each tuple, shape (tuples,)."""
     stretches: tuple[Stretch, ...]
     """The stretches, at least one."""
-    costs: Weighed | None = None
+    costs: TupleCosts | None = None
     """What the tuples cost. None if each costs 1."""
 
     @property
@@ -105,7 +105,7 @@ class Piece:
     """State of the partition before these records."""
     after: PartitionState
     """State of the partition after these records."""
-    tuples: Accepted | None
+    tuples: AcceptedTuples | None
     """The tuples to route. None if there are none."""
     rejections: list[Rejections]
     """The records that are rejected, by reason."""
@@ -138,7 +138,7 @@ class Piece:
 
 
 @dataclass(frozen=True, eq=False)
-class Sent:
+class RoutedTuples:
     """The tuples of a block, with their workers."""
 
     keys: pa.BinaryArray
@@ -155,12 +155,12 @@ class Sent:
     """
     by_pane: PaneLoads
     """The loads by pane."""
-    costs: Weighed | None = None
+    costs: TupleCosts | None = None
     """What the tuples cost. None if each costs 1."""
 
 
 @dataclass(frozen=True)
-class Routed:
+class RoutedBlock:
     """What a block became."""
 
     frames: list[tuple[int, bytes]]
@@ -169,7 +169,7 @@ class Routed:
     """The block's pieces."""
     states: dict[int, PartitionState]
     """State of each partition afterwards."""
-    sent: Sent
+    sent: RoutedTuples
     """The tuples."""
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 
 from evenflow.numeric.arrays import Int64s
 from evenflow.partitioners import Partitioner
-from evenflow.plans import Plan, Schedule, Upcoming
+from evenflow.plans import Plan, Schedule, UpcomingPlan
 from evenflow.progress import PartitionState
 from evenflow.reporting import on_every_line
 from evenflow.reporting.words import moment
@@ -48,7 +48,7 @@ class PlannedPartitioner:
         self._schedule = Schedule(slide_ms=settings.query.slide_ms, newest=epoch)
 
     @property
-    def upcoming(self) -> Upcoming | None:
+    def upcoming(self) -> UpcomingPlan | None:
         """The plan that takes over next. None if no later plan is known."""
         return self._schedule.upcoming[0] if self._schedule.upcoming else None
 

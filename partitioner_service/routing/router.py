@@ -20,17 +20,24 @@ from evenflow.keys import hash_keys
 from evenflow.numeric.arrays import Int32s, Int64s, Rows, UInt64s, no_rows, records
 from evenflow.partitioners import Partitioner
 from evenflow.partitioners.costs import weighed
-from evenflow.progress import Judged, PartitionState, Verdict, judge
+from evenflow.progress import BlockVerdicts, PartitionState, Verdict, judge
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK, pane_of, panes_closed_by
 from evenflow.wire import OFFSETS, TOLD, TOTAL, records_of
 from partitioner_service.block import AFTER_END, REASONS, Rejections, Slice
 from partitioner_service.reading.cells.payloads import together
 from partitioner_service.reading.cells.reasons import OF_RECORDS
-from partitioner_service.reading.parse import Parsed, Parser, taken_apart
+from partitioner_service.reading.parse import ParsedBlock, Parser, taken_apart
 from partitioner_service.routing.ahead import Ahead, Clock, LiveClock
 from partitioner_service.routing.framing import Framer, Shares, Stretch
-from partitioner_service.routing.pieces import Accepted, Piece, Reached, Routed, Routing, Sent
+from partitioner_service.routing.pieces import (
+    AcceptedTuples,
+    Destinations,
+    EventTimeAdvance,
+    Piece,
+    RoutedBlock,
+    RoutedTuples,
+)
 from partitioner_service.routing.planned_partitioner import PlannedPartitioner
 from partitioner_service.routing.session import Session
 from partitioner_service.routing.sharing import Sharing
@@ -84,7 +91,7 @@ class Router:
         self._timed, self._frame_schema = plan.timed, plan.frame_schema
         self._announced_panes: dict[int, int] = {}
         nobody = np.zeros(self._sharing.workers, np.int64)
-        self._nothing = Sent(
+        self._nothing = RoutedTuples(
             keys=pa.array([], pa.binary()),
             hashes=np.empty(0, np.uint64),
             workers=np.empty(0, np.int32),
@@ -102,7 +109,7 @@ class Router:
         """Tell the workers everything once more, after a rebalance or an aborted transaction."""
         self._announced_panes.clear()
 
-    def route(self, slices: Sequence[Slice], states: Mapping[int, PartitionState]) -> Routed:
+    def route(self, slices: Sequence[Slice], states: Mapping[int, PartitionState]) -> RoutedBlock:
         """Frames and rejections of a block, in the order of its slices.
 
         states: the state of every partition that the instance owns. Raises RegistryAway before anything has
@@ -112,7 +119,7 @@ class Router:
         tuples = [piece.tuples for piece in pieces if piece.tuples is not None]
         if not tuples:
             return self.framed(pieces, states, None)
-        together = Accepted.together(tuples)
+        together = AcceptedTuples.together(tuples)
         hashes = hash_keys(together.keys)
         return self.framed(pieces, states, self.assigned(together, hashes))
 
@@ -146,8 +153,8 @@ class Router:
                 state = piece.after
 
     def framed(
-        self, pieces: Sequence[Piece], states: Mapping[int, PartitionState], routing: Routing | None
-    ) -> Routed:
+        self, pieces: Sequence[Piece], states: Mapping[int, PartitionState], routing: Destinations | None
+    ) -> RoutedBlock:
         """The frames of these pieces as one block. Pieces of a partition follow each other in offset order.
 
         states: of every partition that the instance owns, before the block. Those behind the block are told,
@@ -165,7 +172,7 @@ class Router:
         packed = self._framer.pack(
             shares, records_of(list(blocks.values()), OFFSETS), marks, arrival_time=arrival_time
         )
-        return Routed(packed, pieces, after, sent)
+        return RoutedBlock(packed, pieces, after, sent)
 
     def judge(
         self, slices: Sequence[Slice], states: Mapping[int, PartitionState]
@@ -251,7 +258,7 @@ class Router:
         slide = self._query.slide_ms
         return {p: int(panes_closed_by(state.mark(self._query), slide)) for p, state in states.items()}
 
-    def _parse(self, slices: Sequence[Slice]) -> list[Parsed]:
+    def _parse(self, slices: Sequence[Slice]) -> list[ParsedBlock]:
         """What was parsed of each slice.
 
         All are parsed at once, so many small slices cost no more than a few large.
@@ -268,7 +275,9 @@ class Router:
         )
         return taken_apart(whole, [len(piece.values) for piece in slices])
 
-    def _judge_slice(self, piece: Slice, parsed: Parsed, before: PartitionState) -> tuple[Piece, Reached]:
+    def _judge_slice(
+        self, piece: Slice, parsed: ParsedBlock, before: PartitionState
+    ) -> tuple[Piece, EventTimeAdvance]:
         """A slice, judged, and how its accepted records move event time on."""
         state, ended_at = _after_markers(piece, before)
         in_time = parsed.rows < ended_at
@@ -288,7 +297,7 @@ class Router:
             *_refused(piece.partition, rows, times, judged),
             *_ahead(piece.partition, rows, times, ahead),
         ]
-        good = Accepted(parsed.keys, parsed.tuple_times, parsed.values, parsed.costs)
+        good = AcceptedTuples(parsed.keys, parsed.tuple_times, parsed.values, parsed.costs)
         # Rows are ascending, so the records before the end of the partition come first. The others stay
         # rejected.
         keep = np.zeros(len(parsed.rows), dtype=bool)
@@ -314,7 +323,7 @@ class Router:
             filtered=state.filtered + accepted - routed,
         )
         in_order = judged.verdicts == Verdict.ACCEPTED
-        reached = Reached(rows[in_order], times[in_order])
+        reached = EventTimeAdvance(rows[in_order], times[in_order])
         return Piece(piece, before, state, good if routed else None, refused), reached
 
     def _no_shares(self) -> Shares:
@@ -327,7 +336,7 @@ class Router:
             places=places,
         )
 
-    def _shares(self, routing: Routing | None) -> tuple[Sent, Shares]:
+    def _shares(self, routing: Destinations | None) -> tuple[RoutedTuples, Shares]:
         """The tuples in the order in which they came, and the same tuples by partition, stretch and
         worker.
         """
@@ -353,14 +362,14 @@ class Router:
         if costs is not None:
             loads = sums(costs, workers, size=sharing.workers)
         by_pane = block_loads(workers, panes, loads, costs)
-        sent = Sent(tuples.keys, routing.hashes, workers, counts, loads, by_pane, routing.costs)
+        sent = RoutedTuples(tuples.keys, routing.hashes, workers, counts, loads, by_pane, routing.costs)
         return sent, shares
 
-    def assigned(self, tuples: Accepted, hashes: UInt64s) -> Routing:
+    def assigned(self, tuples: AcceptedTuples, hashes: UInt64s) -> Destinations:
         """What the partitioner decides for these tuples, one by one. hashes: of their keys."""
         costs = None if tuples.costs is None else weighed(tuples.costs)
         cells, stretches = self._assigned(hashes, tuples.times, None if costs is None else costs.costs)
-        return Routing(tuples, hashes, cells, stretches, costs)
+        return Destinations(tuples, hashes, cells, stretches, costs)
 
     def _assigned(
         self, hashes: UInt64s, times: Int64s, costs: Int64s | None
@@ -395,13 +404,13 @@ class Router:
         cells = [mine * len(stretches) + number for number, mine in enumerate(workers)]
         return (np.concatenate(cells) if len(cells) > 1 else workers[0]), tuple(stretches)
 
-    def _batch(self, part: Accepted, panes: Int64s) -> pa.RecordBatch:
+    def _batch(self, part: AcceptedTuples, panes: Int64s) -> pa.RecordBatch:
         times = [pa.array(part.times)] if self._timed else []
         columns = [pa.array(panes), part.keys, *times, *part.values.columns]
         return pa.RecordBatch.from_arrays(columns, schema=self._frame_schema)
 
 
-def _intervals(length: int, state: PartitionState, reached: Reached) -> tuple[int | None, list[int]]:
+def _intervals(length: int, state: PartitionState, reached: EventTimeAdvance) -> tuple[int | None, list[int]]:
     """Number of the interval in which accepted records begin, None without one,
     and where later intervals begin.
 
@@ -426,7 +435,7 @@ def _after_markers(piece: Slice, state: PartitionState) -> tuple[PartitionState,
     return state, ended_at
 
 
-def _bad(piece: Slice, parsed: Parsed, ended_at: int) -> Iterator[Rejections]:
+def _bad(piece: Slice, parsed: ParsedBlock, ended_at: int) -> Iterator[Rejections]:
     bad = parsed.bad.between(0, ended_at)
     # The parser takes a marker for a record without a value.
     keep = ~np.isin(bad.rows, list(piece.markers)) if piece.markers else np.ones(len(bad), np.bool_)
@@ -447,7 +456,7 @@ def _after_end(piece: Slice, ended_at: int) -> Iterator[Rejections]:
         yield Rejections(piece.partition, AFTER_END, rows, pa.repeat(why, len(rows)))
 
 
-def _refused(partition: int, rows: Int64s, times: Int64s, judged: Judged) -> Iterator[Rejections]:
+def _refused(partition: int, rows: Int64s, times: Int64s, judged: BlockVerdicts) -> Iterator[Rejections]:
     for verdict in (Verdict.LATE, Verdict.IDLE, Verdict.JUMP):
         which = np.flatnonzero(judged.verdicts == verdict)
         if len(which):

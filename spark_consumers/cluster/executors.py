@@ -29,7 +29,7 @@ from evenflow.settings import Settings
 from evenflow.telemetry import Stage
 from evenflow.windows import END_MARK, NO_MARK
 from spark_consumers.cluster.demand import executors_in_reserve, executors_wanted
-from spark_consumers.cluster.manager import Cluster, Refused
+from spark_consumers.cluster.manager import Cluster, RequestRefused
 
 _LOG = logging.getLogger("evenflow.spark")
 _LOOK_SECONDS = 0.5
@@ -215,7 +215,7 @@ class Executors:
                 _LOG.info("executors %s are let go; %d stay", ", ".join(leaving), len(have))
             self._meet(have)
             self._stand(len(have))
-        except Refused as error:
+        except RequestRefused as error:
             self._refused = str(error)
             self._asking.refused()
             self._stand(self.standing.executors)
@@ -293,7 +293,7 @@ class Executors:
         )
 
 
-class Following:
+class ExecutorWatch:
     """Calls `Executors.look` in a thread of its own, until closed."""
 
     def __init__(self, executors: Executors) -> None:

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The cluster manager refused a request or did not answer."""
 
 
@@ -60,7 +60,7 @@ class SparkCluster:
             # Executors may be on any host. Python has no other way to Scala's empty map.
             nowhere = getattr(self._jvm, "scala.collection.immutable.Map$").__getattr__("MODULE$").empty()
             if not self._context.requestTotalExecutors(total, 0, nowhere):
-                raise Refused("it does not acknowledge the request")
+                raise RequestRefused("it does not acknowledge the request")
 
     def release(self, executors: Sequence[str]) -> None:
         """As the protocol says: a decommissioned executor takes no new task and ends after those that it
@@ -85,7 +85,7 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except Py4JError as error:
-        raise Refused(_why(error)) from None
+        raise RequestRefused(_why(error)) from None
 
 
 def _why(error: Py4JError) -> str:

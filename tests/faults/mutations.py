@@ -133,12 +133,14 @@ MENDS: dict[str, Mend] = {
         "damage", ((pieces, "_opened", as_it_is),), seen_by="window ("
     ),
     "added partitions are looked for": Mend(
-        "growth", ((added.Added, "_look_due", instead(property(lambda self: False))),)
+        "growth", ((added.AddedPartitions, "_look_due", instead(property(lambda self: False))),)
     ),
     "only the owner of the slowest partition takes others in": Mend(
-        "growth", ((added.Added, "_written", by_anybody),)
+        "growth", ((added.AddedPartitions, "_written", by_anybody),)
     ),
-    "what is open is committed before the look": Mend("growth", ((added.Added, "step", without_a_commit),)),
+    "what is open is committed before the look": Mend(
+        "growth", ((added.AddedPartitions, "step", without_a_commit),)
+    ),
     "frames tell that partitions were taken in": Mend(
         "growth", ((route.Router, "take_in", instead(lambda self, states, *, inputs: [])),)
     ),
@@ -196,7 +198,7 @@ MENDS: dict[str, Mend] = {
         "micro-batches", ((batches.Batches, "drop", instead(nothing)),)
     ),
     "nothing is held when partitions are taken in": Mend(
-        "micro-batches", ((added.Added, "due", instead(False)),)
+        "micro-batches", ((added.AddedPartitions, "due", instead(False)),)
     ),
     "a batch is cut where others wait for it": Mend(
         "micro-batches", ((pace.Pace, "held_back", instead(False)),)

@@ -12,7 +12,7 @@ from evenflow.partitioners.partly.reward import Rewards
 from evenflow.partitioners.partly.task_times import Prices
 from evenflow.training import learner as module
 from evenflow.training.batches import BatchLaw
-from evenflow.training.episodes import Episodes, Stepped
+from evenflow.training.episodes import Episodes, StepOutcome
 from evenflow.training.learner import POLICY, Learner, Training, ppo
 
 LAW = BatchLaw(data_blocks=(4, 4), keys=(20, 60), exponent=(0.8, 1.2))
@@ -69,7 +69,7 @@ def test_actions_of_a_later_stage_are_never_played(monkeypatch: pytest.MonkeyPat
     taken: list[int] = []
     step = played.step
 
-    def recorded(actions: Int64s) -> Stepped:
+    def recorded(actions: Int64s) -> StepOutcome:
         taken.extend(actions.tolist())
         return step(actions)
 

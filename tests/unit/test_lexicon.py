@@ -2,6 +2,8 @@
 (tests/lexicon.py).
 """
 
+import re
+
 import pytest
 
 from tests.lexicon import (
@@ -58,6 +60,32 @@ def test_few_names_are_generic(measured: dict[str, Room]) -> None:
 def test_a_class_name_stands_for_one_class_of_a_room(measured: dict[str, Room]) -> None:
     repeated = {room.name: room.reused for room in measured.values() if room.reused}
     assert not repeated, "give each of these classes a name of its own"
+
+
+PARTICIPLE = re.compile(
+    r"[a-z]ed$|^(Broken|Chosen|Given|Gone|Held|Kept|Known|Lost|Made|Read|Said|Sent|Taken|Written)$"
+)
+NOUNS = frozenset({"Feed", "Need", "Seed", "Speed"})
+ADJECTIVES = {
+    "Fixed": "the name of a policy",
+    "Mixed": "the name of a partitioner",
+    "TimeBased": "the name of a partitioner",
+}
+"""Classes that are called like what a setting calls them, with the reason."""
+
+
+def test_a_class_is_named_by_a_noun(measured: dict[str, Room]) -> None:
+    # Exceptions are left out: what they say has happened, as in `WriterFenced`.
+    participles = [
+        f"{path}: class {name}"
+        for room in measured.values()
+        for name, path in room.classes
+        if PARTICIPLE.search(last := re.findall("[A-Z][a-z0-9]*", name)[-1])
+        and last not in NOUNS
+        and name not in ADJECTIVES
+        and not name.endswith(("Aborted", "Fenced", "Refused", "Requested"))
+    ]
+    assert not participles, "what is it that was read, sent or lost? say that"
 
 
 def test_folders_have_at_most_fifteen_files_or_a_reason(measured: dict[str, Room]) -> None:

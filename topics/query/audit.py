@@ -62,7 +62,7 @@ class AuditEntry:
 
 
 @dataclass(frozen=True)
-class Written:
+class AuditRecord:
     """An entry as it stands in the topic."""
 
     at: int
@@ -113,7 +113,7 @@ def write_entry(settings: Settings, action: Action, change: str, *, because: str
         raise clients.service_error(errors[0], settings.kafka, f"writing to {spec.name}")
 
 
-def read_entries(settings: Settings) -> tuple[list[Written], int]:
+def read_entries(settings: Settings) -> tuple[list[AuditRecord], int]:
     """(the entries, oldest first, how many records of the topic are no entry). Empty if there is no topic.
 
     Raises ServiceError if the broker refuses or does not answer.
@@ -122,7 +122,7 @@ def read_entries(settings: Settings) -> tuple[list[Written], int]:
     state = describe(settings.kafka, [topic]).get(topic)
     if state is None:
         return [], 0
-    entries: list[Written] = []
+    entries: list[AuditRecord] = []
     others = 0
     for batch in read_range(settings.kafka, topic, end=stable_ends(settings.kafka, state)):
         for record in batch:
@@ -131,5 +131,5 @@ def read_entries(settings: Settings) -> tuple[list[Written], int]:
             except NotStrict:
                 others += 1
                 continue
-            entries.append(Written(record.timestamp()[1], record.offset(), entry))
+            entries.append(AuditRecord(record.timestamp()[1], record.offset(), entry))
     return entries, others

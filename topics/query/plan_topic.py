@@ -155,7 +155,7 @@ def entry_of(plan: Plan, *, because: str = "", by: str = "") -> AuditEntry:
     )
 
 
-class Fenced(ServiceError):
+class WriterFenced(ServiceError):
     """Another writer of the same identity has taken over."""
 
 
@@ -174,7 +174,7 @@ class PlanWriter:
             settings.kafka, transactional_id=self._identity, transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS
         )
         self._patience = seconds(settings.kafka)
-        self._fenced: Fenced | None = None
+        self._fenced: WriterFenced | None = None
         self._do("taking over", lambda: self._producer.init_transactions(self._patience))
 
     def write(
@@ -188,7 +188,8 @@ class PlanWriter:
         """Write all of these records in one transaction, or none of them.
 
         telemetry, snapshot: (key, value) of records for the telemetry and the controller's own topic. audit:
-        who wants the plan. Raises Fenced if another writer has taken over, ServiceError for other refusals.
+        who wants the plan. Raises WriterFenced if another writer has taken over, and ServiceError for other
+        refusals.
         """
         settings = self._settings
 
@@ -208,7 +209,7 @@ class PlanWriter:
         self._do("publishing", all_of_it)
 
     def _do(self, doing: str, operation: Callable[[], object]) -> None:
-        """Call `operation`, and turn Kafka's errors into Fenced or ServiceError.
+        """Call `operation`, and turn Kafka's errors into WriterFenced or ServiceError.
 
         doing: in words, for the error's text.
         """
@@ -227,8 +228,8 @@ class PlanWriter:
             raise service_error(error, self._settings.kafka, f"{doing} plans as {self._identity}") from None
 
 
-def _taken_over(identity: str, error: KafkaError) -> Fenced:
-    return Fenced(
+def _taken_over(identity: str, error: KafkaError) -> WriterFenced:
+    return WriterFenced(
         f"another writer has taken over {identity}: {error.str()}",
         hint=(
             "the newer one goes on; one controller of a query is enough. Without another one, this one stood"

@@ -18,7 +18,7 @@ COMPARED = ("hashing", "shuffle")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Routing:
+class RoutingFigures:
     """How tuples were spread over the workers."""
 
     name: str
@@ -59,12 +59,12 @@ def read_tuples(settings: Settings) -> RoutedTuples:
     return RoutedTuples(np.concatenate(keys)[order], all_panes[order], np.concatenate(workers)[order])
 
 
-def as_routed(settings: Settings, tuples: RoutedTuples) -> Routing:
+def as_routed(settings: Settings, tuples: RoutedTuples) -> RoutingFigures:
     """How the partitioner service has routed these tuples."""
     return _measure(settings, settings.partitioner.name, tuples, tuples.workers)
 
 
-def as_others(settings: Settings, tuples: RoutedTuples) -> list[Routing]:
+def as_others(settings: Settings, tuples: RoutedTuples) -> list[RoutingFigures]:
     """How each of the partitioners in COMPARED routes the same tuples.
     The partitioner of the settings is left out.
     """
@@ -79,11 +79,11 @@ def as_others(settings: Settings, tuples: RoutedTuples) -> list[Routing]:
     return routings
 
 
-def _measure(settings: Settings, name: str, tuples: RoutedTuples, workers: Int32s) -> Routing:
+def _measure(settings: Settings, name: str, tuples: RoutedTuples, workers: Int32s) -> RoutingFigures:
     n, width = settings.partitioner.workers, settings.query.panes_per_window
     loads = metrics.worker_loads(workers, n)
     _, by_window = metrics.window_imbalance(workers, tuples.panes, n, panes_per_window=width)
-    return Routing(
+    return RoutingFigures(
         name=name,
         loads=tuple(int(load) for load in loads),
         imbalance=metrics.imbalance(loads),

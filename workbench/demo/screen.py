@@ -21,7 +21,7 @@ from rich.table import Table
 
 from evenflow.reporting.words import clock
 from evenflow.settings import Settings
-from workbench.demo.figures import Routing
+from workbench.demo.figures import RoutingFigures
 from workbench.demo.windows import DemoWindow
 
 
@@ -63,7 +63,7 @@ class Screen:
             table.add_row(clock(window.start), clock(window.end), *map(_cell, cells))
         self.console.print(table)
 
-    def loads(self, routing: Routing) -> None:
+    def loads(self, routing: RoutingFigures) -> None:
         """Print a bar for each worker."""
         self.say(f"tuples per worker ({routing.name}):")
         most, total = max(routing.loads, default=0), sum(routing.loads)
@@ -71,7 +71,7 @@ class Screen:
             bar = "█" * round(40 * load / most) if most else ""
             self.say(f"  worker {worker:>3}  {bar:<40} {load:>12,}  {load / total if total else 0:6.1%}")
 
-    def comparison(self, routings: Sequence[Routing]) -> None:
+    def comparison(self, routings: Sequence[RoutingFigures]) -> None:
         """Print imbalance and replication factor of several partitioners side by side."""
         table = Table(title="the same tuples, routed by", title_justify="left")
         for heading in ("partitioner", "imbalance I(m)", "window imbalance", "replication factor"):

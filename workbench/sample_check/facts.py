@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from evenflow.numeric.arrays import Bools, Float64s, Int64s
 from evenflow.settings import Query, Settings
 from partitioner_service.reading.cells.reasons import BadRecords
-from partitioner_service.reading.parse import Parsed, Parser
+from partitioner_service.reading.parse import ParsedBlock, Parser
 from partitioner_service.reading.registered.schemas import Schemas, Withheld, schemas_of
 from topics.schemas.registry import Lookup, RegisteredSchema, SchemaRefused
 from workbench.registered.records import RegisteredRecords
@@ -199,7 +199,7 @@ def facts_of(
     )
 
 
-def _pieces(stretch: Stretch, parsed: Parsed) -> list[Piece]:
+def _pieces(stretch: Stretch, parsed: ParsedBlock) -> list[Piece]:
     cuts = np.searchsorted(parsed.rows, np.array(stretch.gaps, np.int64))
     times, rows = np.split(parsed.times, cuts), np.split(parsed.rows, cuts)
     return [Piece(some, where, stretch) for some, where in zip(times, rows, strict=True)]

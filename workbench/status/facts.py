@@ -103,7 +103,7 @@ class WindowFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rejected:
+class RejectedCounts:
     """What the rejected topic holds."""
 
     by_reason: Mapping[str, int]
@@ -166,7 +166,7 @@ class Facts:
     """What differs from the settings of that record, in words."""
     partitions: tuple[PartitionFacts, ...]
     """One entry for each input partition."""
-    rejected: Rejected
+    rejected: RejectedCounts
     """What the newest records of the rejected topic are."""
     windows: WindowFacts
     """Windows of the query's own results."""

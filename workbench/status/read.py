@@ -42,7 +42,7 @@ from workbench.status.facts import (
     Facts,
     PartitionFacts,
     PlanFacts,
-    Rejected,
+    RejectedCounts,
     ViewFacts,
     WindowFacts,
     windows_of,
@@ -224,14 +224,16 @@ def _partitions(settings: Settings, topic: TopicState, troubles: list[str]) -> t
     )
 
 
-def _rejected(settings: Settings, partitions: int) -> Rejected:
+def _rejected(settings: Settings, partitions: int) -> RejectedCounts:
     topic = settings.topic("rejected")
     each = max(1, _REJECTED // max(1, partitions))
     messages = read_newest(settings.kafka, topic, each)
     reasons = [_reason(message) for message in messages]
     state = describe(settings.kafka, [topic]).get(topic)
     spans = [] if state is None else [end - state.begin[number] for number, end in state.end.items()]
-    return Rejected(by_reason=dict(Counter(reasons).most_common()), whole=all(span <= each for span in spans))
+    return RejectedCounts(
+        by_reason=dict(Counter(reasons).most_common()), whole=all(span <= each for span in spans)
+    )
 
 
 def _reason(message: Record) -> str:

@@ -10,14 +10,14 @@ counters -> windows -> results, reach (what is due and not there) -> report.
 """
 
 from workbench.verify.core import check
-from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed, LogBegins
+from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, CommittedInput, LogBegins
 from workbench.verify.report import Counters, Difference, Reach, Report
 
 __all__ = [
     "INPUT_SCHEMA",
     "REJECTED_SCHEMA",
     "RESULTS_SCHEMA",
-    "Committed",
+    "CommittedInput",
     "Counters",
     "Difference",
     "LogBegins",

@@ -1,7 +1,7 @@
 """The whole check, on tables.
 It is pure, except that DuckDB may write to the scratch folder that it is given.
 
-`Recomputed` computes once what must be there, and compares it with the results as often as needed. Results
+`Recomputation` computes once what must be there, and compares it with the results as often as needed. Results
 that are written while verify runs are read again, with the marks of that later moment.
 """
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 from evenflow.settings import Settings
 from workbench.verify import results
 from workbench.verify.input import records
-from workbench.verify.inputs import END_MARK, EVERYTHING, UNKNOWN_CLOCKS, Clocks, Committed, LogBegins
+from workbench.verify.inputs import END_MARK, EVERYTHING, UNKNOWN_CLOCKS, Clocks, CommittedInput, LogBegins
 from workbench.verify.rejected import delays, lost, rejections
 from workbench.verify.rejected.ahead import check_ahead
 from workbench.verify.rejected.counters import check_counters
@@ -53,7 +53,7 @@ def check(
     inputs: Table,
     rejected: Table,
     written: Table,
-    committed: Sequence[Committed],
+    committed: Sequence[CommittedInput],
     *,
     log_starts: LogBegins = EVERYTHING,
     clocks: Clocks = UNKNOWN_CLOCKS,
@@ -68,10 +68,10 @@ def check(
 ) -> Report:
     """Recompute the due windows from `inputs` without `rejected`, and compare them with `written` once.
 
-    The schemas of the tables are in inputs.py. The other parameters are those of `Recomputed` and of its
+    The schemas of the tables are in inputs.py. The other parameters are those of `Recomputation` and of its
     method `compare`: `results_begin` is what `begins` returns, and `due_within` is `bound`.
     """
-    with Recomputed(
+    with Recomputation(
         settings,
         inputs,
         rejected,
@@ -92,7 +92,7 @@ def check(
         )
 
 
-class Recomputed:
+class Recomputation:
     """The input, checked against its rejections and counters, and the results that are due according to it.
 
     committed: one state per input partition. Records at or after its offset are left out. log_starts: what
@@ -107,7 +107,7 @@ class Recomputed:
         settings: Settings,
         inputs: Table,
         rejected: Table,
-        committed: Sequence[Committed],
+        committed: Sequence[CommittedInput],
         *,
         log_starts: LogBegins = EVERYTHING,
         clocks: Clocks = UNKNOWN_CLOCKS,
@@ -131,7 +131,7 @@ class Recomputed:
             self._db.close()
             raise
 
-    def __enter__(self) -> Recomputed:
+    def __enter__(self) -> Recomputation:
         return self
 
     def __exit__(
@@ -140,7 +140,7 @@ class Recomputed:
         self._db.close()
 
     def _recompute(
-        self, inputs: Table, rejected: Table, committed: Sequence[Committed], log_starts: LogBegins
+        self, inputs: Table, rejected: Table, committed: Sequence[CommittedInput], log_starts: LogBegins
     ) -> None:
         db, settings, findings = self._db, self._reading, self._findings
         states = [{name: asdict(state)[name] for name in _COMMITTED_SCHEMA.names} for state in committed]

@@ -69,7 +69,7 @@ END_MARK = 2**62
 
 
 @dataclass(frozen=True, kw_only=True)
-class Committed:
+class CommittedInput:
     """What the partitioner committed for one input partition."""
 
     partition: int
@@ -106,7 +106,7 @@ class Committed:
     @classmethod
     def of(
         cls, partition: int, state: PartitionState, query: Query, *, begin: int | None = None
-    ) -> Committed:
+    ) -> CommittedInput:
         """What this state says. begin: offset at which the query began to read, None: as the state has it."""
         return cls(
             partition=partition,
@@ -159,7 +159,7 @@ UNKNOWN_CLOCKS = Clocks()
 """Nothing is known of the time at which the tuples were judged."""
 
 
-def gone_below(left: Mapping[int, int], committed: Iterable[Committed]) -> dict[int, int]:
+def gone_below(left: Mapping[int, int], committed: Iterable[CommittedInput]) -> dict[int, int]:
     """`Kept.inputs` of a topic whose logs begin at `left` (partition -> offset).
 
     A record before the place where the query began is no part of the query, so it is not lost.

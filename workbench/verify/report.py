@@ -20,7 +20,7 @@ _SHOWN = 120
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lost:
+class LostRecords:
     """One input partition of which records are gone, or can no longer be judged."""
 
     partition: int
@@ -144,7 +144,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Skipped:
+class UnfetchedOffsets:
     """Offsets that nobody could fetch."""
 
     partition: int
@@ -219,9 +219,9 @@ class Report:
     withheld: int = 0
     """Records that were rejected as unreadable and whose schema the registry refuses to verify, so that
     nobody can say whether they are."""
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[UnfetchedOffsets, ...] = ()
     """What an operator has ordered to go past."""
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[LostRecords, ...] = ()
     """What retention has deleted of the input."""
     compared_from: int | None = None
     """Windows that begin at this event time (ms) or later hold no lost tuple, and are compared exactly. None

@@ -26,7 +26,7 @@ from evenflow.settings import Settings
 from evenflow.settings.beginning import Beginning
 from evenflow.settings.views import TopicRole
 from partitioner_service.begin.claim import GONE
-from partitioner_service.kafka.committed_state import Stopping, committed_offsets, data_plane_group
+from partitioner_service.kafka.committed_state import StopRequested, committed_offsets, data_plane_group
 from spark_consumers.sinks import ResultSink, sink_of
 from topics import clients, reader
 from topics.admin import describe
@@ -34,9 +34,16 @@ from topics.query.input_topic import admitted
 from topics.query.record import read_beginning
 from topics.state import TopicState
 from workbench.duckdb_streams import PulledStream, unwrapped_errors
-from workbench.verify.core import DUE_WITHIN, Recomputed
+from workbench.verify.core import DUE_WITHIN, Recomputation
 from workbench.verify.input.messages import input_row, rejected_row
-from workbench.verify.inputs import INPUT_SCHEMA, REJECTED_SCHEMA, Clocks, Committed, LogBegins, gone_below
+from workbench.verify.inputs import (
+    INPUT_SCHEMA,
+    REJECTED_SCHEMA,
+    Clocks,
+    CommittedInput,
+    LogBegins,
+    gone_below,
+)
 from workbench.verify.rejected.skips import SkippedOffsets
 from workbench.verify.report import Report
 
@@ -127,7 +134,7 @@ def _compared(
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def read_committed(settings: Settings, begun: Beginning | None) -> list[Committed]:
+def read_committed(settings: Settings, begun: Beginning | None) -> list[CommittedInput]:
     """Committed state of every input partition. Waits while a transaction is pending.
 
     begun: how the query began, as it was read before. Raises DataLossError if an offset is gone although it
@@ -164,12 +171,12 @@ def read_committed(settings: Settings, begun: Beginning | None) -> list[Committe
             )
         # Where the query began is written once. A later beginning would hide what lies before it.
         begin = None if begun is None else begun.begin.get(entry.partition)
-        states.append(Committed.of(entry.partition, decoded, settings.query, begin=begin))
+        states.append(CommittedInput.of(entry.partition, decoded, settings.query, begin=begin))
     _refuse_truncated(settings, state, states)
     return states
 
 
-def _refuse_truncated(settings: Settings, before: TopicState, committed: list[Committed]) -> None:
+def _refuse_truncated(settings: Settings, before: TopicState, committed: list[CommittedInput]) -> None:
     """Raise DataLossError if the log of an input partition ends before what was read of it.
     before: as it was earlier.
     """
@@ -195,7 +202,7 @@ def _committed_offsets(settings: Settings, partitions: list[TopicPartition]) -> 
     deadline = time.monotonic() + clients.seconds(settings.kafka)
     try:
         return committed_offsets(asker, partitions, lambda: time.monotonic() >= deadline)
-    except Stopping as error:
+    except StopRequested as error:
         raise ServiceError(
             f"reading the committed offsets of {group}: {error}", hint="is the broker up?"
         ) from None
@@ -209,7 +216,7 @@ def _committed_offsets(settings: Settings, partitions: list[TopicPartition]) -> 
 
 def _recomputed(
     settings: Settings,
-    committed: list[Committed],
+    committed: list[CommittedInput],
     begun: Beginning | None,
     limit: int,
     scratch: Path,
@@ -217,7 +224,7 @@ def _recomputed(
     lead: float,
     skipped: SkippedOffsets,
     progress: Callable[[int], None] | None,
-) -> Recomputed:
+) -> Recomputation:
     left = _beginnings(_described(settings, "input").begin, committed, lead)
     # Records before the place where the query began are no part of the query.
     begin = {state.partition: max(left.get(state.partition, 0), state.begin) for state in committed}
@@ -228,7 +235,7 @@ def _recomputed(
     inputs = PulledStream(_inputs(settings, committed, begin, skipped, progress), INPUT_SCHEMA)
     rejected = PulledStream(_rejected(settings, log_starts, skipped), REJECTED_SCHEMA)
     with unwrapped_errors(inputs, rejected):
-        return Recomputed(
+        return Recomputation(
             settings,
             inputs.reader,
             rejected.reader,
@@ -240,7 +247,7 @@ def _recomputed(
         )
 
 
-def _beginnings(left: Mapping[int, int], committed: list[Committed], lead: float) -> dict[int, int]:
+def _beginnings(left: Mapping[int, int], committed: list[CommittedInput], lead: float) -> dict[int, int]:
     """Where reading begins, by partition of the input.
 
     left: the first offsets that there are. lead: the share of what was read and is left that counts as gone
@@ -259,7 +266,7 @@ def _beginnings(left: Mapping[int, int], committed: list[Committed], lead: float
 
 def _inputs(
     settings: Settings,
-    committed: list[Committed],
+    committed: list[CommittedInput],
     begin: Mapping[int, int],
     skipped: SkippedOffsets,
     progress: Callable[[int], None] | None,
@@ -289,7 +296,7 @@ def _results(sink: ResultSink, settings: Settings) -> PulledStream | pa.Table:
     return PulledStream(rows, rows.schema) if isinstance(rows, pa.RecordBatchReader) else rows
 
 
-def _unread(settings: Settings, committed: list[Committed]) -> int:
+def _unread(settings: Settings, committed: list[CommittedInput]) -> int:
     """Number of input offsets at or after the committed ones.
     Transaction markers take offsets too, and count.
     """

@@ -68,7 +68,7 @@ class ContTuneOptions(Options):
     )
 
 
-class _Measured(NamedTuple):
+class _Measurement(NamedTuple):
     """What was measured at one number of units. In a snapshot it is a list."""
 
     units: Count
@@ -90,12 +90,12 @@ class _ContTuneMemory(BaseModel):
     """The step at which p or r changed last."""
     big: bool = False
     """Whether the Big phase was last."""
-    combine: list[_Measured] = Field(default_factory=list, max_length=_MOST_NUMBERS)
+    combine: list[_Measurement] = Field(default_factory=list, max_length=_MOST_NUMBERS)
     """What was measured of the combiner, by number of units."""
-    reduce: list[_Measured] = Field(default_factory=list, max_length=_MOST_NUMBERS)
+    reduce: list[_Measurement] = Field(default_factory=list, max_length=_MOST_NUMBERS)
     """What was measured of the reducer, by number of units."""
 
-    def measurements(self, part: Part) -> list[_Measured]:
+    def measurements(self, part: Part) -> list[_Measurement]:
         return self.combine if part == "combine" else self.reduce
 
 
@@ -208,13 +208,13 @@ class ContTune(Policy):
             if known(capacity) and 0 < capacity <= _MOST:
                 self._measure(self._memory.measurements(part), units, capacity)
 
-    def _measure(self, measured: list[_Measured], units: int, capacity: float) -> None:
+    def _measure(self, measured: list[_Measurement], units: int, capacity: float) -> None:
         """Add a capacity. The number of units measured last is the last entry, and the first is forgotten
         if need be.
         """
-        before = next((entry for entry in measured if entry.units == units), _Measured(units, []))
+        before = next((entry for entry in measured if entry.units == units), _Measurement(units, []))
         measured[:] = [entry for entry in measured if entry.units != units][-(_MOST_NUMBERS - 1) :]
-        measured.append(_Measured(units, [*before.capacities, capacity][-_RECENT:]))
+        measured.append(_Measurement(units, [*before.capacities, capacity][-_RECENT:]))
 
     def _notice_change(self, observation: Observation) -> None:
         memory = self._memory

@@ -68,7 +68,7 @@ class DhalionOptions(Options):
     )
 
 
-class _Failed(BaseModel):
+class _FailedScaleIn(BaseModel):
     """A scale-in that brought backpressure."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -94,12 +94,12 @@ class _DhalionMemory(BaseModel):
     """The part of the last scale-in, if its effect is not known yet."""
     before: Count = 0
     """The units of that part before the scale-in."""
-    combine: _Failed | None = None
+    combine: _FailedScaleIn | None = None
     """The combiner's scale-in that is on the blacklist."""
-    reduce: _Failed | None = None
+    reduce: _FailedScaleIn | None = None
     """The reducer's scale-in that is on the blacklist."""
 
-    def failed(self, part: Part) -> _Failed | None:
+    def failed(self, part: Part) -> _FailedScaleIn | None:
         return self.combine if part == "combine" else self.reduce
 
 
@@ -138,7 +138,7 @@ class Dhalion(Policy):
         memory = self._memory
         if memory.shrunk is not None:
             part, units = memory.shrunk, memory.before
-            failed = _Failed(units=units, rate=_rate(observation, part))
+            failed = _FailedScaleIn(units=units, rate=_rate(observation, part))
             if part == "combine":
                 memory.combine = failed
             else:

@@ -39,7 +39,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evenflow.elasticity.observation import PARTS, Observation, Part, known
 from evenflow.elasticity.policy import Count, Decision, Policy, restored
-from evenflow.elasticity.recommended import Recommended, cause_of, steps_in, whole_above
+from evenflow.elasticity.recommended import Recommendations, cause_of, steps_in, whole_above
 from evenflow.text.options import Options
 
 _MOST_KEPT = 1_000
@@ -129,9 +129,9 @@ class _Ds2Memory(BaseModel):
     """Rates of the combiner in the last `window_s`, newest last."""
     reduce: list[_Rates] = Field(default_factory=list, max_length=_MOST_KEPT)
     """Rates of the reducer in the last `window_s`, newest last."""
-    p: Recommended = Field(default_factory=Recommended)
+    p: Recommendations = Field(default_factory=Recommendations)
     """What was recommended for p, so that a short lull scales nothing in."""
-    r: Recommended = Field(default_factory=Recommended)
+    r: Recommendations = Field(default_factory=Recommendations)
     """What was recommended for r."""
 
     def rates(self, part: Part) -> list[_Rates]:

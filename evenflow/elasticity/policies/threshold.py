@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evenflow.elasticity.observation import Observation
 from evenflow.elasticity.policy import Decision, ParallelismAt, Policy, restored
-from evenflow.elasticity.recommended import Recommended, cause_of, steps_in, whole_above
+from evenflow.elasticity.recommended import Recommendations, cause_of, steps_in, whole_above
 from evenflow.text.options import Options
 
 _MOST_KEPT = 1_000
@@ -67,9 +67,9 @@ class _ThresholdMemory(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    p: Recommended = Field(default_factory=Recommended)
+    p: Recommendations = Field(default_factory=Recommendations)
     """What was recommended for p, so that a short lull scales nothing in."""
-    r: Recommended = Field(default_factory=Recommended)
+    r: Recommendations = Field(default_factory=Recommendations)
     """What was recommended for r."""
     in_force: list[ParallelismAt] = Field(default_factory=list, max_length=_MOST_KEPT)
     """The numbers in force at each observation in the last `up_period_s`."""

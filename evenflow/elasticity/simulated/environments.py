@@ -28,7 +28,7 @@ from evenflow.elasticity.simulated.arrivals import Arrivals, Poisson
 from evenflow.elasticity.simulated.migration import Migration, moved_by_rescale
 from evenflow.elasticity.simulated.objective import Form, Objective, Outcome
 from evenflow.elasticity.simulated.operators import Operator, OperatorGraph
-from evenflow.elasticity.simulated.queues import Served
+from evenflow.elasticity.simulated.queues import QueueStep
 from evenflow.errors import ConfigError
 
 BoxValues = npt.NDArray[np.float32]
@@ -147,7 +147,7 @@ class Elastic(gymnasium.Env[BoxValues, Any]):
         self._paused = [min(pause, self.step_s) / self.step_s for pause in pauses]
         # Drawn once, also for several sources: each of them gets this same load.
         outside = self.arrivals.rate(self._step, self.np_random)
-        served: list[Served] = []
+        served: list[QueueStep] = []
         for at, operator in enumerate(self.operators):
             put_out = (
                 served[source].departures * self.operators[source].selectivity
@@ -182,7 +182,7 @@ class Elastic(gymnasium.Env[BoxValues, Any]):
     def _service(self, at: int) -> float:
         return self.operators[at].service(self._units[at])
 
-    def _reward(self, at: int, served: Served, waiting: float) -> float:
+    def _reward(self, at: int, served: QueueStep, waiting: float) -> float:
         outcome = Outcome(
             arrivals=served.arrivals / self.step_s,
             service=self._service(at),
@@ -192,7 +192,7 @@ class Elastic(gymnasium.Env[BoxValues, Any]):
         )
         return self.objectives[at].reward(outcome)
 
-    def _box(self, served: Sequence[Served]) -> BoxValues:
+    def _box(self, served: Sequence[QueueStep]) -> BoxValues:
         """Four numbers from 0 to 1 for each part (`features`)."""
         numbers: list[float] = []
         for at, result in enumerate(served):
@@ -207,11 +207,11 @@ class Elastic(gymnasium.Env[BoxValues, Any]):
             numbers += features(outcome, most=most, most_units=self.kmax)
         return np.array(numbers, np.float32)
 
-    def _info(self, served: Sequence[Served], waiting: Sequence[int]) -> dict[str, Any]:
+    def _info(self, served: Sequence[QueueStep], waiting: Sequence[int]) -> dict[str, Any]:
         """What `step` returns beside the Box."""
         raise NotImplementedError
 
-    def _stage_observation(self, at: int, served: Served, waiting: int) -> StageObservation:
+    def _stage_observation(self, at: int, served: QueueStep, waiting: int) -> StageObservation:
         operator = self.operators[at]
         capacity = operator.capacity(self._units[at])
         return StageObservation(
@@ -244,10 +244,10 @@ class _Parts(Elastic):
         """The action that a policy's decision stands for."""
         raise NotImplementedError
 
-    def _info(self, served: Sequence[Served], waiting: Sequence[int]) -> dict[str, Any]:
+    def _info(self, served: Sequence[QueueStep], waiting: Sequence[int]) -> dict[str, Any]:
         return {"observation": self._observation(served, waiting)}
 
-    def _observation(self, served: Sequence[Served], waiting: Sequence[int]) -> Observation:
+    def _observation(self, served: Sequence[QueueStep], waiting: Sequence[int]) -> Observation:
         stages = {
             part: self._stage_observation(at, served[at], waiting[at]) for at, part in enumerate(self.parts)
         }

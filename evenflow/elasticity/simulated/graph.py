@@ -20,7 +20,7 @@ from gymnasium.spaces import MultiDiscrete
 
 from evenflow.elasticity.simulated.environments import Elastic, EnvironmentOptions
 from evenflow.elasticity.simulated.operators import TAXI_GRAPH, OperatorGraph
-from evenflow.elasticity.simulated.queues import Served
+from evenflow.elasticity.simulated.queues import QueueStep
 from evenflow.errors import ConfigError
 
 
@@ -48,7 +48,7 @@ class ElasticGraph(Elastic):
         """The action that gives each operator so many units."""
         return np.array([units[name] for name in self.order])
 
-    def _info(self, served: Sequence[Served], waiting: Sequence[int]) -> dict[str, Any]:
+    def _info(self, served: Sequence[QueueStep], waiting: Sequence[int]) -> dict[str, Any]:
         stages = {
             name: self._stage_observation(at, served[at], waiting[at]) for at, name in enumerate(self.order)
         }

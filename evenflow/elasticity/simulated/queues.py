@@ -56,7 +56,7 @@ def lindley(gaps: Float64s, services: Float64s, *, first: float = 0.0) -> Float6
 
 
 @dataclass(frozen=True)
-class Served:
+class QueueStep:
     """The outcome of one step of a queue."""
 
     arrivals: int
@@ -92,7 +92,7 @@ class QueueModel:
         queue: int,
         length_s: float,
         pause_s: float = 0.0,
-    ) -> Served:
+    ) -> QueueStep:
         """Simulate `length_s` seconds: tuples come at the rate `arrivals` and are served
         at the rate `service`.
 
@@ -109,11 +109,11 @@ class QueueModel:
         moments = np.cumsum(gaps)
         arrival_count = int(np.searchsorted(moments, length_s))
         if not arrival_count:
-            return Served(0, done, queue - done, None)
+            return QueueStep(0, done, queue - done, None)
         services = _times(rng, arrival_count, self.service_cv, service)
         stays = lindley(gaps[:arrival_count], services, first=work) + services
         done += int(np.count_nonzero(moments[:arrival_count] + stays <= length_s))
-        return Served(arrival_count, done, queue + arrival_count - done, _percentile(stays))
+        return QueueStep(arrival_count, done, queue + arrival_count - done, _percentile(stays))
 
 
 def _percentile(values: Float64s) -> float:

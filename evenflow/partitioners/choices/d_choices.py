@@ -62,12 +62,12 @@ from evenflow.sketches.space_saving import SpaceSavingSummary, count_of
 from evenflow.sketches.window_loads import advance, note
 
 SCHEDULE = np.dtype([(name, np.int64) for name in ("next", "d", "mark")])
-"""N at which d is computed again, d, and the mark of the present tuple in `Choosing.marks`."""
+"""N at which d is computed again, d, and the mark of the present tuple in `ChoiceInputs.marks`."""
 _KEPT = ("next", "d")
 """What a snapshot has of the schedule. `mark` is left out, and so is `marks`: both start together at 0."""
 
 
-class Choosing(NamedTuple):
+class ChoiceInputs(NamedTuple):
     """By what the workers of frequent keys are found: what kernels take as one argument."""
 
     schedule: Rows
@@ -150,7 +150,7 @@ def _head_shares(summary: SpaceSavingSummary, threshold: float, shares: Float64s
 
 
 @kernel
-def _least_loaded_distinct(key: np.uint64, head: Head, d: int, choosing: Choosing) -> np.int64:
+def _least_loaded_distinct(key: np.uint64, head: Head, d: int, choosing: ChoiceInputs) -> np.int64:
     """As `least_loaded`, but over the first d different workers among F_1, F_2, ... of the family."""
     family, workers = head.among.family, head.among.workers
     loads, marks, schedule = head.window.loads, choosing.marks, choosing.schedule[()]
@@ -170,7 +170,7 @@ def _least_loaded_distinct(key: np.uint64, head: Head, d: int, choosing: Choosin
 
 
 @kernel
-def _route(block: Block, head: Head, choosing: Choosing, rule: ChoiceRule) -> None:
+def _route(block: Block, head: Head, choosing: ChoiceInputs, rule: ChoiceRule) -> None:
     keys, times, costs, out = block
     window, loads = head.window, head.window.loads
     schedule, tree = choosing.schedule[()], choosing.tree
@@ -234,7 +234,7 @@ class DChoices(HeadPartitioner):
     def _shape(self) -> None:
         super()._shape()
         n = self.workers
-        self._choosing = Choosing(
+        self._choosing = ChoiceInputs(
             schedule=record(SCHEDULE, d=min(2, n)),
             tree=tournament(n),
             marks=np.zeros(n, np.int64),

@@ -112,7 +112,7 @@ far. `previous`: the load that a key's count is compared with.
 `inside`: the costs of the tuples in the sliding window."""
 
 
-class Learned(NamedTuple):
+class DaltonState(NamedTuple):
     """All that an instance of Dalton knows: what kernels take as one argument."""
 
     window: WindowLoads
@@ -141,7 +141,7 @@ class DaltonRule(NamedTuple):
     exact: bool
     """Keys are counted exactly, not by the sketch."""
     noting: bool
-    """Where the sketch counts, its distinct keys are noted in `Learned.distinct`."""
+    """Where the sketch counts, its distinct keys are noted in `DaltonState.distinct`."""
     manual: bool
     """The kernel stops where a statistics window ends, and the caller begins the next one."""
     deferring: bool
@@ -166,7 +166,7 @@ def within_reach(times: Any) -> Any:
 
 
 @kernel
-def begin_window(learned: Learned, time: Whole) -> None:
+def begin_window(learned: DaltonState, time: Whole) -> None:
     """Move the statistics window to `time`.
     If windows without tuples lie in between, there is no load to compare with.
     """
@@ -183,7 +183,7 @@ def begin_window(learned: Learned, time: Whole) -> None:
 
 
 @kernel
-def slide_to(learned: Learned, time: Whole) -> None:
+def slide_to(learned: DaltonState, time: Whole) -> None:
     """Move the sliding window to `time`, which lies after the end of its current slide."""
     window, stats = learned.window, learned.stats[()]
     advance(window, time)
@@ -194,7 +194,7 @@ def slide_to(learned: Learned, time: Whole) -> None:
 
 
 @kernel
-def end_interval(learned: Learned, rule: DaltonRule, time: Whole, oldest: Whole) -> None:
+def end_interval(learned: DaltonState, rule: DaltonRule, time: Whole, oldest: Whole) -> None:
     """End the statistics window and begin that of `time`. Rewards that were kept back are learned."""
     if rule.deferring:
         apply_deferred(learned.table)
@@ -208,7 +208,7 @@ def end_interval(learned: Learned, rule: DaltonRule, time: Whole, oldest: Whole)
 
 
 @kernel
-def move_to(learned: Learned, rule: DaltonRule, time: Whole) -> None:
+def move_to(learned: DaltonState, rule: DaltonRule, time: Whole) -> None:
     """Begin the statistics window of `time`, and the slide of `time` if it is a new one."""
     window = learned.window
     clock = window.clock[()]
@@ -219,7 +219,7 @@ def move_to(learned: Learned, rule: DaltonRule, time: Whole) -> None:
 
 @inlined
 def _counted(
-    learned: Learned, rule: DaltonRule, key: np.uint64, cost: np.int64
+    learned: DaltonState, rule: DaltonRule, key: np.uint64, cost: np.int64
 ) -> tuple[np.int64, np.int64, np.int64]:
     """Count a tuple of this key and cost.
 
@@ -242,7 +242,7 @@ def _counted(
 
 @inlined
 def _row_of(
-    learned: Learned, rule: DaltonRule, key: np.uint64, cost: np.int64, count: Whole, home: Home
+    learned: DaltonState, rule: DaltonRule, key: np.uint64, cost: np.int64, count: Whole, home: Home
 ) -> np.int64:
     """The key's row, or -1. A key whose count has reached the threshold is hot in this statistics window and
     the next (`DaltonRule.lasting`).
@@ -263,7 +263,7 @@ def _row_of(
 
 
 @kernel
-def route(block: Block, first: Whole, learned: Learned, rule: DaltonRule) -> int:
+def route(block: Block, first: Whole, learned: DaltonState, rule: DaltonRule) -> int:
     """Route from tuple `first` on. Returns the tuple at which it stopped, or the number of tuples.
 
     It stops where the caller must make room, and with `rule.manual` where a statistics window ends.
@@ -447,8 +447,8 @@ class BanditPartitioner(Partitioner):
         """Statistics windows as long as a sliding window, rounded up."""
         return -(-self.options.window_ms // self._statistics_ms)
 
-    def _learned(self) -> Learned:
-        return Learned(
+    def _learned(self) -> DaltonState:
+        return DaltonState(
             self._loads,
             self._others,
             self._stats,

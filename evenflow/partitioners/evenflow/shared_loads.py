@@ -120,7 +120,7 @@ class LoadsMerger(Merger):
     def __init__(self, workers: int, *, slides: int = 1) -> None:
         self.workers = workers
         self._slides = slides
-        self._last: dict[int, _Remembered] = {}
+        self._last: dict[int, _LastMessage] = {}
 
     def check(self, message: Message) -> None:
         """IncompatibleStateError for a message that has no loads."""
@@ -130,7 +130,7 @@ class LoadsMerger(Merger):
     def merge(self, messages: Sequence[Message]) -> bytes:
         """The sum of the loads, and that of the sources that did not tell theirs in this round."""
         now = messages[0].round
-        current = {message.source: _Remembered(from_bytes(message.body), now) for message in messages}
+        current = {message.source: _LastMessage(from_bytes(message.body), now) for message in messages}
         silent = {
             source: last
             for source, last in self._last.items()
@@ -142,9 +142,9 @@ class LoadsMerger(Merger):
 
     def remember(self, message: Message) -> None:
         """Count these loads until their source tells others, or the window is over."""
-        self._last[message.source] = _Remembered(from_bytes(message.body), message.round)
+        self._last[message.source] = _LastMessage(from_bytes(message.body), message.round)
 
-    def _left(self, last: _Remembered, now: int) -> Int64s:
+    def _left(self, last: _LastMessage, now: int) -> Int64s:
         """What is left of a message in the window of round `now`."""
         rounds = max(0, now - last.round)
         # Divided first, as a product could leave int64.
@@ -164,7 +164,7 @@ class LoadsMerger(Merger):
         self.workers = workers
 
 
-class _Remembered(NamedTuple):
+class _LastMessage(NamedTuple):
     """The last message of a source."""
 
     loads: Int64s

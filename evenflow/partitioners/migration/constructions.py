@@ -32,7 +32,7 @@ class PlacementPrices(NamedTuple):
     """The price of a worker's load that moves."""
 
 
-class Placing(NamedTuple):
+class KeysToPlace(NamedTuple):
     """The keys that are placed: what kernels take as one argument.
     A key is its number, the most frequent first.
     """
@@ -51,9 +51,9 @@ class Placing(NamedTuple):
     """One of META."""
 
 
-def placing(weight: Int64s, former: Int32s, workers: int, *, moved: int, everything: int) -> Placing:
+def placing(weight: Int64s, former: Int32s, workers: int, *, moved: int, everything: int) -> KeysToPlace:
     """No key is placed. moved: of keys that are no longer frequent. everything: the frequency of all keys."""
-    return Placing(
+    return KeysToPlace(
         weight=weight,
         former=former,
         place=np.full(len(weight), _NONE, np.int32),
@@ -64,13 +64,13 @@ def placing(weight: Int64s, former: Int32s, workers: int, *, moved: int, everyth
 
 
 @inlined
-def _cost(gap: int, placed: int, moved: int, p: Placing, prices: PlacementPrices) -> float:
+def _cost(gap: int, placed: int, moved: int, p: KeysToPlace, prices: PlacementPrices) -> float:
     n = p.loads.shape[0]
     return (gap * n) / (prices.balance * placed) + prices.migration * ((moved * n) / p.meta[()]["all"])
 
 
 @kernel
-def _best(p: Placing, key: int, placed: int, prices: PlacementPrices) -> tuple[int, float]:
+def _best(p: KeysToPlace, key: int, placed: int, prices: PlacementPrices) -> tuple[int, float]:
     """The worker on which the key costs least, the first on a tie, and the cost."""
     loads, weight, moved = p.loads, p.weight[key], p.meta[()]["moved"]
     highest, least, second = np.int64(0), _LARGEST, _LARGEST
@@ -94,7 +94,7 @@ def _best(p: Placing, key: int, placed: int, prices: PlacementPrices) -> tuple[i
 
 
 @kernel
-def _put(p: Placing, key: int, worker: int) -> None:
+def _put(p: KeysToPlace, key: int, worker: int) -> None:
     p.place[key] = worker
     p.loads[worker] += p.weight[key]
     if worker != p.former[key]:
@@ -102,7 +102,7 @@ def _put(p: Placing, key: int, worker: int) -> None:
 
 
 @kernel
-def scan(p: Placing, prices: PlacementPrices) -> None:
+def scan(p: KeysToPlace, prices: PlacementPrices) -> None:
     """Place each key, the most frequent first, on the worker on which it costs least."""
     placed = 0
     for key in range(p.weight.shape[0]):
@@ -111,7 +111,7 @@ def scan(p: Placing, prices: PlacementPrices) -> None:
 
 
 @kernel
-def redist(p: Placing, prices: PlacementPrices) -> None:
+def redist(p: KeysToPlace, prices: PlacementPrices) -> None:
     """Place the key and the worker that cost least per tuple of the key, again and again.
     The first key on a tie.
     """
@@ -128,7 +128,7 @@ def redist(p: Placing, prices: PlacementPrices) -> None:
 
 
 @inlined
-def _away(p: Placing, key: int, worker: int) -> np.int64:
+def _away(p: KeysToPlace, key: int, worker: int) -> np.int64:
     """The frequency that is moved because of this key, if it is on this worker."""
     return p.weight[key] if p.former[key] != worker else np.int64(0)
 
@@ -170,7 +170,7 @@ def _gap_after(loads: Int64s, ranked: Int64s, giver: int, taker: int, weight: in
 
 
 @kernel
-def readj(p: Placing, prices: PlacementPrices, most: int, ranked: Int64s) -> None:
+def readj(p: KeysToPlace, prices: PlacementPrices, most: int, ranked: Int64s) -> None:
     """Leave all keys where they were, and readjust: move a key, or exchange two,
     as long as that makes the gap less.
 

@@ -56,7 +56,7 @@ _MOST_CELLS = 1 << 24
 _NOWHERE = -1
 
 
-class Mapping(NamedTuple):
+class KeyMapping(NamedTuple):
     """What is learned of keys, and where they are placed: what kernels take as one argument."""
 
     summary: SpaceSavingSummary
@@ -72,7 +72,7 @@ class Mapping(NamedTuple):
 
 
 @kernel
-def _learn(block: Block, mapping: Mapping, workers: int) -> None:
+def _learn(block: Block, mapping: KeyMapping, workers: int) -> None:
     keys, out = block.keys, block.out
     salt, weights = mapping.salt, mapping.weights
     cells = np.uint64(weights.shape[0])
@@ -84,7 +84,7 @@ def _learn(block: Block, mapping: Mapping, workers: int) -> None:
 
 
 @kernel
-def _route(block: Block, mapping: Mapping) -> None:
+def _route(block: Block, mapping: KeyMapping) -> None:
     keys, out = block.keys, block.out
     placed, owners, salt = mapping.placed, mapping.owners, mapping.salt
     cells, nobody = np.uint64(owners.shape[0]), np.uint32(placed.shape[0])
@@ -158,7 +158,7 @@ class DKGRivetti(Partitioner):
         return self.options.learning - self._counts.total
 
     def _assign(self, block: Block) -> None:
-        mapping = Mapping(self._counts.summary, self._placed, self._weights, self._owners, self._salt)
+        mapping = KeyMapping(self._counts.summary, self._placed, self._weights, self._owners, self._salt)
         learned = min(self._left, len(block.keys))
         if learned:
             _learn(block.until(learned), mapping, self.workers)

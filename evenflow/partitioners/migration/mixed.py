@@ -68,7 +68,7 @@ from evenflow.sketches.window_loads import CLOCK, due, end_of, passed
 _MOST = 1 << 24
 
 
-class Routing(NamedTuple):
+class RoutingState(NamedTuple):
     """What a tuple needs: what kernels take as one argument."""
 
     table: RoutingTable
@@ -84,7 +84,7 @@ class Routing(NamedTuple):
 
 
 @kernel
-def _route(block: Block, start: int, routing: Routing) -> int:
+def _route(block: Block, start: int, routing: RoutingState) -> int:
     """Route tuples from row `start` on.
     The row of the first tuple that ends the slide, or the number of rows.
     """
@@ -166,7 +166,7 @@ class Mixed(ReplanningPartitioner):
         self._keep_largest()
 
     def _route(self, block: Block, row: int) -> int:
-        routing = Routing(self._table, self._counts.summary, self._loads, self._clock, self._salt)
+        routing = RoutingState(self._table, self._counts.summary, self._loads, self._clock, self._salt)
         return _route(block, row, routing)
 
     def _begin(self, time: int) -> None:

@@ -44,7 +44,7 @@ from evenflow.partitioners.papers import MICRO_BATCHES
 from evenflow.partitioners.partly.network import TrainedPolicy, load_policy
 from evenflow.partitioners.partly.planner import plan_batch, plan_cost
 from evenflow.partitioners.prompt.accumulator import Accumulator
-from evenflow.partitioners.prompt.buffered import Buffered
+from evenflow.partitioners.prompt.buffered import BufferedPartitioner
 from evenflow.partitioners.prompt.data_blocks import KeyPlacement, plan_data_blocks
 from evenflow.text.options import Options
 
@@ -67,7 +67,7 @@ class PartLyOptions(Options):
     )
 
 
-class PartLy(Buffered):
+class PartLy(BufferedPartitioner):
     """A trained policy cuts each micro-batch into data blocks. Very few keys are split."""
 
     options_type = PartLyOptions

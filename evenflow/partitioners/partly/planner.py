@@ -36,7 +36,7 @@ class PartLyPlan(KeyPlacement):
     """Keys that the policy placed."""
 
 
-class _Written(NamedTuple):
+class _PlacementColumns(NamedTuple):
     """The fields of a KeyPlacement while they are written."""
 
     data_block: Int32s
@@ -50,7 +50,7 @@ class _Written(NamedTuple):
 
 
 @kernel
-def _place_head(episode: Episode, layers: NetworkLayers, room: Workspace, written: _Written) -> int:
+def _place_head(episode: Episode, layers: NetworkLayers, room: Workspace, written: _PlacementColumns) -> int:
     """Place the head as the policy decides. Returns the number of split keys."""
     split, at = 0, 0
     for key in range(episode.facts[HEAD]):
@@ -83,7 +83,7 @@ def plan_batch(counts: Int64s, data_blocks: int, policy: TrainedPolicy) -> PartL
     # A key has its shares once for each mean data block that it begins. All keys begin at most head + P of
     # them.
     most = MOST_SHARES * (most_head + data_blocks)
-    written = _Written(
+    written = _PlacementColumns(
         np.empty(keys, np.int32),
         np.zeros(most_head + 1, np.int64),
         np.empty(most, np.int32),

@@ -12,7 +12,7 @@ from evenflow.partitioners.prompt.accumulator import Accumulator
 from evenflow.partitioners.prompt.data_blocks import KeyPlacement, dispatch
 
 
-class Buffered(Partitioner):
+class BufferedPartitioner(Partitioner):
     """Counts tuples as they arrive. A subclass makes `_buffer` in `_start`, and implements `_plan`."""
 
     micro_batch = True

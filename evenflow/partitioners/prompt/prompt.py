@@ -35,7 +35,7 @@ from evenflow.numeric.arrays import Int64s, State
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.papers import MICRO_BATCHES
 from evenflow.partitioners.prompt.accumulator import Accumulator
-from evenflow.partitioners.prompt.buffered import Buffered
+from evenflow.partitioners.prompt.buffered import BufferedPartitioner
 from evenflow.partitioners.prompt.data_blocks import DataBlockPlan, plan_data_blocks
 from evenflow.text.options import Options
 
@@ -62,7 +62,7 @@ class PromptOptions(Options):
     )
 
 
-class Prompt(Buffered):
+class Prompt(BufferedPartitioner):
     """Each micro-batch is cut into data blocks of equal size and cardinality. Few keys are split."""
 
     options_type = PromptOptions

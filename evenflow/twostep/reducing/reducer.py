@@ -79,7 +79,7 @@ def reduce_windows(
     """
     bucket, decoded = _opened(plan, layout, state, blobs)
     if bucket is not None:
-        yield from _reduced(plan, layout, bucket, decoded, _Emitted(), on_tally)
+        yield from _reduced(plan, layout, bucket, decoded, _MicroBatchOutput(), on_tally)
 
 
 def reduce_leaders(
@@ -98,7 +98,7 @@ def reduce_leaders(
     bucket, decoded = _opened(plan, layout, state, blobs)
     if bucket is None:
         return
-    meta, leading = bucket.meta, _Emitted()
+    meta, leading = bucket.meta, _MicroBatchOutput()
 
     def report() -> BucketReport:
         # Called after the last table, when `leading` knows all windows of the micro-batch.
@@ -127,7 +127,7 @@ def reduce_part(
     bucket, decoded = _opened(part.plan, layout, state, blobs)
     if bucket is None:
         return
-    meta, emitted = bucket.meta, _Emitted()
+    meta, emitted = bucket.meta, _MicroBatchOutput()
 
     def report(tuples: dict[int, int]) -> BucketReport:
         arrivals = [(pane, arrival_time) for pane, arrival_time, _ in emitted.arrivals if pane in tuples]
@@ -171,7 +171,7 @@ def _reduced(
     layout: Layout,
     bucket: Bucket,
     blobs: Sequence[Blob],
-    emitted: _Emitted,
+    emitted: _MicroBatchOutput,
     on_tally: Callable[[Tally], object] | None,
 ) -> Iterator[pa.Table]:
     rows = new_rows(plan, layout, bucket, blobs)
@@ -196,7 +196,7 @@ def _reduced(
 
 
 @dataclass
-class _Emitted:
+class _MicroBatchOutput:
     """What one micro-batch has emitted so far."""
 
     windows: int = 0
@@ -243,7 +243,7 @@ class _Out(NamedTuple):
 
 
 def _tally(
-    plan: AggregatePlan, bucket: Bucket, emitted: _Emitted, merged: pa.Table, blobs: Sequence[Blob]
+    plan: AggregatePlan, bucket: Bucket, emitted: _MicroBatchOutput, merged: pa.Table, blobs: Sequence[Blob]
 ) -> Tally:
     number = bucket.meta.bucket
     waiting = _open_windows(plan, bucket)
@@ -305,7 +305,7 @@ def _by_pane(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
 
 
 def _close(
-    plan: AggregatePlan, bucket: Bucket, emitted: _Emitted, updates: Updates | None
+    plan: AggregatePlan, bucket: Bucket, emitted: _MicroBatchOutput, updates: Updates | None
 ) -> Iterator[pa.Table]:
     """Close every pane that the least mark of all lanes has passed. Yields the result tables of the
     windows.
@@ -336,7 +336,7 @@ def _close(
         yield from emitted.window(plan, _Out(pane, bounds[1], arrival_time, again), slices)
 
 
-def _early(plan: AggregatePlan, updates: Updates, emitted: _Emitted) -> Iterator[pa.Table]:
+def _early(plan: AggregatePlan, updates: Updates, emitted: _MicroBatchOutput) -> Iterator[pa.Table]:
     """What comes out of windows that are still open. Called after `_close`."""
     for pane in updates.open_windows():
         bounds = window_bounds(pane, window=plan.window, slide=plan.slide)
@@ -346,7 +346,9 @@ def _early(plan: AggregatePlan, updates: Updates, emitted: _Emitted) -> Iterator
     updates.end()
 
 
-def _each(plan: AggregatePlan, bucket: Bucket, emitted: _Emitted) -> Callable[[int, tuple[int, int]], Slices]:
+def _each(
+    plan: AggregatePlan, bucket: Bucket, emitted: _MicroBatchOutput
+) -> Callable[[int, tuple[int, int]], Slices]:
     """A function that moves on to the window that ends with a pane, and returns all rows of the window.
 
     With `top` it returns the bucket's leaders of the window, and notes how many tuples the window has.

@@ -54,7 +54,7 @@ class PendingSegment:
     """How many of them were merged, the first ones."""
 
 
-class CameClosed(NamedTuple):
+class ClosedPane(NamedTuple):
     """A closed pane, and how new it is."""
 
     pane: int
@@ -106,7 +106,7 @@ class Meta:
     came: dict[int, int] = field(default_factory=dict)
     """By open pane: when the newest of its tuples came into the input topic, ms,
     as far as blobs say it (`BlobHeader.came`)."""
-    came_closed: list[CameClosed] = field(default_factory=list)
+    came_closed: list[ClosedPane] = field(default_factory=list)
     """The closed panes that may hold the newest tuple of a later window.
     Their numbers ascend and their times descend."""
     came_unknown: int | None = None
@@ -139,7 +139,7 @@ class Meta:
             )
         pending = {int(number): PendingSegment(**some) for number, some in fields.pop("pending").items()}
         arrivals = {int(pane): at for pane, at in fields.pop("came").items()}
-        came_closed = [CameClosed(*entry) for entry in fields.pop("came_closed")]
+        came_closed = [ClosedPane(*entry) for entry in fields.pop("came_closed")]
         revisions = {int(pane): count for pane, count in fields.pop("revisions", {}).items()}
         return cls(pending=pending, came=arrivals, came_closed=came_closed, revisions=revisions, **fields)
 
@@ -168,7 +168,7 @@ class Meta:
         if arrival_time is not None:
             while self.came_closed and self.came_closed[-1].arrival_time <= arrival_time:
                 self.came_closed.pop()
-            self.came_closed.append(CameClosed(pane, arrival_time))
+            self.came_closed.append(ClosedPane(pane, arrival_time))
             del self.came_closed[_MOST_CAME:]
         elif filled:
             self.came_unknown = pane

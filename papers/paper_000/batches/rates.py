@@ -18,7 +18,7 @@ from evenflow.numeric.arrays import Int32s, UInt64s
 from evenflow.simulation import KeyedStream, Scenario, entrant
 from evenflow.simulation.routing import route
 from papers.batch_work import BatchWork, Tasks, batch_work
-from papers.cells.run_plan import LEAST_SEEDS, Cell, Opened, RunPlan, Stream
+from papers.cells.run_plan import LEAST_SEEDS, Cell, RunPlan, Stream, StreamCache
 from papers.cells.store import Values
 from papers.drawn_streams import TPCH_PARTS, TURNS
 from papers.paper_000.grid import CAM, NAME, SLIDES
@@ -106,7 +106,7 @@ def cells(plan: RunPlan) -> list[Cell]:
     ]
 
 
-def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(cell: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed, in million tuples a second.
 
     rate: of all batches that count. combiners: the same if reducers took no time. skewed, flat: of figure 9b,
@@ -135,7 +135,7 @@ def measure(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
     return values
 
 
-def _tasks(cell: Cell, opened: Opened, plan: RunPlan) -> Values:
+def _tasks(cell: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     pool, size = opened.at(), batch_tuples(plan)
     values: Values = {"maps": [], "reduces": [], "took": []}
     for seed in plan.seeds:

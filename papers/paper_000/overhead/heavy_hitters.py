@@ -15,7 +15,7 @@ from itertools import pairwise
 from statistics import median
 
 from evenflow.generation.rank_laws import zipf_cdf
-from papers.cells.run_plan import Cell, Opened, RunPlan, Stream
+from papers.cells.run_plan import Cell, RunPlan, Stream, StreamCache
 from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower, no_higher
@@ -63,7 +63,7 @@ def cells(plan: RunPlan) -> list[Cell]:
     return [*(cell(plan, limit) for limit in LIMITS), *deciding_cells()]
 
 
-def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(setting: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed as in `word_count`, or what is kept."""
     if setting in deciding_cells():
         return kept_times.kept(setting)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from itertools import product
 from statistics import mean, median
 
-from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.run_plan import Cell, RunPlan, StreamCache
 from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
@@ -62,7 +62,7 @@ def cells(plan: RunPlan) -> list[Cell]:
     return deciding_cells()
 
 
-def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(setting: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """What is kept."""
     return kept_times.kept(setting)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import pairwise, product
 from statistics import median
 
-from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.run_plan import Cell, RunPlan, StreamCache
 from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.comparing import lower
@@ -34,7 +34,7 @@ def cells(plan: RunPlan) -> list[Cell]:
     return [counting_cell(*at) for at in product(LAWS, WINDOWS, WAYS)]
 
 
-def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(setting: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """What is kept."""
     return kept_times.kept(setting)
 

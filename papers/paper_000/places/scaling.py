@@ -14,14 +14,14 @@ import numpy as np
 from evenflow.numeric.arrays import Float64s, Int32s, Int64s
 from evenflow.simulation import Scenario, entrant
 from evenflow.simulation.routing import route
-from papers.cells.run_plan import Cell, Opened, RunPlan
+from papers.cells.run_plan import Cell, RunPlan, StreamCache
 from papers.cells.store import SectionFigures, Values
 from papers.claims import Claim, Outcome
 from papers.markdown import figure, number, table
 from papers.paper_000 import reducers, word_count
 from papers.paper_000.grid import SLIDES
 from papers.paper_000.reducers import PLACES
-from papers.paper_000.replay import Routing, counted, key_holders, sustained
+from papers.paper_000.replay import RoutedReplay, counted, key_holders, sustained
 from papers.unit_costs import unit_costs
 
 RULE, OURS = "dalton", "evenflow"
@@ -59,7 +59,7 @@ def cells(plan: RunPlan) -> list[Cell]:
     ]
 
 
-def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
+def measure(setting: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed. Of `rates_cell` million tuples a second for each of `EVEN`. held: the most keys
     that a combiner holds over their mean, mean over the slides. Of `loads_cell` tuples of a window. fullest:
     of the fullest combiner. whole: the most that keys of one combiner make at any.
@@ -69,7 +69,7 @@ def measure(setting: Cell, opened: Opened, plan: RunPlan) -> Values:
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-def _rates(setting: Cell, opened: Opened, plan: RunPlan, seed: int) -> dict[str, float]:
+def _rates(setting: Cell, opened: StreamCache, plan: RunPlan, seed: int) -> dict[str, float]:
     slide, places = word_count.slide_tuples(plan), _places(setting)
     routing = word_count.routed(opened.at(), setting, seed=seed, slide=slide, reducers=PLACES[places])
     counts = counted(routing, span=SLIDES, first=SLIDES, ways=(word_count.WITH,))
@@ -88,7 +88,7 @@ def _rates(setting: Cell, opened: Opened, plan: RunPlan, seed: int) -> dict[str,
     return rates | {"held": float((held.max(axis=1) / held.mean(axis=1)).mean())}
 
 
-def _whole_tuples(routing: Routing) -> Int64s:
+def _whole_tuples(routing: RoutedReplay) -> Int64s:
     """Tuples of each slide at each combiner that are of keys which one combiner has in the window, shape
     (slides, combiners).
     """
@@ -103,7 +103,7 @@ def _even(work: Float64s | Int64s) -> Float64s:
     return np.broadcast_to(work.mean(axis=1, keepdims=True), work.shape)
 
 
-def _loads(setting: Cell, opened: Opened, plan: RunPlan, seed: int) -> dict[str, float]:
+def _loads(setting: Cell, opened: StreamCache, plan: RunPlan, seed: int) -> dict[str, float]:
     stream, n = opened.at(), setting.workers
     slide = len(stream) // (2 * SLIDES)
     scenario = Scenario(workers=n, seed=seed, window_ms=SLIDES * slide, slide_ms=slide)

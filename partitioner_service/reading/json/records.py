@@ -10,7 +10,7 @@ from evenflow.numeric.arrays import Int64s, records
 from partitioner_service.reading.cells.cells import Block, Cells
 from partitioner_service.reading.cells.numbers import convert_long
 from partitioner_service.reading.cells.strings import JSON
-from partitioner_service.reading.json.scan import FIELD, Columns, Reading, scan
+from partitioner_service.reading.json.scan import FIELD, Columns, ScannedBlock, scan
 
 
 class JsonReader:
@@ -29,7 +29,7 @@ class JsonReader:
         columns = self._columns
         cells = Cells.of(columns.kinds, block.rows)
         objects = len(columns.tree)
-        reading = Reading(
+        reading = ScannedBlock(
             data=block.data,
             columns=columns,
             cells=cells,

@@ -109,7 +109,7 @@ class Columns(NamedTuple):
     """What each column needs (`cells`)."""
 
 
-class Reading(NamedTuple):
+class ScannedBlock(NamedTuple):
     """A block that is read, and what is found in it."""
 
     data: UInt8s
@@ -153,7 +153,7 @@ def _field_named(columns: Columns, name: UInt8s, outer: int, guess: int) -> int:
 
 
 @inlined
-def _keep_number(reading: Reading, column: int, row: int, negative: bool, numeral: Number) -> int:
+def _keep_number(reading: ScannedBlock, column: int, row: int, negative: bool, numeral: Number) -> int:
     """Convert a number that a column needs, unless it is left to Arrow. Returns the code of a fault, or 0."""
     cells = reading.cells
     kind = reading.columns.kinds[column]
@@ -193,7 +193,7 @@ def _keep_number(reading: Reading, column: int, row: int, negative: bool, numera
 
 
 @inlined
-def _text_cell(reading: Reading, at: int, row: int, column: int) -> tuple[int, int, int]:
+def _text_cell(reading: ScannedBlock, at: int, row: int, column: int) -> tuple[int, int, int]:
     """A string -> (where it ends or the fault is, code, column of the fault or -1)."""
     cells = reading.cells
     begin = at + 1
@@ -214,7 +214,7 @@ def _text_cell(reading: Reading, at: int, row: int, column: int) -> tuple[int, i
 
 
 @inlined
-def _number_cell(reading: Reading, at: int, row: int, column: int) -> tuple[int, int, int]:
+def _number_cell(reading: ScannedBlock, at: int, row: int, column: int) -> tuple[int, int, int]:
     """A number -> (where it ends or the fault is, code, column of the fault or -1)."""
     numeral = number(reading.data, at)
     if numeral.end == 0:
@@ -228,7 +228,7 @@ def _number_cell(reading: Reading, at: int, row: int, column: int) -> tuple[int,
 
 
 @inlined
-def _other_cell(reading: Reading, at: int, row: int, column: int) -> tuple[int, int, int]:
+def _other_cell(reading: ScannedBlock, at: int, row: int, column: int) -> tuple[int, int, int]:
     """null, true or false -> (where it ends or the fault is, code, column of the fault or -1)."""
     cells = reading.cells
     end = literal(reading.data, at)
@@ -250,7 +250,7 @@ def _other_cell(reading: Reading, at: int, row: int, column: int) -> tuple[int, 
 
 
 @inlined
-def _cell(reading: Reading, at: int, stop: int, row: int, column: int) -> tuple[int, int, int]:
+def _cell(reading: ScannedBlock, at: int, stop: int, row: int, column: int) -> tuple[int, int, int]:
     """The value of a field -> (where it ends or the fault is, code, column of the fault or -1).
 
     column: the column that needs the value, -1 if none does.
@@ -277,7 +277,7 @@ def _cell(reading: Reading, at: int, stop: int, row: int, column: int) -> tuple[
 
 
 @inlined
-def _outer(reading: Reading, at: int, row: int, field: int) -> tuple[int, int]:
+def _outer(reading: ScannedBlock, at: int, row: int, field: int) -> tuple[int, int]:
     """Whether to go into the object that a field holds, as fields within it are needed -> (1 or 0, code)."""
     if reading.last_rows[field + 1] == row:
         return 0, TWICE
@@ -288,7 +288,7 @@ def _outer(reading: Reading, at: int, row: int, field: int) -> tuple[int, int]:
 
 
 @inlined
-def _field(reading: Reading, at: int, outer: int, guess: int) -> tuple[int, int, int]:
+def _field(reading: ScannedBlock, at: int, outer: int, guess: int) -> tuple[int, int, int]:
     """The name of a field from its first quote on -> (closing quote or fault, code, needed field or -1)."""
     begin = at + 1
     at, _, escapes, code = string(reading.data, begin)
@@ -301,7 +301,7 @@ def _field(reading: Reading, at: int, outer: int, guess: int) -> tuple[int, int,
 
 
 @inlined
-def _record(reading: Reading, at: int, stop: int, row: int) -> tuple[int, int, int]:
+def _record(reading: ScannedBlock, at: int, stop: int, row: int) -> tuple[int, int, int]:
     """The object that a record is, from its first bracket
     on -> (where it ends or the fault is, code, column or -1).
 
@@ -360,7 +360,7 @@ def _record(reading: Reading, at: int, stop: int, row: int) -> tuple[int, int, i
 
 
 @kernel
-def scan(reading: Reading, begins: Int64s, faults: Faults) -> None:
+def scan(reading: ScannedBlock, begins: Int64s, faults: Faults) -> None:
     """Judge the records that have no fault yet, and find their cells.
 
     All cells of a record with a fault are ABSENT.

@@ -30,7 +30,7 @@ from tests.unit.controller.parts import batch, partitioner, settings_of
 from topics import clients
 from topics.admin import delete_topics, describe
 from topics.offsets import stable_ends
-from topics.query.plan_topic import Fenced, PlanWriter, read_plans
+from topics.query.plan_topic import PlanWriter, WriterFenced, read_plans
 
 pytestmark = pytest.mark.pipeline
 
@@ -253,13 +253,13 @@ def test_a_second_controller_takes_over_and_the_first_ends_without_having_change
             pipeline.batch(load=1.6, workers=5)
             pipeline.judge(second)
             before = pipeline.plans
-            with pytest.raises(Fenced, match="another writer has taken over") as fenced:
+            with pytest.raises(WriterFenced, match="another writer has taken over") as fenced:
                 pipeline.judge(first)
             assert "one controller of a query is enough" in (fenced.value.hint or "")
             assert pipeline.plans == before
             while len(pipeline.plans) == 1:
                 pipeline.batch(second, load=1.6, workers=5)
-            with pytest.raises(Fenced):
+            with pytest.raises(WriterFenced):
                 pipeline.judge(first)
     assert [(plan.epoch, plan.p) for plan in pipeline.plans] == [(1, 5), (2, 6)]
 

@@ -26,7 +26,7 @@ from evenflow.sources.source import Source, SourceOptions
 from evenflow.wire.markers import HEADER, EndOfStream
 from producers import topic_end
 from producers.clock import ManualClock
-from producers.profiles import FixedRate, Recorded
+from producers.profiles import FixedRate, RecordedSpeed
 from producers.records import values_of
 from producers.replay import DeliveryError, replay
 from tests.patience import PATIENCE
@@ -345,7 +345,7 @@ def test_a_replay_at_recorded_speed_takes_the_recorded_time_divided(
 ) -> None:
     settings, clock = settings_for(kafka_settings, query_name), ManualClock()
     source = source_for(settings, "uniform:tuples=601,keys=10,rate=10,disorder=2s")
-    replay(settings, source, profile=Recorded(6), clock=clock)
+    replay(settings, source, profile=RecordedSpeed(6), clock=clock)
     assert clock.elapsed == pytest.approx(10, abs=0.5)
 
 

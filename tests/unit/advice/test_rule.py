@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.advice.candidates import CANDIDATES, Candidate, candidates
-from evenflow.advice.rule import Tried, chosen, judged, paper_rule
+from evenflow.advice.rule import CandidateFigures, chosen, judged, paper_rule
 from evenflow.errors import ConfigError
 from evenflow.partitioners import names
 from evenflow.simulation import Figures
@@ -35,8 +35,8 @@ def figures(
     )
 
 
-def tried(name: str, cost: float, *, considered: bool = True) -> Tried:
-    return Tried(
+def tried(name: str, cost: float, *, considered: bool = True) -> CandidateFigures:
+    return CandidateFigures(
         partitioner=name,
         family="splitting",
         considered=considered,

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from papers.cells.run_plan import Opened, RunPlan
+from papers.cells.run_plan import RunPlan, StreamCache
 from papers.drawn_streams import TURNS
 from papers.paper_000.change_rates import PERIOD, PERIODS, cells, measure, rate_cell
 from papers.paper_000.grid import SLIDES
@@ -34,7 +34,7 @@ def test_a_cell_has_a_rate_for_each_of_twice_the_seeds(stream: str) -> None:
     for rule in ("hashing", "dalton"):
         cell = rate_cell(PLAN, stream, rule)
         assert cell in cells(PLAN)
-        found = measure(cell, Opened(cell.stream, PLAN), PLAN)
+        found = measure(cell, StreamCache(cell.stream, PLAN), PLAN)
         assert set(found) == {"ours"} | ({"skewed", "flat"} if stream == "by-turns" else {"all"})
         assert all(len(series) == 2 and min(series) > 0 for series in found.values())
 

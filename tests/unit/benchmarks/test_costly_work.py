@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from benchmarks.spark.costly_work import PLACEMENTS, against_mark, figures
-from benchmarks.spark.habits import KeyGroups, Salted
+from benchmarks.spark.habits import KeyGroups, Salting
 from evenflow.partitioners import create
 from evenflow.partitioners.registry import names
 from evenflow.telemetry import BatchRecord, PartWork
 from evenflow.testing import check_partitioner
 
 
-@pytest.mark.parametrize("kind", [KeyGroups, Salted])
+@pytest.mark.parametrize("kind", [KeyGroups, Salting])
 def test_placements_of_others_keep_the_contract_of_partitioners(kind: type) -> None:
     check_partitioner(kind)
 
@@ -27,7 +27,7 @@ def test_each_placement_names_a_partitioner_that_there_is() -> None:
 def test_a_salted_key_goes_to_as_many_workers_as_its_salts_name_and_a_key_of_a_group_to_one() -> None:
     keys = np.full(1_000, 7, np.uint64)
     times = np.zeros(1_000, np.int64)
-    salted = create(Salted, workers=8).assign(keys, times)
+    salted = create(Salting, workers=8).assign(keys, times)
     assert 1 < len(np.unique(salted)) <= 8
     assert (salted[:8] == salted[8:16]).all()
     assert len(np.unique(create(KeyGroups, workers=8).assign(keys, times))) == 1

@@ -13,7 +13,7 @@ from benchmarks.partitioners.statistics import WAYS as TIMED_WAYS
 from benchmarks.partitioners.statistics import Counting
 from evenflow.simulation import Scenario, entrant
 from evenflow.simulation.streams import rank_hashes
-from papers.cells.run_plan import Opened, full_plan, quick_plan
+from papers.cells.run_plan import StreamCache, full_plan, quick_plan
 from papers.cells.store import Store
 from papers.paper_000 import word_count
 from papers.paper_000.overhead import heavy_hitters, kept_times, optimisations, statistics
@@ -88,12 +88,12 @@ def test_the_non_hybrid_variant_decides_for_every_tuple_and_splits_more_keys(pla
     at = {name: word_cell(PLAN, "Zipf 1.5", places, name) for name in ("dalton", NON_HYBRID)}
     found = {}
     for name, cell in at.items():
-        stream = Opened(cell.stream, PLAN).at()
+        stream = StreamCache(cell.stream, PLAN).at()
         scenario = Scenario(workers=cell.workers, window_ms=100, slide_ms=10)
         (partitioner,) = scenario.partitioners(entrant(name), stream)
         partitioner.assign(stream.keys, stream.times)
         found[name] = partitioner.observe().head_keys
-        assert set(word_count.measure(cell, Opened(cell.stream, PLAN), PLAN)) >= {WITH, WITHOUT, "ksr"}
+        assert set(word_count.measure(cell, StreamCache(cell.stream, PLAN), PLAN)) >= {WITH, WITHOUT, "ksr"}
     assert found["dalton"] < found[NON_HYBRID]
     last = stream.times > stream.times[-1] - 100
     assert found[NON_HYBRID] >= len(np.unique(stream.codes[last]))

@@ -17,7 +17,7 @@ from benchmarks.spark.batches_a_trigger import row
 from benchmarks.spark.triggers import Turn, figures
 from evenflow.elasticity import Bounds, Policy, create
 from papers import group_ahead
-from papers.cells.run_plan import Opened, quick_plan
+from papers.cells.run_plan import StreamCache, quick_plan
 from papers.group_ahead import grid, measuring
 from papers.group_ahead.loads import LOADS, SPIKE, SPIKES, drawn
 from papers.group_ahead.queue import WAYS, Course, Scheduling, Way, play, throughput
@@ -140,7 +140,7 @@ def test_the_section_reads_what_was_measured_on_spark(
     turns = {str(many): [Turn(20 // many, 20 / many, 1.0, 7, 1.0)] for many in grid.TAKEN}
     keep_rows([row("prompt", figures(turns, 20))], tmp_path / "rows.json")
     assert measuring.measurable(cell)
-    values = group_ahead.measure(cell, Opened(cell.stream, PLAN), PLAN)
+    values = group_ahead.measure(cell, StreamCache(cell.stream, PLAN), PLAN)
     assert values["seconds"] == [1.0] * 4
     assert values["speed"] == [1.0, 2.0, 5.0, 10.0]
 

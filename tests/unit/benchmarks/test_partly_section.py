@@ -11,7 +11,7 @@ from evenflow.keys import bucket_of, salts
 from evenflow.simulation.streams import rank_hashes
 from evenflow.training.batches import BatchLaw
 from evenflow.training.learner import Training
-from papers.cells.run_plan import Opened, full_plan, quick_plan
+from papers.cells.run_plan import StreamCache, full_plan, quick_plan
 from papers.partly import grid, measuring
 from papers.partly.claims import _reached
 from papers.unit_costs import unit_costs
@@ -70,13 +70,15 @@ def test_the_training_batches_are_those_that_the_training_drew() -> None:
 def test_every_seed_has_the_batches_of_its_streams() -> None:
     plan = quick_plan(Path(), 1)
     cell = grid.block_cell(plan, "Zipf 1.0", grid.PARTLY)
-    found = measuring.measure(cell, Opened(cell.stream, plan), plan)
+    found = measuring.measure(cell, StreamCache(cell.stream, plan), plan)
     assert {len(values) for values in found.values()} == {len(plan.seeds)}
 
 
 def test_what_is_kept_has_all_that_the_claims_ask_for() -> None:
     for which in grid.TRAININGS:
-        found = measuring.measure(grid.training_cell(PLAN, which), Opened(grid.trained(PLAN), PLAN), PLAN)
+        found = measuring.measure(
+            grid.training_cell(PLAN, which), StreamCache(grid.trained(PLAN), PLAN), PLAN
+        )
         assert found["steps"] == sorted(found["steps"])
     for planner in grid.PLANNERS:
         times = measuring._times(planner)

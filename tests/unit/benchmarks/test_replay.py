@@ -22,7 +22,7 @@ from papers.paper_000.replay import (
     WAYS,
     WINDOW_WAYS,
     Counts,
-    Routing,
+    RoutedReplay,
     counted,
     key_holders,
     rate_of,
@@ -52,11 +52,11 @@ def column(draw: st.DrawFn, length: int, most: int) -> Int32s:
 
 
 @st.composite
-def routings(draw: st.DrawFn) -> Routing:
+def routings(draw: st.DrawFn) -> RoutedReplay:
     tuples = draw(st.integers(1, 60))
     panes = np.sort(column(draw, tuples, SLIDES)).astype(np.int64)
     panes[-1] = SLIDES - 1
-    return Routing(
+    return RoutedReplay(
         workers=column(draw, tuples, COMBINERS),
         codes=column(draw, tuples, KEYS),
         panes=panes,
@@ -68,12 +68,12 @@ def routings(draw: st.DrawFn) -> Routing:
     )
 
 
-def count(routing: Routing) -> Counts:
+def count(routing: RoutedReplay) -> Counts:
     return counted(routing, span=SPAN, first=0, ways=(*WAYS, *WINDOW_WAYS))
 
 
 @given(routings())
-def test_each_slide_says_how_many_combiners_hold_a_key_in_its_window(routing: Routing) -> None:
+def test_each_slide_says_how_many_combiners_hold_a_key_in_its_window(routing: RoutedReplay) -> None:
     slides = list(key_holders(routing, span=SPAN, first=0))
     assert [row for rows, _ in slides for row in range(rows.start, rows.stop)] == list(
         range(len(routing.codes))
@@ -85,7 +85,7 @@ def test_each_slide_says_how_many_combiners_hold_a_key_in_its_window(routing: Ro
 
 
 @given(routings())
-def test_every_row_of_results_is_made_once_whatever_is_forwarded(routing: Routing) -> None:
+def test_every_row_of_results_is_made_once_whatever_is_forwarded(routing: RoutedReplay) -> None:
     found = count(routing)
     in_window = [
         len(np.unique(routing.codes[(routing.panes <= last) & (routing.panes > last - SPAN)]))
@@ -100,7 +100,7 @@ def test_every_row_of_results_is_made_once_whatever_is_forwarded(routing: Routin
 
 
 @given(routings())
-def test_forwarding_never_makes_a_reducer_do_more(routing: Routing) -> None:
+def test_forwarding_never_makes_a_reducer_do_more(routing: RoutedReplay) -> None:
     found = count(routing)
     none, forwarded, announced = (found.work(way, unit_costs())[1] for way in WAYS)
     assert (forwarded <= none).all()
@@ -110,7 +110,7 @@ def test_forwarding_never_makes_a_reducer_do_more(routing: Routing) -> None:
 
 
 @given(routings())
-def test_keys_that_go_home_are_finished_there_and_nobody_announces_them(routing: Routing) -> None:
+def test_keys_that_go_home_are_finished_there_and_nobody_announces_them(routing: RoutedReplay) -> None:
     found = count(replace(routing, workers=routing.homes[routing.codes]))
     assert found.announcements.sum() == 0
     for way in ("forwarded", "announced"):
@@ -120,7 +120,7 @@ def test_keys_that_go_home_are_finished_there_and_nobody_announces_them(routing:
 
 @given(routings())
 def test_in_the_papers_dataflow_a_reducer_gets_a_partial_result_for_each_holder_of_a_key(
-    routing: Routing,
+    routing: RoutedReplay,
 ) -> None:
     """Equation 2. What is forwarded is taken from that, and combiners hold as much with both ways."""
     found = count(routing)
@@ -134,7 +134,9 @@ def test_in_the_papers_dataflow_a_reducer_gets_a_partial_result_for_each_holder_
 
 
 @given(routings(), st.integers(0, SLIDES - SPAN))
-def test_a_part_of_a_stream_has_the_full_windows_that_lie_within_it(routing: Routing, first: int) -> None:
+def test_a_part_of_a_stream_has_the_full_windows_that_lie_within_it(
+    routing: RoutedReplay, first: int
+) -> None:
     """A window of two slides, of which only the later one is counted."""
     ways = (*WAYS, *WINDOW_WAYS)
     last = first + SPAN
@@ -156,7 +158,7 @@ def test_a_part_of_a_stream_has_the_full_windows_that_lie_within_it(routing: Rou
 
 def test_a_window_by_hand() -> None:
     """Two slides, one window. Key 0 is whole at combiner 1, its home; key 1, of home 0, is on 0 and 2."""
-    routing = Routing(
+    routing = RoutedReplay(
         workers=np.array([1, 0, 1, 2, 2], np.int32),
         codes=np.array([0, 1, 0, 1, 1], np.int32),
         panes=np.array([0, 0, 1, 1, 1]),
@@ -220,7 +222,7 @@ def test_at_the_shortest_slide_lindleys_waits_stay_below_a_slide_and_below_it_th
 @given(routings(), st.integers(0, SLIDES - 1))
 @examples(30)
 def test_a_rate_is_that_of_the_slowest_and_tables_only_help_where_reducers_are_it(
-    routing: Routing, at: int
+    routing: RoutedReplay, at: int
 ) -> None:
     found = count(routing)
     only_reducers = replace(unit_costs(), tuple=0, make=0, send=0, hold=0, emit=0, receive=5)

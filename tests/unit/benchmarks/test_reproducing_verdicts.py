@@ -10,7 +10,7 @@ import pytest
 
 from papers.cells.run_plan import full_plan
 from papers.cells.store import Store
-from papers.claims import MEASURES, Claim, Judged, Measure, judged
+from papers.claims import MEASURES, Claim, ClaimVerdict, Measure, judged
 from papers.comparing import lower, no_higher
 from papers.group_ahead.claims import OTHERS, OURS
 from papers.group_ahead.grid import COSTS, beside, late
@@ -45,7 +45,7 @@ BY_CONSTRUCTION = [claim for claim in CLAIMS if claim.constructed]
 ROOMIEST = "prompt:rest=roomiest"
 
 
-def verdicts() -> list[Judged]:
+def verdicts() -> list[ClaimVerdict]:
     """All claims, judged on the kept figures."""
     return [
         judged(claim, KEPT.figures(name), PLAN)

@@ -8,7 +8,7 @@ import pytest
 
 from evenflow.elasticity.simulated.operators import TAXI_GRAPH
 from evenflow.elasticity.simulated.queues import service_rate
-from papers.cells.run_plan import Opened, RunPlan
+from papers.cells.run_plan import RunPlan, StreamCache
 from papers.paper_003.taxi_graph import (
     CUT_S,
     KMAX,
@@ -40,7 +40,7 @@ def test_a_load_is_its_share_of_all_units_of_an_aggregator_and_the_others_have_r
 def test_both_policies_have_a_figure_for_every_seed_and_no_latency_is_above_the_cut() -> None:
     plan = RunPlan("quick", (1, 2), Path())
     for cell in cells(plan):
-        found = measure(cell, Opened(cell.stream, plan), plan)
+        found = measure(cell, StreamCache(cell.stream, plan), plan)
         assert {len(series) for series in found.values()} == {2}
         assert all(0 < value <= CUT_S for name in ("begin", "end") for value in found[name])
         assert all(0 <= value <= 1 for value in found["within"])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.numeric.arrays import Int32s, Int64s
-from papers.cells.run_plan import Opened, RunPlan
+from papers.cells.run_plan import RunPlan, StreamCache
 from papers.data import read_rides
 from papers.paper_004 import window_times
 from papers.paper_004.window_times import (
@@ -131,7 +131,7 @@ def test_a_query_has_times_for_every_seed_and_both_readings(rides: RunPlan, quer
     found = {}
     for rule in ("hashing", "shuffle"):
         cell = time_cell(rides, query, 4, rule)
-        found[rule] = window_times.measure(cell, Opened(cell.stream, rides), rides)
+        found[rule] = window_times.measure(cell, StreamCache(cell.stream, rides), rides)
         assert {len(series) for series in found[rule].values()} == {len(rides.more_seeds)} == {4}
         for reading in READINGS:
             assert all(value > 0 for value in found[rule][f"{reading} mean"])

@@ -1,6 +1,6 @@
 import pytest
 
-from controller.collect import Collected, Collector
+from controller.collect import Collector, PipelineFigures
 from controller.evaluate import stale
 from evenflow.plans import Plan
 from evenflow.settings import Settings
@@ -255,7 +255,7 @@ def test_a_part_that_has_never_spoken_is_named() -> None:
 
 def test_where_somebody_scales_the_partitioners_those_that_are_there_are_enough() -> None:
     settings = settings_of(instances=4, control={"replicas_of": "statefulset/p"})
-    assert stale(settings, Collected(), 20.0)[0] == "1 of 1 partitioners has never spoken"
+    assert stale(settings, PipelineFigures(), 20.0)[0] == "1 of 1 partitioners has never spoken"
     collector = Collector(settings, clock=lambda: 20.0)
     collector.take(partitioner(settings).encode())
     assert not [word for word in stale(settings, collector.known, 20.0) if "partitioner" in word]

@@ -11,7 +11,7 @@ import pytest
 from evenflow.limits import JSON_GROWTH, LOOKUP_TEXT_BYTES
 from evenflow.settings import Settings
 from partitioner_service.kafka.block_sizes import Widths
-from partitioner_service.reading.parse import Parsed, Parser
+from partitioner_service.reading.parse import ParsedBlock, Parser
 
 COLUMNS = {"region": "string", "weight": "int64"}
 
@@ -24,7 +24,7 @@ def settings_of(folder: Path, *, lookup: dict[str, Any] | None = None, **parts: 
     return Settings(query=query, **({"input": {"partitions": 1, "format": "json"}} | parts))
 
 
-def parsed(settings: Settings, *records: dict[str, Any]) -> Parsed:
+def parsed(settings: Settings, *records: dict[str, Any]) -> ParsedBlock:
     return Parser(settings).parse([json.dumps({"time": 1, **record}).encode() for record in records])
 
 

@@ -1,5 +1,5 @@
-"""A small Kafka for runs of the real `Source`, `Sink`, `Added` and `Loop`: one thread, one topic of each
-role.
+"""A small Kafka for runs of the real `Source`, `Sink`, `AddedPartitions` and `Loop`: one thread, one topic
+of each role.
 
 What is modelled is what a taking-in rests on. Offsets, frames and the record of the beginning become visible
 with their transaction, in the order in which they were written. The broker refuses the offsets of a member of

@@ -11,7 +11,7 @@ from typing import Any
 from evenflow.partitioners import create
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
-from partitioner_service.begin.added_partitions import Added
+from partitioner_service.begin.added_partitions import AddedPartitions
 from partitioner_service.kafka.committed_state import TopicIds
 from partitioner_service.kafka.sink import Sink
 from partitioner_service.kafka.source import Source
@@ -71,7 +71,7 @@ class Member:
         watch: Any = SimpleNamespace(
             partitions=lambda topic: len(kafka.input), check=lambda: None, servers="b:9092", unanswered=0.0
         )
-        self.added = Added(settings, self.source, self.router, self.sink, watch=watch, clock=clock)
+        self.added = AddedPartitions(settings, self.source, self.router, self.sink, watch=watch, clock=clock)
         nothing: Any = NOTHING
         skips: Any = SimpleNamespace(due=lambda stuck: [])
         parts = Parts(

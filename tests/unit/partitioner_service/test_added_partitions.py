@@ -1,5 +1,5 @@
-"""How added partitions are taken in, step by step: the real loop, source, sink and `Added` over a small
-Kafka.
+"""How added partitions are taken in, step by step: the real loop, source, sink and `AddedPartitions` over a
+small Kafka.
 """
 
 from __future__ import annotations

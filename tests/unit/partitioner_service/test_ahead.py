@@ -16,7 +16,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from partitioner_service.block import Slice
 from partitioner_service.routing.ahead import LiveClock
-from partitioner_service.routing.pieces import Routed
+from partitioner_service.routing.pieces import RoutedBlock
 from partitioner_service.routing.router import Router
 
 NOW, HOUR = 1_780_000_000_000, 3_600_000
@@ -62,7 +62,7 @@ def test_off_lets_any_time_through() -> None:
     assert make_settings(max_ahead_of_clock="off").fingerprint != make_settings().fingerprint
 
 
-def route(times: list[int], settings: Settings) -> Routed:
+def route(times: list[int], settings: Settings) -> RoutedBlock:
     router = Router(
         settings, create("hashing", workers=2), clock=LiveClock(settings, wall=lambda: NOW / 1000)
     )

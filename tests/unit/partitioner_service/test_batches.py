@@ -30,7 +30,7 @@ from partitioner_service.block import Slice
 from partitioner_service.kafka.learned_state import new_partitioner
 from partitioner_service.routing.batches import Batches, CutClock, batching, gate
 from partitioner_service.routing.gate import Straight
-from partitioner_service.routing.pieces import Routed
+from partitioner_service.routing.pieces import RoutedBlock
 from partitioner_service.routing.router import Router
 
 Row = tuple[str, int]
@@ -64,7 +64,7 @@ class Plane:
         self.gate = gate(settings, self.router, clock=self.clock)
         first = PartitionState(fingerprint=settings.fingerprint, topic_id="t", offset=0)
         self.states = dict.fromkeys(range(settings.input_partitions), first)
-        self.released: list[Routed] = []
+        self.released: list[RoutedBlock] = []
         self.frames: list[Frame] = []
         self.workers: list[int] = []
 
@@ -85,7 +85,7 @@ class Plane:
         self.clock.now += seconds
         self.keep(self.gate.due(self.states))
 
-    def keep(self, released: Iterable[Routed]) -> None:
+    def keep(self, released: Iterable[RoutedBlock]) -> None:
         for routed in released:
             self.released.append(routed)
             for worker, data in routed.frames:

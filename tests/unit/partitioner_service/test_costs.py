@@ -22,11 +22,11 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.block import Slice
 from partitioner_service.kafka.learned_state import new_partitioner
-from partitioner_service.reading.parse import Parsed, Parser, taken_apart
+from partitioner_service.reading.parse import ParsedBlock, Parser, taken_apart
 from partitioner_service.reading.registered.schemas import Schemas
 from partitioner_service.reports.rejections import RejectionCounts
 from partitioner_service.reports.status import Work
-from partitioner_service.routing.pieces import Routed
+from partitioner_service.routing.pieces import RoutedBlock
 from partitioner_service.routing.router import Router
 from tests.examples import examples
 from tests.unit.partitioner_service.reading.registered_records import URL, Kept, avro, record_of
@@ -46,7 +46,7 @@ def values(rows: Sequence[dict[str, Any] | bytes]) -> list[bytes]:
     return [row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows]
 
 
-def parsed(cost: str | None, *rows: dict[str, Any] | bytes, **query: Any) -> Parsed:
+def parsed(cost: str | None, *rows: dict[str, Any] | bytes, **query: Any) -> ParsedBlock:
     return Parser(settings(cost, **query)).parse(values(rows))
 
 
@@ -57,7 +57,7 @@ def costs(cost: str, *rows: dict[str, Any] | bytes, **query: Any) -> list[float 
     return [None if np.isnan(one) else one for one in found.tolist()]
 
 
-def routed(one: Settings, rows: Sequence[dict[str, Any] | bytes]) -> Routed:
+def routed(one: Settings, rows: Sequence[dict[str, Any] | bytes]) -> RoutedBlock:
     state = PartitionState(fingerprint=one.fingerprint, topic_id="t", offset=0)
     some = values(rows)
     return Router(one, new_partitioner(one)).route([Slice(0, 0, len(some) - 1, some)], {0: state})

@@ -9,7 +9,7 @@ from evenflow.partitioners import create
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.block import Slice
-from partitioner_service.routing.pieces import Routed
+from partitioner_service.routing.pieces import RoutedBlock
 from partitioner_service.routing.router import Router
 
 QUERY: dict[str, Any] = {
@@ -22,7 +22,7 @@ QUERY: dict[str, Any] = {
 }
 
 
-def routed(*records: dict[str, Any] | bytes, explode: str | None = "v") -> tuple[Routed, PartitionState]:
+def routed(*records: dict[str, Any] | bytes, explode: str | None = "v") -> tuple[RoutedBlock, PartitionState]:
     settings = Settings(query=QUERY | {"explode": explode}, input={"partitions": 1})
     values = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in records]
     state = PartitionState(fingerprint=settings.fingerprint, topic_id="t", offset=0)

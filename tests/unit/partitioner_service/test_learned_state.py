@@ -10,7 +10,7 @@ import pytest
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
 from partitioner_service.kafka.learned_state import LearnedState, fitted_options, new_partitioner
-from partitioner_service.kafka.side_records import Saved
+from partitioner_service.kafka.side_records import StoredSnapshot
 
 
 def settings(partitioner: dict[str, Any], **query: Any) -> Settings:
@@ -73,9 +73,9 @@ class OneSnapshot:
     """The records of an instance whose last run left this snapshot."""
 
     def __init__(self, snapshot: bytes) -> None:
-        self.saved = Saved(snapshot, epoch=3, own=True)
+        self.saved = StoredSnapshot(snapshot, epoch=3, own=True)
 
-    def snapshot(self) -> Saved:
+    def snapshot(self) -> StoredSnapshot:
         return self.saved
 
 

@@ -27,7 +27,7 @@ from evenflow.wire.frame import Frame
 from evenflow.wire.markers import EndOfStream
 from partitioner_service.block import Slice
 from partitioner_service.plans_by_hand import publish
-from partitioner_service.routing.pieces import Routed
+from partitioner_service.routing.pieces import RoutedBlock
 from partitioner_service.routing.planned_partitioner import furthest
 from partitioner_service.routing.router import Router
 from tests.examples import examples
@@ -66,7 +66,7 @@ class Instance:
         )
         self.router.plans.learn(plan, reached=furthest(self.states))
 
-    def route(self, times: dict[int, list[int]], *, end: bool = False) -> Routed:
+    def route(self, times: dict[int, list[int]], *, end: bool = False) -> RoutedBlock:
         """What these event times (ms) by partition become; each tuple has a key of its own."""
         slices = []
         for partition, stamps in times.items():

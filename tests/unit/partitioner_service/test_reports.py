@@ -18,7 +18,7 @@ from partitioner_service.kafka.unfetchable import UnfetchableBatches
 from partitioner_service.reports.rejections import RejectionCounts
 from partitioner_service.reports.status import Work
 from partitioner_service.reports.telemetry import Periods, Reports
-from partitioner_service.routing.pieces import Sent
+from partitioner_service.routing.pieces import RoutedTuples
 from partitioner_service.routing.router import Router
 from partitioner_service.routing.window_loads import block_loads
 
@@ -27,13 +27,13 @@ def hashes(*keys: int) -> Any:
     return np.array(keys, np.uint64) * np.uint64(0x9E3779B97F4A7C15)
 
 
-def sent(*keys: int, workers: list[int] | None = None) -> Sent:
+def sent(*keys: int, workers: list[int] | None = None) -> RoutedTuples:
     """Tuples of these keys, all at worker 0 unless said otherwise."""
     names = pa.array([f"key {key}".encode() for key in keys], pa.binary())
     at = np.array(workers or [0] * len(keys), np.int32)
     loads = np.bincount(at, minlength=8)
     by_pane = block_loads(at, np.zeros(len(keys), np.int64), loads)
-    return Sent(names, hashes(*keys), at, loads, loads, by_pane)
+    return RoutedTuples(names, hashes(*keys), at, loads, loads, by_pane)
 
 
 def make_settings(**spark: Any) -> Settings:

@@ -14,7 +14,7 @@ from producers.profiles import (
     FixedRate,
     FullSpeed,
     Profile,
-    Recorded,
+    RecordedSpeed,
     Sine,
     choose_profile,
     pareto,
@@ -120,7 +120,7 @@ def test_seeds_make_different_arrivals_and_the_same_seed_makes_the_same() -> Non
 
 
 def test_recorded_speed_divides_the_recorded_time() -> None:
-    times = Recorded(60).send_times(0, np.array([1_000, 61_000, 31_000, 121_000]), 1_000)
+    times = RecordedSpeed(60).send_times(0, np.array([1_000, 61_000, 31_000, 121_000]), 1_000)
     np.testing.assert_allclose(times, [0, 1, 0.5, 2])
 
 
@@ -130,7 +130,7 @@ def test_full_speed_knows_no_time() -> None:
 
 def test_words_become_profiles() -> None:
     assert choose_profile(rate=5_000) == FixedRate(5_000)
-    assert choose_profile(speed="60x") == Recorded(60)
+    assert choose_profile(speed="60x") == RecordedSpeed(60)
     assert choose_profile(profile="spike:base=1000,peak=5000,at=10s,for=5s") == spike(1_000, 5_000, 10, 5)
     assert choose_profile(profile="sine:base=10,amplitude=5,period=500ms") == Sine(10, 5, 0.5)
     assert choose_profile() == FullSpeed()

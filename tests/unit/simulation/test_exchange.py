@@ -7,7 +7,7 @@ from evenflow.errors import ConfigError
 from evenflow.partitioners import names
 from evenflow.simulation import Channel, KeyedStream, Scenario, entrant, generated, simulate
 from evenflow.simulation import routing as routing_module
-from evenflow.simulation.routing import Routed, route
+from evenflow.simulation.routing import RoutedStream, route
 from evenflow.simulation.streams import rank_hashes
 
 ABLE = ("evenflow", "dalton-cooperative")
@@ -24,7 +24,7 @@ def mixed(tuples: int, *, keys: int, seed: int) -> KeyedStream:
     return KeyedStream(rank_hashes(keys)[ranks], ranks.astype(np.int32), times, keys, tuples)
 
 
-def routed(stream: KeyedStream, text: str, *, exchange: Channel | None, **scenario: object) -> Routed:
+def routed(stream: KeyedStream, text: str, *, exchange: Channel | None, **scenario: object) -> RoutedStream:
     given = {"workers": 16, "sources": 4, **WINDOW, **scenario}
     return route(stream, entrant(text), Scenario(exchange=exchange, **given))  # type: ignore[arg-type]
 

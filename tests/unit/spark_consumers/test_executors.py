@@ -15,7 +15,7 @@ from evenflow.plans import Plan
 from evenflow.settings import load_settings
 from evenflow.windows import END_MARK
 from spark_consumers.cluster.executors import Executors, ExecutorState
-from spark_consumers.cluster.manager import Refused
+from spark_consumers.cluster.manager import RequestRefused
 from tests.unit.reporting.clock import Clock
 
 SETTINGS = load_settings(
@@ -46,14 +46,14 @@ class Manager:
     def ask(self, total: int) -> None:
         self.asked.append(total)
         if self.refuses is not None:
-            raise Refused(self.refuses)
+            raise RequestRefused(self.refuses)
         self._target = total
         self.give()
 
     def release(self, executors: Sequence[str]) -> None:
         self.released.append(list(executors))
         if self.keeps is not None:
-            raise Refused(self.keeps)
+            raise RequestRefused(self.keeps)
         self._running = [each for each in self._running if each not in executors]
 
     def give(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenflow.twostep.reducing.state import CameClosed, Meta, PendingSegment
+from evenflow.twostep.reducing.state import ClosedPane, Meta, PendingSegment
 
 WRITTEN = (
     b'{"v":3,"fingerprint":"f","topic_id":"t","bucket":1,"buckets":2,"input_partitions":2,"routed_partitions":3,'
@@ -28,4 +28,4 @@ def test_a_position_is_written_and_read_as_ever() -> None:
     assert newest == [900, 900, 900, None], "of pane 8 it is unknown when its tuples came"
     assert meta.encode() == WRITTEN
     assert Meta.decode(WRITTEN) == meta
-    assert meta.came_closed == [CameClosed(6, 800), CameClosed(7, 700)]
+    assert meta.came_closed == [ClosedPane(6, 800), ClosedPane(7, 700)]

@@ -57,7 +57,7 @@ csv.field_size_limit(2**31 - 1)  # the default refuses keys above 128 KiB
 
 
 @dataclass(frozen=True)
-class Read:
+class ParsedRecord:
     """What was read of a record."""
 
     key: bytes | None
@@ -106,7 +106,7 @@ class StrictReader:
             registered = RegisteredRecords(settings)
         self._registered = registered
 
-    def read(self, key: bytes | None, value: bytes | None, timestamp: int) -> Read:
+    def read(self, key: bytes | None, value: bytes | None, timestamp: int) -> ParsedRecord:
         """The tuple in this record, or its tuples with `query.explode`. Raises Unreadable.
 
         timestamp: that of the record in ms, negative if the record has none.
@@ -115,7 +115,7 @@ class StrictReader:
         own, time = self._key(cells, key), self._time(cells, timestamp)
         if self._explosion is None:
             read = tuple(self._cell(cells, column, type_) for column, type_ in self._types.items())
-            return Read(own, time, read)
+            return ParsedRecord(own, time, read)
         elements = self._taken_apart(cells.get(self._explosion.column))
         columns = [
             [self._cell(element, column, type_) for element in elements]
@@ -123,7 +123,7 @@ class StrictReader:
             else self._cell(cells, column, type_)
             for column, type_ in self._types.items()
         ]
-        return Read(own, time, tuple(columns), len(elements))
+        return ParsedRecord(own, time, tuple(columns), len(elements))
 
     def _taken_apart(self, whole: Any) -> list[dict[str, Any]]:
         """The columns of each element."""

@@ -14,18 +14,18 @@ from collections.abc import Sequence
 import duckdb
 
 from evenflow.settings import Query
-from workbench.verify.inputs import END_MARK, NO_MARK, Committed
+from workbench.verify.inputs import END_MARK, NO_MARK, CommittedInput
 from workbench.verify.rejected.delays import Delays
 from workbench.verify.rejected.ends import end_of
-from workbench.verify.report import Counters, Difference, Findings, Lost
+from workbench.verify.report import Counters, Difference, Findings, LostRecords
 from workbench.verify.sql import scalar
 
 
 def check_counters(
     db: duckdb.DuckDBPyConnection,
     query: Query,
-    committed: Sequence[Committed],
-    lost: dict[int, Lost],
+    committed: Sequence[CommittedInput],
+    lost: dict[int, LostRecords],
     findings: Findings,
 ) -> tuple[Counters, ...]:
     """Count the tuples below each committed offset and compare with what was committed with it."""
@@ -70,7 +70,7 @@ def check_counters(
     return tuple(all_counters)
 
 
-def _compare(counters: Counters, lost: Lost | None, findings: Findings) -> None:
+def _compare(counters: Counters, lost: LostRecords | None, findings: Findings) -> None:
     """Compare what is there with what was counted. If the partition has lost tuples, less may be there."""
     for name in ("read", "routed", "rejected", "filtered"):
         recount, committed = getattr(counters, name), getattr(counters, f"committed_{name}")
@@ -85,7 +85,7 @@ def _compare(counters: Counters, lost: Lost | None, findings: Findings) -> None:
 
 
 def _unannounced(
-    db: duckdb.DuckDBPyConnection, state: Committed, lost: Lost | None, findings: Findings
+    db: duckdb.DuckDBPyConnection, state: CommittedInput, lost: LostRecords | None, findings: Findings
 ) -> int:
     """Tuples of an ended partition beyond what its producers announced."""
     end = end_of(db, state.partition)
@@ -107,9 +107,9 @@ def _unannounced(
 def _check_state(
     db: duckdb.DuckDBPyConnection,
     query: Query,
-    state: Committed,
+    state: CommittedInput,
     largest: tuple[int | None, int | None],
-    lost: Lost | None,
+    lost: LostRecords | None,
     findings: Findings,
 ) -> None:
     """Compare the committed maximum, mark and end with those that follow from the records.

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from evenflow.settings import Query
-from workbench.verify.inputs import Committed
+from workbench.verify.inputs import CommittedInput
 
 _SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("delay", pa.int64())])
 
@@ -20,7 +20,7 @@ _SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("delay"
 class Delays:
     """The delays (ms) of an input partition. steps: (offset, delay) for each, in the order of offsets."""
 
-    def __init__(self, query: Query, state: Committed) -> None:
+    def __init__(self, query: Query, state: CommittedInput) -> None:
         late = query.allowed_lateness
         # Before the first offset, because it may have grown at once, and then no record was judged by the
         # first value.
@@ -40,7 +40,7 @@ class Delays:
         return self.steps[-1][1]
 
 
-def load_delays(db: duckdb.DuckDBPyConnection, query: Query, committed: Sequence[Committed]) -> None:
+def load_delays(db: duckdb.DuckDBPyConnection, query: Query, committed: Sequence[CommittedInput]) -> None:
     """Make view `marked`: the readable records with the mark (ms) that each tuple gives its partition
     if it is accepted.
 

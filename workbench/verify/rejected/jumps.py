@@ -7,15 +7,15 @@ from bisect import bisect_right
 import duckdb
 
 from evenflow.settings import Query
-from workbench.verify.inputs import Committed
-from workbench.verify.report import Findings, Lost, missed, wrong
+from workbench.verify.inputs import CommittedInput
+from workbench.verify.report import Findings, LostRecords, missed, wrong
 from workbench.verify.sql import stream
 
 
 class _JumpLimits:
     """Which `max_jump` (ms) holds at which offset of an input partition."""
 
-    def __init__(self, query: Query, state: Committed) -> None:
+    def __init__(self, query: Query, state: CommittedInput) -> None:
         self._offsets = [offset for offset, _ in state.max_jumps]
         self._jumps = [query.first_max_jump, *(jump for _, jump in state.max_jumps)]
 
@@ -29,7 +29,11 @@ class _JumpLimits:
 
 
 def check_jumps(
-    db: duckdb.DuckDBPyConnection, query: Query, state: Committed, lost: Lost | None, findings: Findings
+    db: duckdb.DuckDBPyConnection,
+    query: Query,
+    state: CommittedInput,
+    lost: LostRecords | None,
+    findings: Findings,
 ) -> None:
     """Check which tuples of an input partition were rejected as jumps.
 

@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from evenflow.settings import Settings
 from evenflow.settings.sections.rhythm import MOST_BLOCK
-from workbench.verify.inputs import Committed, LogBegins
+from workbench.verify.inputs import CommittedInput, LogBegins
 from workbench.verify.rejected.delays import Delays
 from workbench.verify.rejected.ends import end_of
-from workbench.verify.report import Lost
+from workbench.verify.report import LostRecords
 from workbench.verify.sql import pane_end, scalar
 
 _SCHEMA = pa.schema(
@@ -32,8 +32,11 @@ _SCHEMA = pa.schema(
 
 
 def find_lost(
-    db: duckdb.DuckDBPyConnection, settings: Settings, committed: Sequence[Committed], log_starts: LogBegins
-) -> dict[int, Lost]:
+    db: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    committed: Sequence[CommittedInput],
+    log_starts: LogBegins,
+) -> dict[int, LostRecords]:
     """What each input partition has lost. Also makes table `lost`.
 
     Records and rejections that cannot be judged are deleted from the tables.
@@ -51,7 +54,7 @@ def find_lost(
 
 
 def _before(
-    db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed, log_starts: LogBegins
+    db: duckdb.DuckDBPyConnection, settings: Settings, state: CommittedInput, log_starts: LogBegins
 ) -> int:
     """Offset from which on everything of this partition is there. 0 if nothing is lost."""
     before = 0
@@ -71,7 +74,9 @@ def _before(
     return before
 
 
-def _lost(db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed, before: int) -> Lost:
+def _lost(
+    db: duckdb.DuckDBPyConnection, settings: Settings, state: CommittedInput, before: int
+) -> LostRecords:
     """Delete what lies before offset `before`, and say by the committed counters how much is lost."""
     for table in ("records", "strict", "rejected"):
         db.execute(f'DELETE FROM {table} WHERE partition = ? AND "offset" < ?', [state.partition, before])
@@ -83,7 +88,7 @@ def _lost(db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed, b
     )
     routed = state.routed + state.filtered - (read - rejected)
     until = _until(db, settings, state) if routed > 0 else None
-    return Lost(
+    return LostRecords(
         partition=state.partition,
         before=before,
         tuples=state.read - read,
@@ -97,7 +102,7 @@ def _read(db: duckdb.DuckDBPyConnection, partition: int) -> int:
     return int(scalar(db, "SELECT count(*) FROM records WHERE partition = ? AND marker IS NULL", [partition]))
 
 
-def _until(db: duckdb.DuckDBPyConnection, settings: Settings, state: Committed) -> int | None:
+def _until(db: duckdb.DuckDBPyConnection, settings: Settings, state: CommittedInput) -> int | None:
     """Upper bound (ms) of the event times that were accepted and lost.
     The module's docstring has the argument.
     """

@@ -14,19 +14,19 @@ import duckdb
 from evenflow.settings import Settings
 from partitioner_service.kafka.sink import SKIPPED
 from workbench.registered.records import WITHHELD
-from workbench.verify.inputs import REASONS, Committed
+from workbench.verify.inputs import REASONS, CommittedInput
 from workbench.verify.rejected.ends import end_of
 from workbench.verify.rejected.jumps import check_jumps
 from workbench.verify.rejected.lateness import check_lateness
-from workbench.verify.report import Difference, Findings, Lost, missed, wrong
+from workbench.verify.report import Difference, Findings, LostRecords, missed, wrong
 from workbench.verify.sql import quoted, scalar, stream
 
 
 def check_rejections(
     db: duckdb.DuckDBPyConnection,
     settings: Settings,
-    committed: Sequence[Committed],
-    lost: dict[int, Lost],
+    committed: Sequence[CommittedInput],
+    lost: dict[int, LostRecords],
     findings: Findings,
 ) -> None:
     """Check everything about the rejected topic but its counters."""
@@ -147,7 +147,7 @@ def _unreadable(db: duckdb.DuckDBPyConnection, settings: Settings, findings: Fin
 
 
 def _after_end(
-    db: duckdb.DuckDBPyConnection, state: Committed, lost: Lost | None, findings: Findings
+    db: duckdb.DuckDBPyConnection, state: CommittedInput, lost: LostRecords | None, findings: Findings
 ) -> None:
     end = end_of(db, state.partition)
     last = 2**62 if end is None else end.offset  # 2**62: after every offset

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from partitioner_service.kafka.sink import SKIPPED
-from workbench.verify.inputs import INPUT_SCHEMA, Committed
-from workbench.verify.report import Skipped
+from workbench.verify.inputs import INPUT_SCHEMA, CommittedInput
+from workbench.verify.report import UnfetchedOffsets
 
 _ROWS = 100_000
 
@@ -23,7 +23,7 @@ class SkippedOffsets:
     """The skipped offsets of each input partition."""
 
     def __init__(self) -> None:
-        self._skips: dict[int, list[Skipped]] = defaultdict(list)
+        self._skips: dict[int, list[UnfetchedOffsets]] = defaultdict(list)
 
     def note(self, batch: pa.RecordBatch) -> None:
         """Note what these rejected records (REJECTED_SCHEMA) say."""
@@ -31,10 +31,10 @@ class SkippedOffsets:
             return
         for row in batch.filter(pc.equal(batch["reason"], SKIPPED)).to_pylist():
             if row["partition"] is not None:
-                skip = Skipped(row["partition"], row["offset"], row["through"], row["detail"] or "")
+                skip = UnfetchedOffsets(row["partition"], row["offset"], row["through"], row["detail"] or "")
                 self._skips[skip.partition].append(skip)
 
-    def below(self, committed: Iterable[Committed]) -> tuple[Skipped, ...]:
+    def below(self, committed: Iterable[CommittedInput]) -> tuple[UnfetchedOffsets, ...]:
         """What was skipped before the committed offsets, in order."""
         ends = {state.partition: state.offset for state in committed}
         every = (skip for skips in self._skips.values() for skip in skips)

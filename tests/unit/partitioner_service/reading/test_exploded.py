@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from evenflow.errors import ConfigError
 from evenflow.grammar.explosion import MOST_ELEMENTS, Explosion
 from evenflow.settings import Settings, load_settings
-from partitioner_service.reading.parse import Parsed, Parser, taken_apart
+from partitioner_service.reading.parse import ParsedBlock, Parser, taken_apart
 from tests.examples import examples
 from tests.unit.workbench.verify.test_expressions import by_partitioner, by_verify
 
@@ -140,7 +140,7 @@ def test_both_readers_find_the_same_parts_of_csv(texts: list[str]) -> None:
     assert by_verify(PARTS, values, None) == by_partitioner(PARTS, values)
 
 
-def tuples(parsed: Parsed, records: int) -> list[Any]:
+def tuples(parsed: ParsedBlock, records: int) -> list[Any]:
     """Of each record its event time and its tuples; None: it is unreadable."""
     found: list[Any] = [None] * records
     keys = iter(parsed.keys.to_pylist())

@@ -31,7 +31,7 @@ from evenflow.telemetry import (
 from partitioner_service.reports.rejections import EVERY_REASON
 from topics.groups import Member
 from workbench.activity import Activity, Part, parts_of, unfit_of
-from workbench.status.facts import Facts, PartitionFacts, Rejected, StageFacts, windows_of
+from workbench.status.facts import Facts, PartitionFacts, RejectedCounts, StageFacts, windows_of
 from workbench.status.judging import findings, state_of, wrong
 from workbench.status.read import _reason, leap_of, losses
 from workbench.status.reports import report_line
@@ -83,7 +83,8 @@ def facts(*partitions: PartitionFacts, written: tuple[int, int] | None = None, *
     found: dict[str, Any] = {
         "query": "w", "topic": "w.input", "now": NOW, "recorded": False, "changed": (),
         "partitions": partitions,
-        "rejected": Rejected(by_reason={}, whole=True), "windows": windows_of(QUERY, partitions, written),
+        "rejected": RejectedCounts(by_reason={}, whole=True),
+        "windows": windows_of(QUERY, partitions, written),
         "workers": 8, "plan": None, "members": (MEMBER,), "parts": (SPARK,), "ignored": 0, "stages": (),
         "troubles": (),
         "idle_timeout": None,
@@ -391,7 +392,7 @@ def test_the_state_is_the_worst_finding_and_stands_in_the_json() -> None:
 )
 def test_a_share_of_rejected_above_one_per_cent_is_said(rejected: int, said: list[str]) -> None:
     committed = state(20_700, routed=100 - rejected, rejected=rejected)
-    reasons = Rejected(by_reason={"late": 8, "unreadable": 4}, whole=True)
+    reasons = RejectedCounts(by_reason={"late": 8, "unreadable": 4}, whole=True)
     assert wrong(facts(partition(0, committed), written=(20_000, NOW), rejected=reasons)) == said
 
 

@@ -24,8 +24,8 @@ from partitioner_service.block import Slice
 from partitioner_service.routing.router import Router
 from spark_consumers.layout import Layout
 from spark_consumers.sinks import sink_of
-from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed
-from workbench.verify.core import Recomputed
+from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, CommittedInput
+from workbench.verify.core import Recomputation
 from workbench.verify.report import Report
 
 Change = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -80,11 +80,11 @@ class Cores:
                 {"partition": 0, "offset": len(self.inputs), "timestamp": 0, "value": value, "marker": marker}
             )
 
-    def recomputed(self) -> Recomputed:
+    def recomputed(self) -> Recomputation:
         """What `verify` makes of the input."""
-        committed = Committed.of(0, self.state, self.settings.query)
+        committed = CommittedInput.of(0, self.state, self.settings.query)
         inputs = pa.Table.from_pylist(self.inputs, schema=INPUT_SCHEMA)
-        return Recomputed(self.settings, inputs, REJECTED_SCHEMA.empty_table(), [committed])
+        return Recomputation(self.settings, inputs, REJECTED_SCHEMA.empty_table(), [committed])
 
     def results(self, changed: dict[int, Change] | None = None) -> pa.Table:
         """The records of the results topic (RESULTS_SCHEMA). changed: number of a frame -> what becomes of
@@ -134,6 +134,6 @@ def _records(shaped: list[tuple[int, pa.Table]]) -> Iterator[dict[str, Any]]:
             }
 
 
-def compared(due: Recomputed, written: pa.Table) -> Report:
+def compared(due: Recomputation, written: pa.Table) -> Report:
     """What `verify` says of these records."""
     return due.compare(written)

@@ -13,7 +13,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.block import Slice
 from partitioner_service.routing.router import Router
-from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed, Report, check
+from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, CommittedInput, Report, check
 
 
 def judged(
@@ -40,7 +40,7 @@ def judged(
         for position in group.positions.tolist():
             reasons[position] = group.reason
     after = routed.states[0]
-    committed = Committed.of(0, after, settings.query)
+    committed = CommittedInput.of(0, after, settings.query)
     inputs = [
         {"partition": 0, "offset": i, "timestamp": 7, "key": key, "value": value}
         for i, (key, value) in enumerate(zip(keys, records, strict=True))

@@ -19,7 +19,7 @@ from workbench.verify import (
     INPUT_SCHEMA,
     REJECTED_SCHEMA,
     RESULTS_SCHEMA,
-    Committed,
+    CommittedInput,
     LogBegins,
     Report,
     check,
@@ -60,7 +60,7 @@ class Topics:
     inputs: list[dict[str, Any]] = field(default_factory=list)
     rejected: list[dict[str, Any]] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
-    committed: list[Committed] = field(default_factory=list)
+    committed: list[CommittedInput] = field(default_factory=list)
     record_keys: dict[int, bytes | None] = field(default_factory=dict)
     """Record keys by row where they are not the row's."""
     places: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -178,7 +178,7 @@ def _partition(
             )
     own = NOTHING if largest is None else largest - delay
     topics.committed.append(
-        Committed(
+        CommittedInput(
             partition=partition,
             offset=len(records),
             max_time=largest,

@@ -14,7 +14,7 @@ from evenflow.progress import PartitionState, Verdict, judge
 from evenflow.settings import Query, Settings
 from tests.examples import examples
 from tests.unit.workbench.verify.pipeline_model import Topics, record, windows_of
-from workbench.verify import Committed
+from workbench.verify import CommittedInput
 
 REASONS = {Verdict.LATE: "late", Verdict.JUMP: "jump"}
 JUMPS = st.sampled_from([None, 0, 20, 60])
@@ -62,7 +62,7 @@ def partitioned(settings: Settings, stints: list[Stint]) -> Topics:
         if times:  # an instance that has read nothing commits nothing
             state = replace(judged.state, offset=state.offset + len(times))
     counted = replace(state, read=state.offset, routed=len(accepted), rejected=state.offset - len(accepted))
-    topics.committed.append(Committed.of(0, counted, settings.query))
+    topics.committed.append(CommittedInput.of(0, counted, settings.query))
     topics.rows = windows_of(settings, accepted, state.mark(settings.query))
     return topics
 

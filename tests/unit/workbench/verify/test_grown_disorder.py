@@ -14,7 +14,7 @@ from evenflow.progress import PartitionState, Verdict, judge
 from evenflow.settings import Query, Settings
 from tests.examples import examples
 from tests.unit.workbench.verify.pipeline_model import Topics, record, windows_of
-from workbench.verify import Committed
+from workbench.verify import CommittedInput
 
 REASONS = {Verdict.LATE: "late", Verdict.IDLE: "idle"}
 Step = tuple[int, int, list[int], bool]
@@ -75,7 +75,7 @@ def partitioned(settings: Settings, steps: list[Step]) -> Topics:
             routed=state.routed + len(times) - rejected,
             rejected=state.rejected + rejected,
         )
-    topics.committed += [Committed.of(p, state, settings.query) for p, state in states.items()]
+    topics.committed += [CommittedInput.of(p, state, settings.query) for p, state in states.items()]
     topics.rows = windows_of(settings, accepted, min(one.mark for one in topics.committed))
     return topics
 

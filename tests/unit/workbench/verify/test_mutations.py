@@ -21,7 +21,7 @@ import pytest
 from evenflow.aggregates import AGGREGATES
 from evenflow.settings import Settings
 from tests.unit.workbench.verify.cores import Change, Cores, compared
-from workbench.verify.core import Recomputed
+from workbench.verify.core import Recomputation
 from workbench.verify.windows.oracles import oracles
 
 ALONE = {
@@ -61,7 +61,7 @@ def settings_of(spec: str, kind: str, emit: str) -> Settings:
 
 
 @cache
-def made(spec: str, kind: str, emit: str) -> tuple[Cores, Recomputed, pa.Table]:
+def made(spec: str, kind: str, emit: str) -> tuple[Cores, Recomputation, pa.Table]:
     """The cores, what verify expects of them, and the records without any mutation."""
     chance = random.Random(24)
     value = {

@@ -253,6 +253,6 @@ def test_rejected_records_are_handed_on_one_batch_after_the_other(monkeypatch: p
         return real(settings, inputs, rejected, *rest, **more)
 
     monkeypatch.setattr(shell, "_rejected", slowly)
-    monkeypatch.setattr(shell, "Recomputed", watched)
+    monkeypatch.setattr(shell, "Recomputation", watched)
     assert query.verify().exact
     assert asked == [0, 1, 2]

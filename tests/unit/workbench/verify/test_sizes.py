@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evenflow.settings import Settings
 from tests.examples import examples
 from tests.unit.workbench.verify.judging import judged
-from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, Committed, Report, check
+from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, RESULTS_SCHEMA, CommittedInput, Report, check
 
 BOUNDS = {"max_key_bytes": 16, "max_value_bytes": 24}
 TYPES = {"v": "string", "w": "string"}
@@ -128,7 +128,7 @@ def _judged_by(verifier: Settings, partitioner: Settings, values: list[dict[str,
     }
     rejected = [{**row, "reason": reasons[0], "at_partition": 0, "at_offset": 0}] if reasons[0] else []
     count = len(rejected)
-    committed = Committed(
+    committed = CommittedInput(
         partition=0, offset=1, max_time=None if count else 1, mark=-(2**62), idle_mark=None, ended=False,
         read=1,
         routed=1 - count, rejected=count,

@@ -14,7 +14,7 @@ from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
 from evenflow.twostep import readable_schema
 from tests.unit.workbench.verify.pipeline_model import end, record, run
-from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, Committed, check
+from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, CommittedInput, check
 
 SETTINGS = Settings(
     query={
@@ -71,7 +71,7 @@ def test_typed_results_in_a_reader_are_streamed_and_compared_exactly(tmp_path: P
     inputs = Pieces(INPUT_SCHEMA, _inputs(chunks))
     results = Pieces(readable_schema(SETTINGS.query), _results(chunks))
     tuples = chunks * _CHUNK
-    state = Committed(
+    state = CommittedInput(
         partition=0, offset=tuples, max_time=tuples // 100 - 1, mark=tuples // 100 - 1, idle_mark=None,
         ended=False,
         read=tuples, routed=tuples, rejected=0,
@@ -105,7 +105,7 @@ def test_rejected_records_far_beyond_the_memory_limit_are_checked(tmp_path: Path
             yield from pa.Table.from_pylist(rows, schema).to_batches()
 
     pieces = Pieces(REJECTED_SCHEMA, records(REJECTED_SCHEMA))
-    state = Committed(
+    state = CommittedInput(
         partition=0, offset=count, max_time=None, mark=-(2**62), idle_mark=None, ended=False,
         read=count, routed=0, rejected=count,
     )  # fmt: skip
