@@ -19,7 +19,7 @@ from evenflow.grammar.column_types import ColumnType, decimal_scale
 from evenflow.limits import LOOKUP_TEXT_BYTES
 from evenflow.numeric.arrays import Bools
 from evenflow.settings import Query
-from evenflow.settings.sections.lookup import Lookup
+from evenflow.settings.sections.query.lookup import Lookup
 from evenflow.text.json_text import arrays
 from evenflow.text.spelling import did_you_mean
 from evenflow.twostep.key_index import KeyIndex

@@ -11,7 +11,7 @@ from evenflow import twostep
 from evenflow.aggregates import AggregatePlan
 from evenflow.errors import ConfigError
 from evenflow.settings import Query, Settings
-from evenflow.settings.sections.summaries import OF_THE_QUERY_ITSELF
+from evenflow.settings.sections.query.summaries import OF_THE_QUERY_ITSELF
 from evenflow.settings.views import view
 from evenflow.twostep import SummaryPlan
 

@@ -24,7 +24,7 @@ from evenflow.numeric.arrays import Int64s
 from evenflow.reporting.words import printable, share
 from evenflow.settings import Query, Settings
 from evenflow.settings.durations import format_duration
-from evenflow.settings.sections.lookup import Lookup
+from evenflow.settings.sections.query.lookup import Lookup
 from evenflow.settings.views import queries
 from evenflow.twostep import readable_schema
 from evenflow.windows import pane_of

@@ -26,7 +26,7 @@ from evenflow.errors import ServiceError
 from evenflow.metrics import imbalance
 from evenflow.numeric.arrays import Int64s
 from evenflow.settings import KafkaSettings, Settings, load_settings, save_settings
-from evenflow.settings.model import KafkaExtras
+from evenflow.settings.sections.kafka import KafkaExtras
 from evenflow.wire import decode_frame
 from evenflow.wire.markers import EndOfStream
 from topics import clients

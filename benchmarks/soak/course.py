@@ -42,8 +42,8 @@ RATES = (50_000, 100_000, 150_000, 200_000)
 """Tuples per second that are tried, one after the other, up to the first that is too much. What waits after
 such a step has to be worked off while verify reads, so no higher ones are tried."""
 _STEP_SECONDS = 60.0
-_LONGEST_RUN = 0.7
-"""Of the period, how long a run of verify may take while the rate is searched."""
+_FASTER = 1.25
+"""How many times as fast as the stream verify must read, or its runs would read what retention deletes."""
 _LEAST_SHARE = 0.97
 """Of the wanted rate that the replay must reach."""
 _INTERRUPTED = 130
@@ -132,7 +132,7 @@ class Course:
         # What is too much for this rate is deleted before the first run of verify would read it.
         time.sleep(2 * CHECK_MS / 1000)
         begin = int(time.time() * 1000)
-        with self._verify() as along:
+        with self._verify(period=self._period) as along:
             self._stream(trickle, services, minutes=minutes)
         result.comparisons, result.interruptions = along.comparisons, along.interruptions
         self._end(services)
@@ -150,14 +150,15 @@ class Course:
 
     def _sustained_rate(self) -> int:
         """The highest rate (tuples/s) of `RATES` at which nothing piles up while verify reads along."""
-        live, along, sustained = Live(self._running, ZIPF, seconds=_STEP_SECONDS), self._verify(), 0
+        live, sustained = Live(self._running, ZIPF, seconds=_STEP_SECONDS), 0
+        along = self._verify(period=min(self._period, _STEP_SECONDS))
         with along:
             for rate in RATES:
                 self._retain(rate)
                 if not live.hold(rate, "step")["sustained"]:
                     break
-                # Of the same rate it will have more to read, so it has to be done well before the next run.
-                if any(each.seconds > _LONGEST_RUN * self._period for each in along.comparisons[-1:]):
+                # However little there is to read in a step, in the run it will be all that retention leaves.
+                if any(each.compared < _FASTER * rate * each.seconds for each in along.comparisons[-1:]):
                     break
                 sustained = rate
         if not sustained:
@@ -172,8 +173,8 @@ class Course:
     def _retain(self, rate: int) -> None:
         retain(self._running.settings, topic_settings(self._bytes, rate, scale=self._retention))
 
-    def _verify(self) -> ReadingAlong:
-        return ReadingAlong(lambda: self._running.start_passing("verify", "--json"), period=self._period)
+    def _verify(self, *, period: float) -> ReadingAlong:
+        return ReadingAlong(lambda: self._running.start_passing("verify", "--json"), period=period)
 
     # ---- the run -------------------------------------------------------------------------------
 

@@ -6,16 +6,14 @@ fields into each client's names. Nothing in here connects to a broker or another
 
 from evenflow.grammar.aggregate_spec import AggregateSpec
 from evenflow.settings.loading import load_settings, save_settings
-from evenflow.settings.model import (
-    KafkaSettings,
-    PartitionerSettings,
-    ResultsSettings,
-    Settings,
-)
+from evenflow.settings.model import Settings
 from evenflow.settings.sections.control import ControlSettings
 from evenflow.settings.sections.input import InputSettings
+from evenflow.settings.sections.kafka import KafkaSettings
+from evenflow.settings.sections.partitioner import PartitionerSettings
 from evenflow.settings.sections.query import Query
 from evenflow.settings.sections.result_sinks import BUILT_IN_SINKS
+from evenflow.settings.sections.results import ResultsSettings
 from evenflow.settings.sections.spark import SparkSettings
 from evenflow.settings.sections.web import WebSettings
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evenflow.errors import ConfigError
-from evenflow.settings.model import KafkaSettings
+from evenflow.settings.sections.kafka import KafkaSettings
 from evenflow.settings.token_file import TokenFile, token_endpoint
 
 _OAUTH = "org.apache.kafka.common.security.oauthbearer"

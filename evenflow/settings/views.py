@@ -21,7 +21,8 @@ from evenflow.settings.durations import Duration
 from evenflow.text.spelling import did_you_mean
 
 if TYPE_CHECKING:
-    from evenflow.settings.model import ResultsSettings, Settings
+    from evenflow.settings.model import Settings
+    from evenflow.settings.sections.results import ResultsSettings
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}")
 TopicRole = Literal[

@@ -13,7 +13,7 @@ from typing import Any
 
 from evenflow.progress import PartitionState
 from evenflow.settings import KafkaSettings, Settings
-from evenflow.settings.model import KafkaExtras
+from evenflow.settings.sections.kafka import KafkaExtras
 from evenflow.telemetry import PartitionerRecord, parse
 from partitioner_service.begin.prepare import prepare
 from partitioner_service.plane.data_plane import DataPlane

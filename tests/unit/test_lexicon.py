@@ -93,7 +93,7 @@ def test_folders_have_at_most_fifteen_files_or_a_reason(measured: dict[str, Room
     assert set(large) == set(LARGE_FOLDERS), large
 
 
-FILE_LIMITS = Spread(110, 310, 1_300)
+FILE_LIMITS = Spread(110, 310, 700)
 BODY_LIMITS = Spread(6, 20, 250)
 """Lines. A little above the figures of the day when this test was written."""
 

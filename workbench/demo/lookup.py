@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from evenflow.errors import ConfigError
 from evenflow.queries import BuiltInQuery
-from evenflow.settings.sections.lookup import Lookup
+from evenflow.settings.sections.query.lookup import Lookup
 from evenflow.sources.datasets import open_source
 from evenflow.sources.source import SourceOptions
 

@@ -1,5 +1,5 @@
 """Summaries: the rows of closed windows of several plans,
-aggregated once more (`evenflow.settings.sections.summaries`).
+aggregated once more (`evenflow.settings.sections.query.summaries`).
 
 Each bucket of each part closes its windows as ever. It makes partials of the rows that come out (`partials`),
 and sends them to one task. The task merges the partials of all parts and buckets, and emits a window once
@@ -23,7 +23,7 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.aggregates.aggregate import ROWS
 from evenflow.aggregates.plan import TUPLES
 from evenflow.settings.sections.query import Query
-from evenflow.settings.sections.summaries import KEY
+from evenflow.settings.sections.query.summaries import KEY
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.reducing.rows_out import result_rows, sliced
 from evenflow.twostep.reducing.state_blobs import BucketState, table_bytes, table_of

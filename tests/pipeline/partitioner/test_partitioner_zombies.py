@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from evenflow.settings import KafkaSettings, Settings
-from evenflow.settings.model import KafkaExtras
+from evenflow.settings.sections.kafka import KafkaExtras
 from partitioner_service.kafka.committed_state import all_states
 from partitioner_service.plane.data_plane import DataPlane
 from tests.pipeline.planes import parts_of, some_rows, start_thread, total, wait_until

@@ -6,7 +6,7 @@ import duckdb
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Query
-from evenflow.settings.sections.lookup import Lookup
+from evenflow.settings.sections.query.lookup import Lookup
 from workbench.verify.input.strict_reader import CSV_NULLS
 from workbench.verify.sql import identifier, quoted, sql_type
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import duckdb
 
 from evenflow.settings import Query, Settings
-from evenflow.settings.sections.summaries import KEY
+from evenflow.settings.sections.query.summaries import KEY
 from workbench.verify.sql import sql_type
 from workbench.verify.windows import recomputation as windows
 
