@@ -28,7 +28,6 @@ default the broker would hold that fetch back for 0.5 s.
 """
 _ARROW_BYTES = 32_000_000
 """Bytes of records that become one Arrow batch."""
-_LOOK_BYTES, LOOK_SECONDS, _LOOK_PATIENCE = 64_000_000, 4.0, 2.0
 _TRIMMED = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 
 
@@ -86,41 +85,6 @@ def read_range(
         yield from _until_done(reader, kafka, topic, left, patience)
     finally:
         reader.close()
-
-
-class Budget:
-    """What a look at some records of a topic may take, over all of its reads: 64 MB and 4 s."""
-
-    def __init__(self) -> None:
-        self._deadline = time.monotonic() + LOOK_SECONDS
-        self._bytes = _LOOK_BYTES
-
-    def lasts(self, spent: int) -> bool:
-        """Whether it still lasts after so many bytes more."""
-        self._bytes -= spent
-        return self._bytes >= 0 and time.monotonic() <= self._deadline
-
-    def read(
-        self,
-        kafka: KafkaSettings,
-        topic: str,
-        begin: Mapping[int, int],
-        end: Mapping[int, int],
-        *,
-        onto: list[Record],
-    ) -> None:
-        """Add the records between these offsets to `onto`, as long as the budget lasts.
-
-        Raises as `read_range` does, also if nothing comes for 2 s. What came before is in `onto` then.
-        """
-        batches = read_range(kafka, topic, begin=begin, end=end, timeout=_LOOK_PATIENCE)
-        try:
-            for batch in batches:
-                onto += batch
-                if not self.lasts(sum(map(len, batch))):
-                    break
-        finally:
-            batches.close()
 
 
 def read_newest(kafka: KafkaSettings, topic: str, most: int) -> list[Record]:

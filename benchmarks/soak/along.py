@@ -34,8 +34,6 @@ class Comparison(NamedTuple):
     """Whether the input had ended, so that all windows were due."""
     read: int
     """Tuples that the partitioner has read by its committed counters. Deleted ones are among them."""
-    compared: int
-    """Of these, the tuples that verify has read."""
     rows: int
     """Rows that were compared."""
     differences: int
@@ -107,13 +105,11 @@ class ReadingAlong:
 
 def comparison_of(report: dict[str, Any], seconds: float) -> Comparison:
     """What this report of `evenflow verify --json`, which took so many seconds, has compared."""
-    read = sum(counters["committed_read"] for counters in report["counters"])
     return Comparison(
         since=report["compared_from"],
         until=report["mark"],
         ended=report["ended"],
-        read=read,
-        compared=read - sum(lost["tuples"] for lost in report["lost"]),
+        read=sum(counters["committed_read"] for counters in report["counters"]),
         rows=report["rows"],
         differences=report["differences"],
         doubtful=report["doubtful_rows"],

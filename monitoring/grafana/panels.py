@@ -191,7 +191,11 @@ def _target(query: str, legend: str, name: str) -> Any:
     return prometheus.Dataquery().expr(query).legend_format(legend).ref_id(name).range().datasource(SOURCE)
 
 
-def board(name: str, title: str, description: str, *rows: tuple[str, Sequence[Any]]) -> Any:
+Row = tuple[str, Sequence[Any]]
+"""The title of a row of panels, and its panels."""
+
+
+def board(name: str, title: str, description: str, *rows: Row) -> Any:
     """A dashboard with its variables, links to the other dashboards, and rows of panels (title, panels)."""
     builder = (
         dashboard.Dashboard(title)

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException
 
-from evenflow.errors import ConfigError, EvenflowError, ServiceError
+from evenflow.errors import ConfigError, EvenflowError
 from evenflow.progress import PartitionState, judge
 from evenflow.reporting.words import by_reason, moment, share, shown_bytes
 from evenflow.settings import Settings
 from partitioner_service.block import REASONS
+from partitioner_service.fetch.bounded_records import BoundedRecords
 from partitioner_service.fetch.messages import marker_of, timestamp_of
 from partitioner_service.fetch.record_columns import FetchedRecord
 from partitioner_service.kafka.committed_state import all_states
@@ -27,10 +28,7 @@ from partitioner_service.reading.cells.reasons import OF_RECORDS
 from partitioner_service.reading.parse import Parser
 from partitioner_service.reading.registered.schemas import schemas_of
 from partitioner_service.routing.ahead import LiveClock
-from topics import reader
 from topics.admin import describe
-from topics.batches.bombs import raw_records
-from topics.batches.raw_batches import DamagedBatchError, RawReader
 from topics.offsets import first_offsets
 from topics.query.record import read_beginning
 from topics.records import Record
@@ -40,9 +38,6 @@ log = logging.getLogger(__name__)
 
 FIRST = 10_000
 """Records that are looked at, of all partitions together."""
-_FETCH_BYTES = 1_048_576
-_HEADER_BYTES = 64
-"""What a header takes as an object, however short it is."""
 _LEAST = 100
 """Fewer records say nothing of the others."""
 
@@ -172,28 +167,14 @@ def _shares(offsets: Mapping[int, int]) -> dict[int, int]:
 def _records(
     settings: Settings, topic: str, begin: Mapping[int, int], end: Mapping[int, int]
 ) -> dict[int, list[FetchedRecord]]:
-    """The records between these offsets, by partition, without markers, up to a batch that nobody can read.
-
-    Not with Kafka's client, which fetches ahead: a decompression bomb would end each start of a query that
-    has not begun.
+    """The first records between these offsets, by partition, without markers. Raises ServiceError if none can
+    be read.
     """
-    records: dict[int, list[FetchedRecord]] = {part: [] for part in begin}
-    budget = reader.Budget()
-    with RawReader(settings.kafka, topic, patience=reader.LOOK_SECONDS) as raw:
+    records: dict[int, list[FetchedRecord]] = {}
+    with BoundedRecords(settings.kafka, topic) as bounded:
         for partition, offset in begin.items():
-            try:
-                stop = end[partition]
-                for raw_record in raw_records(
-                    raw, partition, offset, stop, kafka=settings.kafka, most=_FETCH_BYTES
-                ):
-                    size = len(raw_record.key or b"") + len(raw_record.value or b"")
-                    if not budget.lasts(size + _HEADER_BYTES * len(raw_record.headers)):
-                        break
-                    record = FetchedRecord.of(raw_record, topic, partition)
-                    if marker_of(record) is None:
-                        records[partition].append(record)
-            except (ServiceError, DamagedBatchError) as error:  # a part of the records is better than none
-                log.debug("not all first records of %s[%d] are judged: %s", topic, partition, error)
-                if isinstance(error, ServiceError) and not any(records.values()):
-                    raise
+            runs = bounded.read(partition, offset, end[partition])
+            records[partition] = [record for run in runs for record in run if marker_of(record) is None]
+    if bounded.failure is not None and not any(records.values()):  # a part of the records is better than none
+        raise bounded.failure
     return records

@@ -7,7 +7,7 @@ one (`topics.batches.raw_batches`), each decompressed within the bound that make
 fetches them: the data plane must not wait for Kafka while a transaction is open.
 
 Batches on which runs ended again and again are read in the same way (`Suspect`). Then nothing is reported
-behind them.
+behind them. The detour ends where the batches are ordinary ones again, and at the end of the log.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import KafkaSettings
 from partitioner_service.fetch.fetch_result import FetchResult
 from partitioner_service.fetch.record_columns import FetchedRecord
-from topics.batches.bombs import Bomb, Suspect, bomb_in, most_grown
+from topics.batches.bombs import Bomb, Calm, Suspect, bomb_in, most_grown
 from topics.batches.raw_batches import DamagedBatchError, RawBatch, RawFetch, RawReader, RawRecord
 from topics.call_thread import BoundedCalls
 
@@ -46,7 +46,8 @@ class Detour:
     """The partitions of this instance that lead to a bomb, or that begin with suspects. bombs: both, by
     partition, whoever owns it.
 
-    past: partitions whose bomb is not there any more, although no order has led past it.
+    past: partitions whose bomb is not there any more, although no order has led past it, and those whose
+    suspects are read.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Detour:
         self._next: dict[int, int] = {}
         self._rests: dict[int, float] = {}
         self._open: dict[int, _OpenBatch] = {}
+        self._calm: dict[int, Calm] = {}
         self._request: _Request | None = None
         self._connection: _Connection | None = None
 
@@ -75,7 +77,7 @@ class Detour:
         self._next = {
             partition: state.offset
             for partition, state in states.items()
-            if partition in self.bombs and state.offset <= self.bombs[partition].last
+            if partition in self.bombs and not self.bombs[partition].is_behind(state.offset)
         }
         self._around, self._rests, self._open = frozenset(self._next), {}, {}
         if not self._around:
@@ -94,13 +96,16 @@ class Detour:
         return {
             partition: bomb.first
             for partition, bomb in self.bombs.items()
-            if partition not in states or states[partition].offset <= bomb.last
+            if partition not in states or not bomb.is_behind(states[partition].offset)
         }
 
     def fetch(self, paused: Collection[int]) -> FetchResult | None:
         """The next records before a bomb, or the report of one. None if none have come yet.
         paused: are left alone.
         """
+        # Here and not behind the last suspect, because by now its records count in the states.
+        for partition in [p for p, offset in self._next.items() if self._is_calm(p, offset)]:
+            self._end_detour(partition)
         for partition, batch in self._open.items():
             if partition not in paused:
                 return self._records(partition, batch)
@@ -119,7 +124,9 @@ class Detour:
         if fetched is None:
             return self._stopped(partition, offset, KafkaError.OFFSET_OUT_OF_RANGE, "the offset is gone")
         if not fetched.batches:
-            if fetched.end <= self.bombs[partition].first:
+            bomb = self.bombs[partition]
+            # All suspects are read: behind them there is nothing yet, or an open transaction.
+            if isinstance(bomb, Suspect) or fetched.end <= bomb.first:
                 self._end_detour(partition)
                 return None
             self._rests[partition] = self._clock() + _AGAIN_SECONDS
@@ -148,14 +155,28 @@ class Detour:
         bomb = bomb_in(batch, most_grown(self._kafka))
         if bomb is not None:
             return self._stopped(partition, bomb.first, KafkaError._BAD_COMPRESSION, bomb.why)
-        if batch.first > self.bombs[partition].last:
+        known = self.bombs[partition]
+        if known.is_behind(batch.first):
             self._end_detour(partition)
             return None
+        if isinstance(known, Suspect):
+            self._calm.setdefault(partition, Calm()).add(batch)
         self._open[partition] = _OpenBatch(batch, batch.records(fetched.aborted, most_grown(self._kafka)))
         return self._records(partition, self._open[partition])
 
+    def _is_calm(self, partition: int, offset: int) -> bool:
+        """Whether the suspects of this partition, which is read up to this offset, are behind us."""
+        suspect = self.bombs[partition]
+        return (
+            isinstance(suspect, Suspect)
+            and partition not in self._open
+            and offset > suspect.reach
+            and bool(self._calm.get(partition))
+        )
+
     def _end_detour(self, partition: int) -> None:
         self.past.add(partition)
+        self._calm.pop(partition, None)
         del self._next[partition]
 
     def _records(self, partition: int, opened: _OpenBatch) -> FetchResult:

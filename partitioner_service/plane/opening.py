@@ -170,10 +170,14 @@ def _bombs(
     ahead = bombs_ahead(settings.kafka, topic, where, repeated=run_note.repeated, stopping=stopping)
     for partition, suspect in sorted(ahead.suspects.items()):
         log.warning(
-            "%s[%d] is read batch by batch from offset %d to %d: more than one run in a row ended there, and"
-            " none of these batches is a decompression bomb; several together may need more memory than there"
-            " is",
-            *(topic, partition, suspect.first, suspect.last),
+            "%s[%d] is read batch by batch from offset %d on: %s. Several batches together may need more"
+            " memory than there is",
+            *(topic, partition, suspect.first),
+            (
+                "more than one run in a row ended there, and no decompression bomb is known"
+                if partition in run_note.repeated
+                else "the last run ended there, and there was no time to look for decompression bombs"
+            ),
         )
     for partition, bomb in sorted(ahead.bombs.items()):
         log.error(

@@ -94,7 +94,7 @@ def test_folders_have_at_most_fifteen_files_or_a_reason(measured: dict[str, Room
 
 
 FILE_LIMITS = Spread(110, 310, 700)
-BODY_LIMITS = Spread(6, 20, 250)
+BODY_LIMITS = Spread(6, 20, 120)
 """Lines. A little above the figures of the day when this test was written."""
 
 MOST_LONG = 0.005

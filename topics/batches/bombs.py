@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -29,7 +28,7 @@ when it ended.
 """
 _AHEAD_SECONDS = 60.0
 _SUSPECT_BYTES = 16_777_216
-"""Compressed bytes of a partition that are read batch by batch where runs ended again and again."""
+_HEAVY = 32
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,10 @@ class Bomb:
     most: int
     """Into how many bytes a batch may grow, `receive.message.max.bytes`."""
 
+    def is_behind(self, offset: int) -> bool:
+        """Whether a partition that stands at this offset is past it."""
+        return offset > self.last
+
     @property
     def why(self) -> str:
         """What is wrong with it, for a person."""
@@ -58,16 +61,43 @@ class Bomb:
 
 @dataclass(frozen=True)
 class Suspect:
-    """Batches none of which is a bomb, and on which runs have ended again and again.
+    """The beginning of what is left of a partition. Runs ended there again and again, or there was no time to
+    look for bombs in it.
 
     Several batches of one fetch, or the headers of many records, may take more memory together than there is:
-    librdkafka decompresses a whole fetch at once. Batch by batch they are read in little memory.
+    librdkafka decompresses a whole fetch at once. Batch by batch they are read in little memory, for as long
+    as `Calm` asks for it. A bomb among them is known when its turn comes.
     """
 
     first: int
-    """First offset of the batches."""
-    last: int
-    """Last offset of the batches."""
+    """Offset at which it begins."""
+    reach: int
+    """Offset up to which it is read batch by batch in any case."""
+
+    def is_behind(self, offset: int) -> bool:
+        """False: not the offset decides, but what came before it (`Calm`)."""
+        return False
+
+
+class Calm:
+    """Whether the batches of a partition have become ordinary ones again: none of the last 16 MB, as the
+    broker holds them, grew to 32 times its size.
+    """
+
+    def __init__(self) -> None:
+        self._bytes = 0
+
+    def add(self, batch: RawBatch) -> None:
+        """Note the next batch."""
+        most = _HEAVY * len(batch.data)
+        try:
+            heavy = batch.is_version_2 and batch.grown(most) > most
+        except DamagedBatchError:
+            heavy = False  # nobody decompresses it
+        self._bytes = 0 if heavy else self._bytes + len(batch.data)
+
+    def __bool__(self) -> bool:
+        return self._bytes >= _SUSPECT_BYTES
 
 
 def most_grown(kafka: KafkaSettings) -> int:
@@ -143,7 +173,8 @@ class Look:
     bombs: Mapping[int, Bomb]
     """Partition -> the first bomb in it."""
     suspects: Mapping[int, Suspect]
-    """Partition -> what stands first in it. Only of partitions that were asked about, and without a bomb."""
+    """Partition -> what stands first in it. Of partitions that were asked about, and of those for which there
+    was no time. None of them has a known bomb."""
     unfinished: Mapping[int, int]
     """Partition -> the offset from which on nobody has looked. Empty if all were looked through."""
 
@@ -160,13 +191,13 @@ def bombs_ahead(
     """Look for bombs at and behind these offsets (by partition),
     as far as a run may have come that ended there.
 
-    All partitions are looked through side by side, because there may be no time for all of them to the end. A
-    broker that does not answer is a warning. repeated: the partitions on which more than one run in a row has
-    ended, of which suspects are wanted. stopping: whether to leave it at what is known.
+    All partitions are looked through side by side, because there may be no time for all of them to the end:
+    of the others, suspects are wanted, too. A broker that does not answer is a warning, and its partitions
+    are no suspects: batch by batch they could not be read either. repeated: the partitions on which more than
+    one run in a row has ended, of which suspects are wanted. stopping: whether to leave it at what is known.
     """
     bombs: dict[int, Bomb] = {}
     suspects: dict[int, Suspect] = {}
-    sizes = Counter[int]()
     at = dict(sorted(offsets.items()))
     deadline = clock() + _AHEAD_SECONDS
     try:
@@ -176,21 +207,27 @@ def bombs_ahead(
         with RawReader(kafka, topic) as reader:
             while at and looked < _AHEAD_BYTES and not stopping():
                 for partition, offset in list(at.items()):
-                    if clock() >= deadline:
-                        log.warning("decompression bombs were looked for during %g s only", _AHEAD_SECONDS)
-                        return Look(bombs, _without(suspects, bombs), at)
                     fetched = reader.fetch(partition, offset, most=_FETCH_BYTES)
                     batches = () if fetched is None else fetched.batches
-                    if batches and partition in repeated and sizes[partition] < _SUSPECT_BYTES:
-                        suspects[partition] = Suspect(offsets[partition], batches[-1].last)
-                        sizes[partition] += sum(len(batch.data) for batch in batches)
-                    bomb = next(filter(None, (bomb_in(batch, most_grown(kafka)) for batch in batches)), None)
-                    if bomb is not None:
-                        bombs[partition] = bomb
-                    if bomb is not None or not batches or batches[-1].last + 1 >= ends.get(partition, 0):
+                    if batches and partition in repeated:
+                        suspects.setdefault(partition, Suspect(offset, offset))
+                    for batch in batches:
+                        # A batch may take a second, and a fetch may have hundreds.
+                        if clock() >= deadline:
+                            log.warning(
+                                "decompression bombs were looked for during %g s only; what nobody has looked"
+                                " at is read batch by batch",
+                                _AHEAD_SECONDS,
+                            )
+                            late = {p: Suspect(offsets[p], next_offset) for p, next_offset in at.items()}
+                            return Look(bombs, _without(suspects | late, bombs), at)
+                        bomb = bomb_in(batch, most_grown(kafka))
+                        if bomb is not None:
+                            bombs[partition] = bomb
+                            break
+                        at[partition] = batch.last + 1
+                    if partition in bombs or not batches or at[partition] >= ends.get(partition, 0):
                         del at[partition]
-                    else:
-                        at[partition] = batches[-1].last + 1
                 looked += _FETCH_BYTES
     except ServiceError as error:
         log.warning("decompression bombs were not looked for to the end: %s", error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,13 +15,15 @@ import pyarrow.compute as pc
 from evenflow.numeric.arrays import Bools, Float64s, Int64s
 from evenflow.settings import Query, Settings
 from partitioner_service.reading.cells.reasons import BadRecords
-from partitioner_service.reading.parse import ParsedBlock, Parser
+from partitioner_service.reading.parse import Parser
 from partitioner_service.reading.registered.schemas import Schemas, Withheld, schemas_of
 from topics.schemas.registry import Lookup, RegisteredSchema, SchemaRefused
 from workbench.registered.records import RegisteredRecords
 from workbench.sample_check.order import jumps
 from workbench.sample_check.sample import Stretch, TopicRecords
 from workbench.sample_check.shape import RecordShape, shape_of
+
+_BATCH_BYTES = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,8 @@ class SampleFacts:
     """Readable records of which no tuple is kept."""
     kept: int
     """Tuples that the query's condition keeps."""
+    large: int = 0
+    """Records that were left out because they are too large to be looked at."""
     costs: Float64s | None = None
     """Costs of the kept tuples, as `partitioner.cost` computes them, not yet whole or within the range. None
     if each tuple costs 1."""
@@ -167,21 +172,27 @@ def facts_of(
     reasons = _Reasons()
     parts, keys, costs, filtered, unmatched = [], [], [], 0, 0
     for stretch in sample.stretches:
-        parsed = parser.parse(stretch.values, keys=stretch.keys, timestamps=stretch.timestamps)
-        unmatched += parser.unmatched
-        reasons.add(stretch, parsed.bad)
-        # All keys together may exceed 2 GiB.
-        keys.append(parsed.keys.cast(pa.large_binary()))
-        costs += [] if parsed.costs is None else [parsed.costs]
-        pieces = tuple(piece.where(~jumps(settings.query, piece.times)) for piece in _pieces(stretch, parsed))
-        rejected = len(parsed.times) - sum(len(piece.times) for piece in pieces)
-        filtered += parsed.empty
+        times, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for part in _batches(stretch):
+            values = stretch.values[part]
+            parsed = parser.parse(values, keys=stretch.keys[part], timestamps=stretch.timestamps[part])
+            unmatched += parser.unmatched
+            reasons.add(values, parsed.bad)
+            # Counted at once: keys repeat, above all where a record is many tuples.
+            keys.append(pc.value_counts(parsed.keys.cast(pa.large_binary())))
+            costs += [] if parsed.costs is None else [parsed.costs]
+            filtered += parsed.empty
+            times.append(parsed.times)
+            rows.append(parsed.rows + part.start)
+        readable = Piece(np.concatenate(times), np.concatenate(rows), stretch)
+        pieces = tuple(piece.where(~jumps(settings.query, piece.times)) for piece in _pieces(readable))
+        rejected = len(readable.times) - sum(len(piece.times) for piece in pieces)
         parts.append(
             PartitionSample(
                 stretch.partition, stretch.length, len(stretch.values), stretch.ended, pieces, rejected
             )
         )
-    different, hottest = _hottest(keys)
+    different, tuples, hottest = _hottest(keys)
     table = parser.lookup
     return SampleFacts(
         topic=sample.topic,
@@ -193,15 +204,30 @@ def facts_of(
         hottest=hottest,
         keyless=sum(key is None for stretch in sample.stretches for key in stretch.keys),
         filtered=filtered,
-        kept=sum(map(len, keys)),
+        kept=tuples,
+        large=sample.large,
         costs=np.concatenate(costs) if costs else None,
         lookup=None if table is None else LookupFacts(table.rows, table.bytes, unmatched),
     )
 
 
-def _pieces(stretch: Stretch, parsed: ParsedBlock) -> list[Piece]:
-    cuts = np.searchsorted(parsed.rows, np.array(stretch.gaps, np.int64))
-    times, rows = np.split(parsed.times, cuts), np.split(parsed.rows, cuts)
+def _batches(stretch: Stretch) -> Iterator[slice]:
+    """Consecutive records of the stretch, of about 8 MB at a time: parsed they take many times as much."""
+    begin = size = 0
+    for at, value in enumerate(stretch.values):
+        size += len(value or b"")
+        if size > _BATCH_BYTES:
+            yield slice(begin, at + 1)
+            begin, size = at + 1, 0
+    if begin < len(stretch.values):
+        yield slice(begin, len(stretch.values))
+
+
+def _pieces(readable: Piece) -> list[Piece]:
+    """These records of a partition, cut where the sample leaves others out."""
+    stretch = readable.stretch
+    cuts = np.searchsorted(readable.rows, np.array(stretch.gaps, np.int64))
+    times, rows = np.split(readable.times, cuts), np.split(readable.rows, cuts)
     return [Piece(some, where, stretch) for some, where in zip(times, rows, strict=True)]
 
 
@@ -232,22 +258,27 @@ class _Reasons:
         self._counts: Counter[str] = Counter()
         self._first: dict[str, tuple[str, bytes | None]] = {}
 
-    def add(self, stretch: Stretch, bad: BadRecords) -> None:
+    def add(self, values: Sequence[bytes | None], bad: BadRecords) -> None:
         self._counts.update(bad.counted())
         # return_index gives the first place of each kind, so the example is the first such record.
         kinds, places = np.unique(bad.kinds, return_index=True)
         for kind, row in zip(kinds.tolist(), bad.rows[places].tolist(), strict=True):
-            self._first.setdefault(bad.words[kind], (bad[row], stretch.values[row]))
+            self._first.setdefault(bad.words[kind], (bad[row], values[row]))
 
     def groups(self) -> tuple[UnreadableGroup, ...]:
         return tuple(UnreadableGroup(count, *self._first[kind]) for kind, count in self._counts.most_common())
 
 
-def _hottest(keys: list[pa.Array]) -> tuple[int, tuple[bytes, int] | None]:
-    # The type is named because an empty list has no chunk to take it from.
-    counted = pc.value_counts(pa.chunked_array(keys, pa.large_binary()))
-    if not len(counted):
-        return 0, None
-    counts = counted.field("counts").to_numpy(zero_copy_only=False)
+def _hottest(keys: list[pa.StructArray]) -> tuple[int, int, tuple[bytes, int] | None]:
+    """How many different keys there are, how many tuples, and the commonest key with its number of tuples.
+
+    keys: value -> count, of each batch.
+    """
+    schema = pa.schema([("values", pa.large_binary()), ("counts", pa.int64())])
+    batches = [pa.RecordBatch.from_arrays(counted.flatten(), schema=schema) for counted in keys]
+    together = pa.Table.from_batches(batches, schema).group_by("values").aggregate([("counts", "sum")])
+    if not together.num_rows:
+        return 0, 0, None
+    counts = together["counts_sum"].to_numpy()
     first = int(np.argmax(counts))
-    return len(counted), (counted.field("values")[first].as_py(), int(counts[first]))
+    return together.num_rows, int(counts.sum()), (together["values"][first].as_py(), int(counts[first]))

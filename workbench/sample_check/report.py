@@ -64,9 +64,11 @@ class SampleReport:
     def summary(self) -> str:
         """The sample in one line."""
         facts = self.facts
+        large = f"{facts.large:,} records of more than 4 MB, which are not looked at"
         if not facts.records:
-            return f"sample of {facts.topic}: no tuples yet"
+            return f"sample of {facts.topic}: {large if facts.large else 'no tuples yet'}"
         parts = [f"{facts.records:,} records", f"{facts.rejected + self.late:,} would be rejected"]
+        parts += [large] if facts.large else []
         if facts.hottest is not None and facts.span is not None:
             parts.append(f"{facts.keys:,} keys, the hottest {share(facts.hottest[1], facts.kept)}")
             strays = strays_of(self.settings.query, facts, now=self.now)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evenflow.errors import DataLossError, ServiceError
 from evenflow.settings import KafkaSettings
+from partitioner_service.fetch.bounded_records import BoundedRecords
 from partitioner_service.fetch.messages import marker_of, timestamp_of
-from topics import reader
+from partitioner_service.fetch.record_columns import FetchedRecord
 from topics.records import Record
 from topics.state import TopicState
 
@@ -76,6 +76,8 @@ class TopicRecords:
     """Name of the topic that was sampled."""
     stretches: tuple[Stretch, ...]
     """One for each partition of the topic. It is empty if the partition is."""
+    large: int = 0
+    """Records that were left out because they are too large to be looked at."""
 
     @property
     def records(self) -> int:
@@ -98,8 +100,7 @@ def sampled_records(kafka: KafkaSettings, state: TopicState, *, most: int = SAMP
     """About `most` of the first, the middle and the newest records,
     or fewer if they are large or come slowly.
 
-    The newest are read first. Raises ServiceError or DataLossError (records were deleted meanwhile) if
-    nothing can be read.
+    The newest are read first. Records above 4 MB are left out. Raises ServiceError if nothing can be read.
     """
     return _read(kafka, state, parts_of(state, most))
 
@@ -114,24 +115,28 @@ def newest_records(kafka: KafkaSettings, state: TopicState, *, most: int = SAMPL
 def _read(kafka: KafkaSettings, state: TopicState, parts: Sequence[Bounds]) -> TopicRecords:
     """The records of these parts of the topic. parts: the one with the lowest offsets first."""
     stretches = {part: Stretch(part, state.end[part] - state.begin[part]) for part in sorted(state.begin)}
-    sample = TopicRecords(state.name, tuple(stretches.values()))
     if not state.records:
-        return sample
-    budget = reader.Budget()
-    read: list[list[Record]] = []
-    for begin, end in reversed(parts):
-        read.append([])
-        try:
-            budget.read(kafka, state.name, begin, end, onto=read[-1])
-        except (ServiceError, DataLossError):  # a part of the sample is better than none
-            if not any(read):
-                raise
-    for records in reversed(read):
-        for stretch in stretches.values():
-            stretch.leave_out()
-        for record in records:
-            stretches[record.partition()].add([record])
-    return sample
+        return TopicRecords(state.name, tuple(stretches.values()))
+    places = [
+        (number, partition)
+        for number, (begin, end) in reversed(list(enumerate(parts)))
+        for partition in begin
+        if begin[partition] < end[partition]
+    ]
+    runs: dict[tuple[int, int], list[list[FetchedRecord]]] = {}
+    with BoundedRecords(kafka, state.name) as bounded:
+        for at, (number, partition) in enumerate(places):
+            begin, end = parts[number]
+            # What the others leave over, later ones may have.
+            share = bounded.bytes_left // (len(places) - at)
+            runs[number, partition] = bounded.read(partition, begin[partition], end[partition], share=share)
+    if bounded.failure is not None and not any(runs.values()):  # a part of the sample is better than none
+        raise bounded.failure
+    for number, partition in sorted(runs):
+        for run in runs[number, partition]:
+            stretches[partition].leave_out()
+            stretches[partition].add(run)
+    return TopicRecords(state.name, tuple(stretches.values()), bounded.large)
 
 
 def parts_of(state: TopicState, most: int) -> list[Bounds]:

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import re
+import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -28,6 +29,8 @@ Row = dict[str, Any]
 
 NUMBERS: frozenset[Kind] = frozenset({"whole number", "decimal"})
 _EXAMPLES = 1_000
+_LONG_TEXT = 1_000
+"""Characters of a text that are kept."""
 _CELLS = 500_000
 """About how many values are looked at. Of many wide records only every second, third, ... record is taken."""
 _MOST_FIELDS = 1_000
@@ -111,16 +114,20 @@ def shape_of(
     # The width of the newest records tells how many records keep the number of values within `_CELLS`.
     width = max((len(row) for row in _rows(settings, values[-10:], registered)), default=1)
     some = values[:: 1 + len(values) * width // _CELLS]
+    # One row at a time: as objects, the fields of a record may take fifty times its bytes.
     rows = _rows(settings, some, registered)
     fields: Counter[int] = Counter()
     if settings.format == "csv":
         split = (split_line(value, settings.delimiter) for value in some)
         fields.update(len(parts) for parts in split if parts is not None)
     if settings.format == "json":
-        rows = [_flat(row) for row in rows]
+        rows = map(_flat, rows)
     if explosion is not None:
-        rows = [part for row in rows for part in _exploded(row, explosion)]
-    return RecordShape(len(some), len(rows), _columns(rows), dict(fields))
+        rows = (part for row in rows for part in _exploded(row, explosion))
+    columns = _Columns()
+    for row in rows:
+        columns.add(row)
+    return RecordShape(len(some), columns.rows, columns.columns(), dict(fields))
 
 
 def _flat(row: Row) -> Row:
@@ -164,15 +171,15 @@ def _exploded(row: Row, explosion: Explosion) -> list[Row]:
 
 def _rows(
     settings: InputSettings, values: Sequence[bytes | None], registered: Callable[[bytes], Row] | None
-) -> list[Row]:
+) -> Iterator[Row]:
     read: dict[str, Callable[[bytes | None], Row | None]] = {
         "json": _json_row,
         "text": _text_row,
         "csv": lambda value: _csv_row(settings, value),
     }
     if settings.registered:
-        return [] if registered is None else list(_registered_rows(values, registered))
-    return [row for row in map(read[settings.format], values) if row is not None]
+        return iter(()) if registered is None else _registered_rows(values, registered)
+    return (row for row in map(read[settings.format], values) if row is not None)
 
 
 def _registered_rows(values: Sequence[bytes | None], registered: Callable[[bytes], Row]) -> Iterator[Row]:
@@ -276,23 +283,54 @@ def _whole(text: str) -> int | float:
     return whole if INT64[0] <= whole <= INT64[1] else float(whole)
 
 
-def _columns(rows: Sequence[Row]) -> dict[str, Column]:
-    kinds: dict[str, Counter[Kind]] = {}
-    examples: dict[str, list[Any]] = {}
-    distinct: dict[str, set[Any]] = {}
-    for row in rows:
+class _Columns:
+    """Gathers what the columns of rows hold, of each value no more than a short text."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._kinds: dict[str, Counter[Kind]] = {}
+        self._examples: dict[str, list[Any]] = {}
+        self._distinct: dict[str, set[Any]] = {}
+
+    def add(self, row: Row) -> None:
+        self.rows += 1
         for name, value in row.items():
             kind = kind_of(value)
-            if name not in kinds:
-                kinds[name], examples[name], distinct[name] = Counter(), [], set()
-            kinds[name][kind] += 1
-            if kind != "null" and len(examples[name]) < _EXAMPLES:
-                examples[name].append(value)
+            if name not in self._kinds:
+                self._kinds[name], self._examples[name], self._distinct[name] = Counter(), [], set()
+            self._kinds[name][kind] += 1
+            if kind != "null" and len(self._examples[name]) < _EXAMPLES:
+                self._examples[name].append(_example(value))
             if kind in ("text", "whole number", "decimal"):
-                distinct[name].add(value)
-    return {
-        name: Column(name, dict(kinds[name]), tuple(examples[name]), len(distinct[name])) for name in kinds
-    }
+                # Of a long text its hash: two of them are hardly ever one.
+                long = isinstance(value, str) and len(value) > _LONG_TEXT
+                self._distinct[name].add((len(value), hash(value)) if long else value)
+
+    def columns(self) -> dict[str, Column]:
+        return {
+            name: Column(name, dict(kinds), tuple(self._examples[name]), len(self._distinct[name]))
+            for name, kinds in self._kinds.items()
+        }
+
+
+def _example(value: Any) -> Any:
+    """The value, or the beginning of it."""
+    if isinstance(value, str):
+        return value[:_LONG_TEXT]
+    if isinstance(value, list | dict):
+        return Excerpt(reprlib.repr(value))
+    return value
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """The beginning of a list or an object."""
+
+    text: str
+    """As it is shown."""
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 def _is_iso(text: str) -> bool:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 import time
 import tomllib
 from collections.abc import Callable, Iterable
@@ -19,10 +21,11 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from evenflow.errors import ConfigError
-from evenflow.settings import KafkaSettings, load_settings
+from evenflow.settings import KafkaSettings, load_settings, save_settings
 from partitioner_service.kafka.committed_state import all_states
 from tests.patience import wait_for
 from tests.pipeline.end_to_end import evenflow
+from tests.pipeline.partitioner.test_skip import bomb
 from tests.pipeline.planes import began, total
 from tests.pipeline.routed import make_settings, write
 from topics.admin import topic_names
@@ -426,3 +429,34 @@ def test_a_query_that_has_begun_is_only_warned(
     fresh = make_settings(kafka_settings, f"{query_name}-new", input={"topic": settings.topic("input")})
     with pytest.raises(ConfigError, match="has not begun, so nothing was made or read"):
         before_start(fresh, most=400)
+
+
+_LOOK = """
+import resource, sys
+from pathlib import Path
+from evenflow.settings import load_settings
+from workbench.sample_check import before_start
+settings, plain = (load_settings(Path(file)) for file in sys.argv[1:])
+before_start(plain)  # what is imported and compiled counts before
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before_start(settings)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+def test_the_look_before_a_start_takes_little_memory_though_a_bomb_is_among_the_newest_records(
+    kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
+) -> None:
+    """Else every start would end there, before anything could name the bomb."""
+    files = []
+    for name in (query_name, f"{query_name}-plain"):
+        settings = began(kafka_settings, name)
+        write(settings, [(number % 4, {"k": "a", "t": number, "v": 1}) for number in range(600)], end=False)
+        files.append(tmp_path / f"{name}.json")
+        save_settings(settings, files[-1])
+        if name == query_name:
+            bomb(settings, count=400, codec="gzip")
+    words = [sys.executable, "-c", _LOOK, *map(str, files)]
+    child = subprocess.run(words, capture_output=True, text=True, check=True)
+    # librdkafka would take the 400 MB, and a share of them again for the records.
+    assert int(child.stdout) < 100, "MiB"

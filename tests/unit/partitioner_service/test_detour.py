@@ -18,7 +18,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import load_settings
 from partitioner_service.fetch.fetch_result import FetchResult
 from partitioner_service.kafka.detour import Detour
-from tests.unit.topics.test_bombs import built
+from tests.unit.topics.test_bombs import built, signed
 from topics.batches.bombs import Bomb, Suspect
 from topics.batches.raw_batches import RawBatch, RawFetch, batches_of
 
@@ -117,19 +117,60 @@ def test_the_records_before_a_bomb_come_batch_by_batch_and_then_its_report_once(
     assert made.fetch(()) is None
 
 
-def test_suspects_come_batch_by_batch_and_nothing_is_reported_behind_them(log: Log) -> None:
+@pytest.mark.parametrize("control", [False, True], ids=["a record", "the end of a transaction"])
+def test_suspects_come_batch_by_batch_up_to_the_end_of_the_log_and_nothing_is_reported(
+    log: Log, control: bool
+) -> None:
+    if control:
+        log.batches[2:] = batches_of(
+            signed(bytearray(built(0, [b"", b""], first=14)), codec=0, attributes=0x30)
+        )
+    else:
+        del log.batches[2:]
     made = detour()
-    made.bombs = {3: Suspect(10, 11)}
+    made.bombs = {3: Suspect(10, 10)}
     assert made.leads(states(p3=10)) == {3}
     assert offsets(made.fetch(())) == [10, 11]
+    assert offsets(made.fetch(())) == [12, 13]
+    assert not control or offsets(made.fetch(())) == []
+    assert made.past == set(), "the last records do not count in the states yet"
     assert made.fetch(()) is None
     assert made.past == {3}
-    assert made.leads(states(p3=12)) == frozenset()
+    assert made.leads(states(p3=14)) == frozenset()
+    assert made.leads(states(p3=12)) == frozenset(), "also if reading goes back"
+
+
+LARGE = 3_000_000
+"""Bytes of a batch that is not compressed: six of them are more than the 16 MB that are looked at."""
+
+
+def _portions(made: Detour) -> int:
+    """How many batches come before librdkafka gets the partition."""
+    count = 0
+    while not made.past:
+        count += made.fetch(()) is not None
+    return count
+
+
+def test_where_batches_are_ordinary_again_the_detour_ends(log: Log) -> None:
+    ordinary = [built(0, [bytes(LARGE)], first=at) for at in range(10, 30)]
+    heavy = built(1, [bytes(LARGE)], first=12)
+    for batches, reach, expected in (
+        (ordinary, 10, 6),
+        (ordinary, 18, 9),
+        ([*ordinary[:2], heavy, *ordinary[3:]], 10, 3 + 6),
+    ):
+        log.batches = [batch for data in batches for batch in batches_of(data)]
+        made = detour()
+        made.bombs = {3: Suspect(10, reach)}
+        made.leads(states(p3=10))
+        assert _portions(made) == expected
+        assert made.leads(states(p3=10 + expected)) == frozenset()
 
 
 def test_a_bomb_among_suspects_is_reported(log: Log) -> None:
     made = detour()
-    made.bombs = {3: Suspect(10, 200)}
+    made.bombs = {3: Suspect(10, 10)}
     made.leads(states(p3=14))
     assert report(made.fetch(()))[0] == 14
 
@@ -143,7 +184,7 @@ def test_records_with_many_headers_come_in_portions(monkeypatch: pytest.MonkeyPa
         builder.append(at, timestamp=1_000, key=None, value=b"x", headers=[("", b"")] * 60_000)
     monkeypatch.setattr("partitioner_service.kafka.detour.RawReader", Log([bytes(builder.build())]))
     made = detour()
-    made.bombs = {3: Suspect(0, 4)}
+    made.bombs = {3: Suspect(0, 0)}
     made.leads(states(p3=0))
     portions = [offsets(made.fetch(())) for _ in range(3)]
     assert portions == [[0, 1], [2, 3], [4]]

@@ -20,6 +20,7 @@ from evenflow.settings.sections.input import InputSettings
 from partitioner_service.begin import trial
 from partitioner_service.begin.trial import refuse_mostly_rejected, tried
 from partitioner_service.block import Slice
+from partitioner_service.fetch import bounded_records
 from partitioner_service.routing.ahead import LiveClock
 from partitioner_service.routing.router import Router
 from tests.examples import examples
@@ -160,6 +161,8 @@ def test_the_newest_records_before_the_start_are_judged_where_hardly_any_lie_beh
 
         def __exit__(self, *_: object) -> None: ...
 
+        def close(self) -> None: ...
+
         def fetch(self, partition: int, offset: int, *, most: int) -> RawFetch | None:
             assert (partition, offset >= 0) == (0, True)
             step = min(1_000, self.bomb - offset) if self.bomb is not None and offset <= self.bomb else 1_000
@@ -181,7 +184,7 @@ def test_the_newest_records_before_the_start_are_judged_where_hardly_any_lie_beh
 
     monkeypatch.setattr(trial, "all_states", lambda settings: {})
     monkeypatch.setattr(trial, "read_beginning", lambda settings: None)
-    monkeypatch.setattr(trial, "RawReader", Raw)
+    monkeypatch.setattr(bounded_records, "RawReader", Raw)
     judge("earliest", len(log))
     judge("latest", 8_000)
     judge("latest", 0)

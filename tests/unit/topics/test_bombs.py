@@ -223,7 +223,7 @@ class Partitions:
             p: [batch for data in each for batch in batches_of(data)] for p, each in batches.items()
         }
 
-    def __call__(self, *_: object) -> Self:
+    def __call__(self, *_: object, **__: object) -> Self:
         return self
 
     def __enter__(self) -> Self:
@@ -241,15 +241,17 @@ class Partitions:
         return RawFetch(ahead[:1], (), self.ends()[partition])
 
 
+BOMB = built(1, [bytes(200_000_000)], first=6)
+
+
 def test_where_runs_ended_again_and_again_the_next_batches_are_suspects_unless_there_is_a_bomb(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    large = [built(0, [bytes(9_000_000)], first=at) for at in range(5, 9)]
     partitions = Partitions(
         {
-            0: large,  # two of them are 16 MB
+            0: [built(0, [b"x"], first=at) for at in range(5, 9)],
             1: [built(1, [b"x"] * 3, first=5)],
-            2: [built(1, [b"x"], first=5), built(1, [bytes(200_000_000)], first=6)],
+            2: [built(1, [b"x"], first=5), BOMB],
             3: [built(1, [b"x"], first=5)],
         }
     )
@@ -257,6 +259,21 @@ def test_where_runs_ended_again_and_again_the_next_batches_are_suspects_unless_t
     monkeypatch.setattr("topics.batches.bombs.log_ends", partitions.ends)
     kafka = load_settings().kafka
     look = bombs_ahead(kafka, "t", dict.fromkeys(range(4), 5), repeated={0, 1, 2})
-    assert look.suspects == {0: Suspect(5, 6), 1: Suspect(5, 7)}
+    assert look.suspects == {0: Suspect(5, 5), 1: Suspect(5, 5)}
     assert list(look.bombs) == [2]
     assert bombs_ahead(kafka, "t", {1: 8}, repeated={1}).suspects == {}, "nothing lies ahead"
+
+
+def test_partitions_for_which_there_was_no_time_are_suspects_up_to_where_nobody_has_looked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else batches that take long, and are no bombs, would hide a bomb in another partition for good."""
+    slow = [built(0, [b"x"], first=at) for at in range(5, 9)]
+    partitions = Partitions({0: slow, 1: slow, 2: [built(1, [b"x"], first=5), BOMB]})
+    monkeypatch.setattr("topics.batches.bombs.RawReader", partitions)
+    monkeypatch.setattr("topics.batches.bombs.log_ends", partitions.ends)
+    moments = iter([0.0, *[20.0 * at for at in range(9)]])
+    look = bombs_ahead(load_settings().kafka, "t", dict.fromkeys(range(3), 5), clock=lambda: next(moments))
+    assert look.bombs == {}
+    assert look.unfinished == {0: 6, 1: 6, 2: 6}
+    assert look.suspects == {partition: Suspect(5, 6) for partition in range(3)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import reprlib
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -373,6 +372,5 @@ def _grade(wrong: int, total: int) -> Status:
 
 
 def _cut(value: Any) -> str:
-    # `repr` of a deeply nested value may end in a RecursionError. `reprlib` stops before.
-    text = reprlib.repr(value) if isinstance(value, dict | list) else repr(value)
+    text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

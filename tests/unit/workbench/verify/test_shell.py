@@ -245,7 +245,7 @@ def test_rejected_records_are_handed_on_one_batch_after_the_other(monkeypatch: p
             asked.append(i)
             yield from _batches([], REJECTED_SCHEMA)
 
-    real = shell.Recomputed
+    real = shell.Recomputation
 
     def watched(settings: Settings, inputs: Any, rejected: Any, *rest: Any, **more: Any) -> Any:
         assert isinstance(rejected, pa.RecordBatchReader)
