@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from evenflow.settings import Settings
-from evenflow.settings.model import KafkaExtras
+from evenflow.settings.sections.kafka import KafkaExtras
 from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, make_settings
 from topics.admin import describe, pipeline_topics
 from topics.reader import read_range
