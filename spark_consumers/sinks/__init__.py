@@ -9,7 +9,7 @@ Delivery: Spark repeats a micro-batch that was cut off, with equal rows. A sink 
 harmless. Either the repeated rows replace the rows that were written before, or (window, key) determines the
 row, so that a repeated row changes nothing. docs/results.md tells readers how they recognise a repetition.
 `check_sink`, which `evenflow.testing` offers too, holds a sink to the contract, and
-tests/unit/spark_consumers/test_sinks.py every sink of evenflow.
+tests/unit/spark_consumers/sinks/test_sinks.py every sink of evenflow.
 """
 
 from spark_consumers.sinks.base import ResultSink

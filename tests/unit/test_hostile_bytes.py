@@ -53,6 +53,7 @@ from spark_consumers.sinks.avro import with_json
 from spark_consumers.sinks.base import end_of
 from tests.examples import examples
 from tests.hostile import BYTES, with_a_wrong_number
+from tests.unit.partitioner_service.kafka.test_unfetchable import Message
 from tests.unit.partitioner_service.reading.registered_records import (
     Both,
     Kept,
@@ -61,7 +62,6 @@ from tests.unit.partitioner_service.reading.registered_records import (
     record_of,
     text_of,
 )
-from tests.unit.partitioner_service.test_unfetchable import Message
 from tests.unit.topics.test_bombs import built, signed
 from tests.unit.wire.examples import a_blob, a_frame
 from tests.unit.wire.test_sync import sealed
@@ -452,8 +452,8 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "evenflow/wire/result_frames.py": ("result frame", "rows of a result frame"),
     "partitioner_service/begin/run_note.py": ("note of a run",),
     "partitioner_service/reading/registered/avro_schema.py": "tests/unit/topics/test_registry_answers.py",
-    "spark_consumers/checkpoints/results_note.py": "tests/unit/spark_consumers/test_sinks.py",
-    "spark_consumers/checkpoints/notes.py": "tests/unit/spark_consumers/test_notes.py",
+    "spark_consumers/checkpoints/results_note.py": "tests/unit/spark_consumers/sinks/test_sinks.py",
+    "spark_consumers/checkpoints/notes.py": "tests/unit/spark_consumers/checkpoints/test_notes.py",
     "spark_consumers/checkpoints/epoch.py": ("holder of a stage",),
     "spark_consumers/jars/fetch.py": "tests/unit/spark_consumers",
     "spark_consumers/layout.py": "tests/unit/spark_consumers",

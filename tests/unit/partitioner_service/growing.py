@@ -10,9 +10,9 @@ from evenflow.errors import IncompatibleStateError, ServiceError
 from evenflow.progress import PartitionState
 from evenflow.windows import NO_MARK
 from evenflow.wire.markers import EndOfStream
-from tests.unit.partitioner_service.kafka import Kafka, Row, connect
 from tests.unit.partitioner_service.lossy import INPUTS, Run
 from tests.unit.partitioner_service.member import Member
+from tests.unit.partitioner_service.small_kafka import Kafka, Row, connect
 
 MOST = INPUTS + 4
 _COMMIT_INTERVAL = 1.0

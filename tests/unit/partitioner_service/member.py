@@ -21,7 +21,7 @@ from partitioner_service.plane.opening import Parts
 from partitioner_service.routing.batches import gate
 from partitioner_service.routing.router import Router
 from partitioner_service.routing.session import Session
-from tests.unit.partitioner_service.kafka import Consumer, Kafka, Producer
+from tests.unit.partitioner_service.small_kafka import Consumer, Kafka, Producer
 
 NOTHING = SimpleNamespace(
     arrived=list,  # the plan log

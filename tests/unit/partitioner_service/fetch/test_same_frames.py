@@ -20,7 +20,7 @@ from partitioner_service.routing.router import Router
 from partitioner_service.routing.session import Session
 from tests.column_fetcher import as_columns
 from tests.examples import examples
-from tests.unit.partitioner_service.test_unfetchable import Message
+from tests.unit.partitioner_service.kafka.test_unfetchable import Message
 
 OF_COLUMNS: dict[str, Any] = {"key": "k", "time": "t"}
 OF_KAFKA: dict[str, Any] = {"key": "@key", "time": "@timestamp"}

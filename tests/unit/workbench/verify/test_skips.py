@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.settings import Settings, load_settings
-from tests.unit.partitioner_service.test_unfetchable import Message
+from tests.unit.partitioner_service.kafka.test_unfetchable import Message
 from tests.unit.workbench.verify.pipeline_model import Record, Topics, record, run
 from topics.query.skip_orders import MOST_SKIPPED
 from workbench.verify import REJECTED_SCHEMA

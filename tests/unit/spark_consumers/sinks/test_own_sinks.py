@@ -219,6 +219,6 @@ def test_a_sink_without_a_name_that_settings_can_have_is_refused() -> None:
 
 
 def test_the_page_has_every_law_of_a_sink() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "your-own-sinks.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "your-own-sinks.md").read_text()
     for law in LAWS:
         assert f"| {law.__name__.replace('_', ' ')} | {first_paragraph(law.__doc__)} |" in page

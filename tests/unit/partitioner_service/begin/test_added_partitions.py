@@ -11,7 +11,7 @@ import pytest
 
 from evenflow.wire import decode_frame
 from partitioner_service.begin.added_partitions import slowest_of
-from tests.unit.partitioner_service import kafka
+from tests.unit.partitioner_service import small_kafka as kafka
 from tests.unit.partitioner_service.growing import GrowingRun
 from tests.unit.partitioner_service.lossy import INPUTS, SETTINGS, WORKERS
 from tests.unit.partitioner_service.member import Member

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from evenflow.errors import DataLossError, ProtocolError
 from evenflow.windows import NO_MARK
 from tests.examples import examples
-from tests.unit.partitioner_service import kafka
+from tests.unit.partitioner_service import small_kafka as kafka
 from tests.unit.partitioner_service.growing import GrowingRun
+from tests.unit.partitioner_service.kafka.test_lost_frames import losing
 from tests.unit.partitioner_service.lossy import INPUTS
-from tests.unit.partitioner_service.test_lost_frames import losing
 
 SEEDS = st.integers(0, 2**32)
 

@@ -13,7 +13,7 @@ from spark_consumers.jars import hashes as jar_hashes
 from spark_consumers.jars.fetch import cache_dir, resolve, spark_kafka_jars
 from spark_consumers.jars.hashes import check, folder_hashes, listed_hashes
 from tests.ground.definitions import STRIMZI
-from tests.unit.spark_consumers.test_jars import Home
+from tests.unit.spark_consumers.jars.test_jars import Home
 from workbench.local.broker_jars import kafka_broker_jars
 
 
@@ -70,7 +70,7 @@ def test_a_caller_with_sets_of_its_own_lists_them_in_a_file_of_its_own(
 
 
 def test_the_sets_of_benchmarks_and_tests_are_listed() -> None:
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[4]
     flink = listed_hashes(root / "benchmarks/pipeline/rivals/jars.sha256")
     assert list(flink) == ["_".join(CONNECTOR)]
     (strimzi,) = listed_hashes(root / "tests/ground/jars.sha256")

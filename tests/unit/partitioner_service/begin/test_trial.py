@@ -24,7 +24,7 @@ from partitioner_service.fetch import bounded_records
 from partitioner_service.routing.ahead import LiveClock
 from partitioner_service.routing.router import Router
 from tests.examples import examples
-from tests.unit.partitioner_service import kafka
+from tests.unit.partitioner_service import small_kafka as kafka
 from tests.unit.topics.test_bombs import built
 from topics.batches.raw_batches import RawFetch, batches_of
 from topics.state import TopicState

@@ -13,7 +13,7 @@ from partitioner_service.reports.batch_concerns import BatchConcerns
 from partitioner_service.reports.log_lines import LogLines
 from partitioner_service.reports.rejections import RejectionCounts
 from partitioner_service.routing.gate import Why
-from tests.unit.partitioner_service.test_log_lines import status
+from tests.unit.partitioner_service.reports.test_log_lines import status
 from tests.unit.reporting.clock import Clock
 
 FIGURES: dict[str, Any] = {

@@ -151,7 +151,7 @@ def test_resolving_by_hand_reports_to_standard_error(tmp_path: Path) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[4],
     )
     assert done.returncode == 2
     assert "Java is missing" in done.stderr
@@ -162,7 +162,7 @@ def test_an_unknown_set_of_jars_is_refused_with_the_sets_that_there_are() -> Non
         [sys.executable, "-m", "spark_consumers.jars.fetch", "connectors"],
         capture_output=True,
         text=True,
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[4],
     )
     assert done.returncode == 2
     assert "no set of jars is called 'connectors'; did you mean 'connector'" in done.stderr

@@ -20,7 +20,7 @@ from spark_consumers.reports.results_watch import ResultsWatch
 from spark_consumers.sinks import SINKS
 from spark_consumers.sinks.checking import settings_for
 from tests.unit.reporting.clock import Clock
-from tests.unit.spark_consumers import test_delta
+from tests.unit.spark_consumers.sinks import test_delta
 from workbench.local.ports import free_ports
 
 Micro = Callable[[], None]
