@@ -152,7 +152,7 @@ sbom: setup ## a bill of materials (CycloneDX) of the packages and jars, in buil
 	@mkdir -p build
 	.audit/bin/cyclonedx-py requirements requirements.hashed.lock --pyproject pyproject.toml \
 		--output-reproducible --output-file build/packages.json
-	$(BIN)/python -m workbench.materials build/packages.json > build/sbom.json
+	$(BIN)/python -m workbench.supply.materials build/packages.json > build/sbom.json
 
 audit: setup ## what is known against the locked packages and the jars (needs the network); hashes of the jars
 	@test -x .audit/bin/python || $(PYTHON) -m venv .audit
@@ -165,7 +165,7 @@ audit: setup ## what is known against the locked packages and the jars (needs th
 		.audit/bin/pip-audit --requirement $$lock --require-hashes --disable-pip --strict \
 			--progress-spinner off $(FLAGS) || failed=1; \
 	done; \
-	$(BIN)/python -m workbench.jar_audit || failed=1; \
+	$(BIN)/python -m workbench.supply.jar_audit || failed=1; \
 	exit $$failed
 
 format: setup ## put code and pages into the one format

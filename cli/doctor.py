@@ -10,7 +10,7 @@ import typer
 from evenflow.commands.context import counted, settings_of, table_console
 
 if TYPE_CHECKING:
-    from workbench.doctor.topics import DoctorReport
+    from workbench.assist.doctor.topics import DoctorReport
 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
@@ -41,7 +41,7 @@ def doctor(
         )
     settings = settings_of(context) if topic is None else settings_of(context, input={"topic": topic})
 
-    from workbench.doctor.checks import examine
+    from workbench.assist.doctor.checks import examine
 
     report = examine(settings, most=0 if no_sample else sample)
     _print_json(report) if as_json else _print(report)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from workbench.key_lookup import Reply
+    from workbench.assist.key_lookup import Reply
 
 
 def register(app: typer.Typer) -> None:
@@ -52,7 +52,7 @@ def key(
 
     settings = settings_of(context)
 
-    from workbench.key_lookup import ask_all, homes_of
+    from workbench.assist.key_lookup import ask_all, homes_of
 
     encoded_key = key_bytes(settings.query, _typed(key, encoded=base64))
     replies = ask_all(settings, encoded_key, at=at or (), patience=milliseconds("--wait", wait) / 1000)
@@ -84,7 +84,7 @@ def _print(replies: list[Reply]) -> None:
     from rich.text import Text
 
     from evenflow.commands.context import table_console
-    from workbench.key_lookup import homes_of
+    from workbench.assist.key_lookup import homes_of
 
     console = table_console(width=160, highlight=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))

@@ -60,8 +60,8 @@ def plan(
     settings = settings_of(context)
 
     from partitioner_service.plans_by_hand import publish
-    from workbench.applied_plans import applied_plans, refuse_beside_a_controller
-    from workbench.applied_plans import clear as cleared
+    from workbench.assist.applied_plans import applied_plans, refuse_beside_a_controller
+    from workbench.assist.applied_plans import clear as cleared
 
     if workers is not None:
         published = publish(

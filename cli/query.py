@@ -10,7 +10,7 @@ import typer
 from evenflow.commands.context import counted, settings_of, table_console
 
 if TYPE_CHECKING:
-    from workbench.query_check import Check
+    from workbench.assist.query_check import Check
 
 _query = typer.Typer(help="Explain a query before it runs.", no_args_is_help=True)
 _COLOURS = {"warning": "yellow", "problem": "red"}
@@ -38,7 +38,7 @@ def check(
         raise ConfigError(f"--sample must be at least 1, not {sample}")
     settings = settings_of(context)
 
-    from workbench.query_check import check_query
+    from workbench.assist.query_check import check_query
 
     query_check = check_query(settings, most=sample)
     if as_json:

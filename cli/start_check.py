@@ -26,6 +26,6 @@ def check_sample_first(settings: Settings, *, unchecked: bool) -> None:
     wait_for_input(settings)
     if unchecked:
         return
-    from workbench.sample_check import before_start
+    from workbench.assist.sample_check import before_start
 
     before_start(settings)

@@ -46,7 +46,7 @@ def status(
 
     settings = settings_of(context)
 
-    from workbench.status.answer import demand_answer
+    from workbench.assist.status.answer import demand_answer
 
     with _unread_as_json(settings, as_json=as_json):
         try:
@@ -55,10 +55,10 @@ def status(
             error.at_once = True  # Kafka's client would take some seconds to end
             raise
 
-        from workbench.status.judging import findings, state_of
-        from workbench.status.read import read
-        from workbench.status.screen import as_json as fields
-        from workbench.status.screen import screen
+        from workbench.assist.status.judging import findings, state_of
+        from workbench.assist.status.read import read
+        from workbench.assist.status.screen import as_json as fields
+        from workbench.assist.status.screen import screen
 
         if as_json:
             report = fields(read(settings))
@@ -88,7 +88,7 @@ def _unread_as_json(settings: Settings, *, as_json: bool) -> Iterator[None]:
     import json
 
     from evenflow.errors import EvenflowError
-    from workbench.status.answer import unread
+    from workbench.assist.status.answer import unread
 
     try:
         yield

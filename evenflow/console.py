@@ -10,7 +10,7 @@ from importlib import import_module
 import typer
 
 from evenflow.commands.frame import application, run_command
-from evenflow.host.services import beside, room
+from evenflow.host.services import beside, service_module
 
 LIBRARY = ("advise", "catalogue", "datasets", "settings", "simulate", "size", "sweep", "train")
 """Modules of `evenflow/commands` that register commands, in the order of `evenflow --help`."""
@@ -81,6 +81,6 @@ def _command() -> None:
 
 def _elsewhere(name: str) -> Callable[[], None]:
     def refuse() -> None:
-        room("cli.main", command=f"`evenflow {name}`")
+        service_module("cli.main", command=f"`evenflow {name}`")
 
     return refuse

@@ -16,7 +16,7 @@ from typing import Any
 from evenflow.aggregates.own.checking import check_aggregate
 from evenflow.contracts import BrokenLawError
 from evenflow.elasticity.checking import check_policy
-from evenflow.host.services import room
+from evenflow.host.services import service_module
 from evenflow.partitioners.checking import check_partitioner
 from evenflow.sources.checking import check_source
 from evenflow.sources.query_checking import check_query
@@ -41,4 +41,4 @@ def check_sink(sink: Any, **results: Any) -> None:
     only the wheel is installed.
     """
     # The library knows no Spark, so it gets the laws of sinks by name.
-    room("spark_consumers.sinks.checking", command="check_sink").check_sink(sink, **results)
+    service_module("spark_consumers.sinks.checking", command="check_sink").check_sink(sink, **results)

@@ -35,7 +35,7 @@ from spark_consumers.cluster.manager import SparkCluster
 from spark_consumers.cluster.warm_up import warm_up
 from spark_consumers.reports.health import Health
 from spark_consumers.reports.java_log import JavaLog
-from spark_consumers.reports.listener import Onlooker, Telemetry
+from spark_consumers.reports.listener import ProgressObserver, Telemetry
 from spark_consumers.reports.log_lines import LogLines
 from spark_consumers.reports.results_watch import ResultsWatch
 from spark_consumers.reports.upstream import unread
@@ -289,7 +289,7 @@ def _telemetry(
     settings: Settings,
     stages: tuple[Stage, ...],
     talks: Sequence[LogLines],
-    onlookers: Sequence[Onlooker],
+    onlookers: Sequence[ProgressObserver],
     *,
     watch: TopicWatch,
 ) -> Iterator[list[Telemetry]]:

@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks.measuring.page_tables import into_page
 from benchmarks.refute.cases import Case, drawn, near
-from benchmarks.refute.judging import CHOICES, MOST_REPLICAS, OURS, Verdict, judged
+from benchmarks.refute.judging import CHOICES, MOST_REPLICAS, OURS, CaseVerdict, judged
 
 PAGE = Path("docs/evenflow-partitioner.md")
 _FEW = {100: "100 and more", 16: "16 to 100", 0: "fewer than 16"}
@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.tuples < 1_000 or options.jobs < 1 or options.worst < 1:
         parser.error("--tuples must be at least 1,000, --jobs and --worst at least 1")
     end = time.monotonic() + 60 * options.minutes
-    verdicts: list[Verdict] = []
+    verdicts: list[CaseVerdict] = []
     for verdict in search(
         options.seed, options.tuples, options.jobs, go_on=lambda: time.monotonic() < end or not verdicts
     ):
@@ -70,11 +70,11 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def search(seed: int, tuples: int, jobs: int, *, go_on: Callable[[], bool]) -> Iterator[Verdict]:
+def search(seed: int, tuples: int, jobs: int, *, go_on: Callable[[], bool]) -> Iterator[CaseVerdict]:
     """The verdicts on one case after the other, while `go_on`."""
-    rng, best = np.random.default_rng(seed), list[Verdict]()
+    rng, best = np.random.default_rng(seed), list[CaseVerdict]()
     with ProcessPoolExecutor(jobs) as pool:
-        running: set[Future[Verdict]] = set()
+        running: set[Future[CaseVerdict]] = set()
         while running or go_on():
             while len(running) < jobs and go_on():
                 running.add(pool.submit(judged, _next(best, rng, tuples), tuples))
@@ -85,18 +85,18 @@ def search(seed: int, tuples: int, jobs: int, *, go_on: Callable[[], bool]) -> I
                 yield verdict
 
 
-def _next(best: list[Verdict], rng: np.random.Generator, tuples: int) -> Case:
+def _next(best: list[CaseVerdict], rng: np.random.Generator, tuples: int) -> Case:
     # Half of the cases are new, so that the search does not stay around the first bad one.
     if best and rng.random() < 0.5:
         return near(best[int(rng.integers(len(best)))].case, rng, tuples)
     return drawn(rng, tuples)
 
 
-def worst(verdicts: list[Verdict], count: int) -> list[Verdict]:
+def worst(verdicts: list[CaseVerdict], count: int) -> list[CaseVerdict]:
     """The worst of them, at most one of a kind: a law, a mixture or not, one source or several, and which
     goal is missed.
     """
-    worst_of_kind: dict[tuple[str, bool, bool, bool], Verdict] = {}
+    worst_of_kind: dict[tuple[str, bool, bool, bool], CaseVerdict] = {}
     for verdict in sorted(verdicts, key=lambda verdict: -verdict.badness):
         case = verdict.case
         kind = (case.law.partition(":")[0], case.mixed > 0, case.sources > 1, verdict.by_level)
@@ -105,7 +105,7 @@ def worst(verdicts: list[Verdict], count: int) -> list[Verdict]:
     return list(worst_of_kind.values())[:count]
 
 
-def classes(verdicts: list[Verdict]) -> Iterator[str]:
+def classes(verdicts: list[CaseVerdict]) -> Iterator[str]:
     """The lines of a Markdown table: where goals are missed, by sources and by tuples of a worker in a
     window.
     """
@@ -132,7 +132,7 @@ def _class(case: Case) -> tuple[str, int]:
     return "one" if case.sources == 1 else "several", next(least for least in _FEW if tuples >= least)
 
 
-def table(verdicts: list[Verdict]) -> Iterator[str]:
+def table(verdicts: list[CaseVerdict]) -> Iterator[str]:
     """The lines of a Markdown table. An entry is imbalance / KSR."""
     titles = (
         "stream",
@@ -155,7 +155,7 @@ def table(verdicts: list[Verdict]) -> Iterator[str]:
         yield f"| {verdict.case.described()} | {shown} | {verdict.level:.1f} | {verdict.replicas:.2f} |"
 
 
-def _pair(verdict: Verdict, name: str) -> str:
+def _pair(verdict: CaseVerdict, name: str) -> str:
     imbalance, ksr = verdict.pairs[name]
     return f"{imbalance:.1e} / {ksr:.3f}"
 

@@ -22,7 +22,7 @@ against those of `d-choices`. About as many are at most 1.3 times ours."""
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CaseVerdict:
     """How level each partitioner routes a case, and with how many replicas."""
 
     case: Case
@@ -71,11 +71,11 @@ class Verdict:
         }
 
 
-def judged(case: Case, tuples: int, names: tuple[str, ...] = (OURS, *OTHERS)) -> Verdict:
+def judged(case: Case, tuples: int, names: tuple[str, ...] = (OURS, *OTHERS)) -> CaseVerdict:
     """Route the case's stream through all of them."""
     stream, scenario = case.stream(tuples), case.scenario()
     pairs = {}
     for name in names:
         figures = full_windows(stream, name, scenario)
         pairs[name] = (float(np.mean(figures.imbalance)), float(np.mean(figures.ksr)))
-    return Verdict(case, pairs)
+    return CaseVerdict(case, pairs)

@@ -89,11 +89,11 @@ def soak(
         meter.watch(broker.pid, "broker")
         query = {"window": f"{WINDOW_MS}ms", "slide": f"{SLIDE_MS}ms"}
         with running_query(broker.settings(), meter, "soak", query=query) as running:
-            course = Course(running, broker, every=every, period=period, retention=retention)
+            course = SoakCourse(running, broker, every=every, period=period, retention=retention)
             return course.run(minutes=minutes, rate=rate)
 
 
-class Course:
+class SoakCourse:
     """One run, step by step.
 
     every, period, retention: as of `soak`.

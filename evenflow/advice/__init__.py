@@ -2,9 +2,9 @@
 a recommendation from a sample of the stream, with figures.
 
 Admission rule: pure functions from arrays to frozen data. Reading the sample (`evenflow.sources.sample`,
-`workbench.samples`) and printing the answer (`evenflow.commands.advise`) belong elsewhere. `sample` describes
-the sample, `candidates` lists the partitioners that are tried, `rule` chooses one, `sizing` counts workers
-and partitions, and `report` puts the recommendation into words.
+`workbench.assist.samples`) and printing the answer (`evenflow.commands.advise`) belong elsewhere. `sample`
+describes the sample, `candidates` lists the partitioners that are tried, `rule` chooses one, `sizing` counts
+workers and partitions, and `report` puts the recommendation into words.
 
 >>> import pyarrow as pa
 >>> from evenflow.advice import Sample, Wishes, advise

@@ -219,7 +219,7 @@ def _settings_for_topic(
     from pydantic import ValidationError
 
     from evenflow.errors import ConfigError
-    from evenflow.host.services import room
+    from evenflow.host.services import service_module
 
     query = {"time": time, "time_unit": time_unit}
     records = {"topic": topic, "delimiter": delimiter}
@@ -231,7 +231,7 @@ def _settings_for_topic(
     settings = settings_of(context, **overrides)
     if key is None:
         return settings
-    applied = room("workbench.sample_check.propose", command="--key on a topic").applied
+    applied = service_module("workbench.assist.sample_check.propose", command="--key on a topic").applied
     names = [name.strip() for name in key.split(",")]
     try:
         rekeyed: Settings = applied(settings, {"query": {"key": names if len(names) > 1 else key}})
@@ -244,9 +244,11 @@ def _settings_for_topic(
 
 
 def _from_topic(settings: Settings, tuples: int, *, first: bool) -> tuple[Sample, int]:
-    from evenflow.host.services import room
+    from evenflow.host.services import service_module
 
-    topic_sample = room("workbench.samples", command="advice on a topic (without --input)").topic_sample
+    topic_sample = service_module(
+        "workbench.assist.samples", command="advice on a topic (without --input)"
+    ).topic_sample
     with _progress(f"reading {settings.topic('input')}") as watch:
         reading = topic_sample(
             settings, tuples=tuples, first=first, progress=lambda records: watch(records, tuples)

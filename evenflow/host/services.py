@@ -22,7 +22,7 @@ def beside(folder: Path = CHECKOUT) -> bool:
     return (folder / "pyproject.toml").is_file() and (folder / "cli" / "main.py").is_file()
 
 
-def room(module: str, *, command: str, folder: Path = CHECKOUT) -> ModuleType:
+def service_module(module: str, *, command: str, folder: Path = CHECKOUT) -> ModuleType:
     """The module of a service. command: the one that needs it, for the ConfigError if there are no
     services.
     """

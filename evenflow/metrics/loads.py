@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenflow.numeric.arrays import Float64s, Int64s
+from evenflow.numeric.imbalance import imbalance_of
 
 Integers = npt.NDArray[np.integer[Any]]
 
@@ -40,8 +41,7 @@ def absolute_imbalance(loads: Integers) -> float:
 
 def imbalance(loads: Integers) -> float:
     """I(m): the share of the fullest worker in all loads, less 1/n. 0 without tuples."""
-    total = int(loads.sum())
-    return float(loads.max()) / total - 1 / len(loads) if total else 0.0
+    return imbalance_of(float(loads.max()), int(loads.sum()), len(loads))
 
 
 def _pane_loads(workers: Integers, panes: Int64s, n: int, costs: Int64s | None) -> tuple[Int64s, Int64s]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from evenflow.errors import EvenflowError
 from evenflow.settings import Settings
-from monitoring.live.glance import Glance, Verdict
+from monitoring.live.glance import Glance, HealthVerdict
 from monitoring.live.picture import Picture
 from topics.follower import Follower
 
@@ -49,7 +49,7 @@ class Feed:
                 self._thread.start()
             glance = self._picture.glance()
             if self._trouble:
-                glance.verdicts["keeping up"] = Verdict(word="unknown", text=self._trouble)
+                glance.verdicts["keeping up"] = HealthVerdict(word="unknown", text=self._trouble)
             return glance
 
     def close(self) -> None:

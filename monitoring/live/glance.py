@@ -12,7 +12,7 @@ Word = Literal["good", "warn", "bad", "unknown"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class HealthVerdict:
     """The answer to a question."""
 
     word: Word
@@ -242,7 +242,7 @@ class Glance:
     """(ms since 1970, stage, W) of the last micro-batches."""
     decisions: list[DecisionGlance]
     """The last ones, the oldest first."""
-    verdicts: dict[str, Verdict]
+    verdicts: dict[str, HealthVerdict]
     """Question -> the answer to it."""
 
     def plain(self) -> dict[str, Any]:

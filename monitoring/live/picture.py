@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from evenflow.numeric.imbalance import imbalance_of
 from evenflow.reporting import silent_after
 from evenflow.reporting.responsible_instances import responsible_instances
 from evenflow.reporting.words import printable
@@ -164,8 +165,7 @@ class Picture:
         alive = [instance for instance in instances if now - instance.at < silent_after()]
         loads = _sums([instance.loads for instance in alive])
         total = sum(loads)
-        # As `evenflow.metrics.imbalance`, which imports numba. A controller does without.
-        imbalance = (max(loads) - total / len(loads)) / total if total else None
+        imbalance = imbalance_of(max(loads), total, len(loads)) if total else None
         rates = [instance.record.rate for instance in alive if instance.record.rate is not None]
         lags = [instance.record.lag for instance in instances]
         rejected, read = _total(instances, "rejected"), _total(instances, "read")

@@ -13,7 +13,7 @@ from papers.cells.run_plan import Cell, RunPlan, StreamCache
 from papers.cells.store import Values
 from papers.group_ahead.grid import MOST, POLICIES, SEEDS, TAKEN, WORKERS, Setting, setting_of
 from papers.group_ahead.loads import LOADS, SPIKES, drawn
-from papers.group_ahead.queue import Course, Scheduling, play
+from papers.group_ahead.queue import QueueCourse, Scheduling, play
 
 TRIGGERS = Path(__file__).parents[2] / "docs/measurements/spark-batches-a-trigger.json"
 """Rows of `evenflow bench spark-batches-a-trigger`."""
@@ -88,7 +88,7 @@ def _policy(setting: Setting) -> Policy:
     return create("prompt-plus", bounds=Bounds(p_max=MOST), **POLICIES[setting.options])
 
 
-def _changed(course: Course) -> int:
+def _changed(course: QueueCourse) -> int:
     """The first batch with another number of workers, one more than all batches if there is none."""
     changes = np.flatnonzero(course.p != course.p[0])
     return int(changes[0]) + 1 if len(changes) else len(course.p) + 1

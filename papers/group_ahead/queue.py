@@ -73,7 +73,7 @@ class Scheduling:
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class QueueCourse:
     """The batches. Arrays of shape (batches,)."""
 
     loads: Float64s
@@ -84,12 +84,12 @@ class Course:
     """Workers of each batch."""
 
 
-def play(data: Float64s, scheduling: Scheduling, policy: Policy, *, p: int) -> Course:
+def play(data: Float64s, scheduling: Scheduling, policy: Policy, *, p: int) -> QueueCourse:
     """Play these batches. data: shape (batches,), as `Scheduling.load` takes it. p: workers at the
     beginning.
     """
     planner, schedule = scheduling.planner(), Schedule(INTERVAL_MS)
-    course = Course(np.empty(len(data)), np.empty(len(data)), np.empty(len(data), np.int64))
+    course = QueueCourse(np.empty(len(data)), np.empty(len(data)), np.empty(len(data), np.int64))
     free = 0.0
     for at, amount in enumerate(data.tolist()):
         number = at + 1

@@ -30,7 +30,7 @@ from partitioner_service.routing.router import Router
 from partitioner_service.routing.session import Session
 from partitioner_service.routing.speeds import MeasuredSpeeds
 from topics import admin as topic_admin
-from topics.batches.bombs import Look, bombs_ahead
+from topics.batches.bombs import Lookahead, bombs_ahead
 from topics.watch import TopicWatch
 
 log = logging.getLogger(__name__)
@@ -161,11 +161,11 @@ def warn_of_homes(settings: Settings, partitioner: Partitioner) -> None:
 
 def _bombs(
     settings: Settings, run_note: RunNote, offsets: Mapping[int, int], stopping: Callable[[], bool]
-) -> Look:
+) -> Lookahead:
     """The decompression bombs, and the suspects, before which partitions stand that killed the last run."""
     where = {partition: offsets[partition] for partition in run_note.begins(offsets)}
     if not where:
-        return Look({}, {}, {})
+        return Lookahead({}, {}, {})
     topic = settings.topic("input")
     ahead = bombs_ahead(settings.kafka, topic, where, repeated=run_note.repeated, stopping=stopping)
     for partition, suspect in sorted(ahead.suspects.items()):

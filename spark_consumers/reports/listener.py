@@ -26,7 +26,7 @@ _LOG = logging.getLogger("evenflow.spark")
 _IDLE_SECONDS = 60.0  # without input for so long, nothing is left to work off
 
 
-class Onlooker(Protocol):
+class ProgressObserver(Protocol):
     """Gets every record that the stages publish. Its methods are called from several threads."""
 
     def batch(self, record: BatchRecord) -> None:
@@ -53,7 +53,7 @@ class Telemetry:
         tally: Accumulator[Tally],
         talk: LogLines,
         standing: Callable[[], ExecutorState],
-        onlookers: Sequence[Onlooker] = (),
+        onlookers: Sequence[ProgressObserver] = (),
     ) -> None:
         self.tally = tally
         self._onlookers = onlookers
@@ -127,7 +127,7 @@ class Telemetry:
         self._publish(stage, record)
         self._look_on(lambda onlooker: onlooker.heartbeat(record))
 
-    def _look_on(self, tell: Callable[[Onlooker], None]) -> None:
+    def _look_on(self, tell: Callable[[ProgressObserver], None]) -> None:
         """Tell every onlooker.
 
         The job goes on even if an onlooker fails, which is why every exception is caught.

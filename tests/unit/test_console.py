@@ -12,7 +12,7 @@ from cli.main import app
 from evenflow.commands.frame import EXTRAS, run_command
 from evenflow.console import SERVICES, library_application, wheel_application
 from evenflow.errors import ConfigError
-from evenflow.host.services import beside, room
+from evenflow.host.services import beside, service_module
 
 
 def commands(of: typer.Typer) -> set[str]:
@@ -53,7 +53,7 @@ def test_help_of_a_wheel_names_the_commands_of_a_clone() -> None:
 def test_a_wheel_says_where_a_services_command_comes_from(words: list[str], tmp_path: Path) -> None:
     assert not beside(tmp_path)
     with pytest.raises(ConfigError) as caught:
-        room("cli.main", command=f"`evenflow {words[0]}`", folder=tmp_path)
+        service_module("cli.main", command=f"`evenflow {words[0]}`", folder=tmp_path)
     assert "comes with the clone or image of evenflow, not with the wheel" in caught.value.message
     assert words[0] in commands(wheel_application())
 

@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[2]
 _LOOK = """
 from evenflow.settings import load_settings
 from partitioner_service.reading.parse import Parser
-from workbench.sample_check.facts import facts_of
-from workbench.sample_check.sample import TopicRecords
+from workbench.assist.sample_check.facts import facts_of
+from workbench.assist.sample_check.sample import TopicRecords
 
 for form, more in (("json", {}), ("avro", {"registry": {"url": "http://127.0.0.1:1"}})):
     made = load_settings(

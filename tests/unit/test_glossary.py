@@ -75,7 +75,7 @@ OTHER_MEANINGS = {
     ),
     "block of records": Elsewhere(
         word=r"\bblocks?\b",
-        rooms=("workbench/samples.py", "workbench/elastic", "workbench/sample_check", "workbench/demo"),
+        rooms=("workbench/assist", "workbench/elastic", "workbench/demo"),
         but=("demo/services.py",),  # a partitioner finishes its block
         say="batch (of records that are read)",
     ),

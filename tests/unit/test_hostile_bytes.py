@@ -70,13 +70,13 @@ from topics.batches.bombs import bomb_in
 from topics.batches.raw_batches import DamagedBatchError, batches_of
 from topics.query.audit import AuditEntry
 from topics.query.skip_orders import SkipAnswer, SkipOrder, open_orders
-from workbench.activity import part_of
-from workbench.key_lookup import read_answer
+from workbench.assist.activity import part_of
+from workbench.assist.key_lookup import read_answer
+from workbench.assist.sample_check.guess import starting_file
+from workbench.assist.sample_check.report import check_sample
+from workbench.assist.sample_check.sample import Stretch, TopicRecords
+from workbench.assist.status.reports import report_line
 from workbench.result_rows import typed_rows
-from workbench.sample_check.guess import starting_file
-from workbench.sample_check.report import check_sample
-from workbench.sample_check.sample import Stretch, TopicRecords
-from workbench.status.reports import report_line
 from workbench.verify.input.markers import marker_of
 from workbench.verify.input.messages import rejected_row
 
@@ -464,10 +464,10 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "topics/query/audit.py": ("entry of the audit log",),
     "topics/schemas/results.py": "tests/unit/topics/test_results_registry.py",
     "topics/query/skip_orders.py": ("order to skip", "answer to an order", "orders of the topic"),
-    "workbench/key_lookup.py": ("answer about a key",),
+    "workbench/assist/key_lookup.py": ("answer about a key",),
     "workbench/elastic/course.py": "tests/unit/workbench/elastic",
-    "workbench/sample_check/shape.py": ("look, json",),
-    "workbench/materials.py": "tests/unit/test_supply_chain.py",
+    "workbench/assist/sample_check/shape.py": ("look, json",),
+    "workbench/supply/materials.py": "tests/unit/test_supply_chain.py",
     "workbench/result_rows.py": ("row of results",),
     "workbench/registered/avro_schema.py": ("tuple, avro",),
     "workbench/verify/input/markers.py": ("marker, for verify",),

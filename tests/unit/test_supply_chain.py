@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from spark_consumers.jars.hashes import listed_hashes
-from workbench.image_materials import bill
-from workbench.materials import with_jars
+from workbench.supply.image_materials import bill
+from workbench.supply.materials import with_jars
 
 ROOT = Path(__file__).parents[2]
 hashed = runpy.run_path(str(ROOT / "docker/hashed.py"))["hashed"]

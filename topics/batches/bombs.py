@@ -167,7 +167,7 @@ def raw_records(
 
 
 @dataclass(frozen=True)
-class Look:
+class Lookahead:
     """What lies ahead."""
 
     bombs: Mapping[int, Bomb]
@@ -187,7 +187,7 @@ def bombs_ahead(
     repeated: Collection[int] = (),
     stopping: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
-) -> Look:
+) -> Lookahead:
     """Look for bombs at and behind these offsets (by partition),
     as far as a run may have come that ended there.
 
@@ -220,7 +220,7 @@ def bombs_ahead(
                                 _AHEAD_SECONDS,
                             )
                             late = {p: Suspect(offsets[p], next_offset) for p, next_offset in at.items()}
-                            return Look(bombs, _without(suspects | late, bombs), at)
+                            return Lookahead(bombs, _without(suspects | late, bombs), at)
                         bomb = bomb_in(batch, most_grown(kafka))
                         if bomb is not None:
                             bombs[partition] = bomb
@@ -231,8 +231,8 @@ def bombs_ahead(
                 looked += _FETCH_BYTES
     except ServiceError as error:
         log.warning("decompression bombs were not looked for to the end: %s", error)
-        return Look(bombs, _without(suspects, bombs), at)
-    return Look(bombs, _without(suspects, bombs), at if stopping() else {})
+        return Lookahead(bombs, _without(suspects, bombs), at)
+    return Lookahead(bombs, _without(suspects, bombs), at if stopping() else {})
 
 
 def _without(suspects: Mapping[int, Suspect], bombs: Collection[int]) -> dict[int, Suspect]:

@@ -8,8 +8,8 @@ tuples.
 """
 
 from workbench.elastic.course import Batch, Change, Course, course_of
-from workbench.elastic.course_figures import Verdict, verdict_of
-from workbench.elastic.loop import LoopOptions, LoopResult, Onlooker, run_loop
+from workbench.elastic.course_figures import CourseVerdict, verdict_of
+from workbench.elastic.loop import LoopObserver, LoopOptions, LoopResult, run_loop
 from workbench.elastic.screen import fields, show_loop
 from workbench.elastic.shapes import SHAPES, Shape, shape_of
 
@@ -18,11 +18,11 @@ __all__ = [
     "Batch",
     "Change",
     "Course",
+    "CourseVerdict",
+    "LoopObserver",
     "LoopOptions",
     "LoopResult",
-    "Onlooker",
     "Shape",
-    "Verdict",
     "course_of",
     "fields",
     "run_loop",

@@ -16,7 +16,7 @@ They are those of 001, whatever zones the policy itself uses.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class CourseVerdict:
     """Figures of a course."""
 
     seconds: float
@@ -48,7 +48,7 @@ class Verdict:
     """Number of plans that were published."""
 
 
-def verdict_of(course: Course, *, slo_ms: float) -> Verdict:
+def verdict_of(course: Course, *, slo_ms: float) -> CourseVerdict:
     """Figures of this course. slo_ms: latency that a user would have been promised.
 
     The first micro-batch does not count, because it holds what waited for Spark to start.
@@ -63,7 +63,7 @@ def verdict_of(course: Course, *, slo_ms: float) -> Verdict:
     over = sum(seconds for batch, seconds in spans if zone_of(batch) == 3)
     under = sum(seconds for batch, seconds in spans if zone_of(batch) == 1)
     late = sorted(latency for _, latency in course.latencies)
-    return Verdict(
+    return CourseVerdict(
         seconds=round(sum(lasted), 1),
         batches=len(spans),
         out_of_zone_2=round((over + under) / whole, 3),

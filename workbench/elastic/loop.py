@@ -24,11 +24,11 @@ from producers.profiles import FixedRate
 from producers.replay import replay
 from topics import admin
 from topics.reader import read_newest
-from workbench.activity import read_activity
+from workbench.assist.activity import read_activity
 from workbench.demo.interrupts import Interrupts
 from workbench.demo.services import Services
 from workbench.elastic.course import Course, course_of
-from workbench.elastic.course_figures import Verdict, verdict_of
+from workbench.elastic.course_figures import CourseVerdict, verdict_of
 from workbench.elastic.shapes import STEADY, Shape
 from workbench.local.broker import EmbeddedBroker
 from workbench.local.clocked_batches import clocked_batches
@@ -105,7 +105,7 @@ class LoopResult:
     """Options with which the loop ran."""
     course: Course
     """What happened from the first tuple to the last window."""
-    verdict: Verdict
+    verdict: CourseVerdict
     """Figures of that course."""
     report: Report
     """What verify says of the results."""
@@ -114,7 +114,7 @@ class LoopResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Onlooker:
+class LoopObserver:
     """Whom to tell what while a loop runs."""
 
     say: Callable[[str], None] = lambda text: None
@@ -125,13 +125,13 @@ class Onlooker:
     """Gets the address at which there will be a live page in a moment. Called only if the ports are known."""
 
 
-def run_loop(options: LoopOptions, onlooker: Onlooker | None = None) -> LoopResult:
+def run_loop(options: LoopOptions, onlooker: LoopObserver | None = None) -> LoopResult:
     """Run a loop and compare its results with a direct aggregation.
     Leaves no process or file behind, however it ends.
 
     Raises ConfigError for impossible options before anything is started, and ServiceError if a part fails.
     """
-    onlooker = onlooker or Onlooker()
+    onlooker = onlooker or LoopObserver()
     # Made only to be refused early if a name or options are wrong. Controller and partitioner make their own.
     policy_options: dict[str, Any] = {}
     if options.policy is not None:
@@ -219,7 +219,7 @@ def loop_settings(options: LoopOptions, folder: Path) -> Settings:
 
 
 def _stream(
-    options: LoopOptions, settings: Settings, tuples: int, services: Services, onlooker: Onlooker
+    options: LoopOptions, settings: Settings, tuples: int, services: Services, onlooker: LoopObserver
 ) -> tuple[float, float]:
     """Replay and wait for the last result. Returns when the course began and ended, in seconds since 1970."""
     shape = options.shape

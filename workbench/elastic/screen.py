@@ -13,8 +13,8 @@ from rich.table import Table
 
 from workbench.demo.screen import Screen
 from workbench.elastic.course import Course
-from workbench.elastic.course_figures import Verdict, one_stage, zone_of
-from workbench.elastic.loop import LoopOptions, LoopResult, Onlooker, run_loop
+from workbench.elastic.course_figures import CourseVerdict, one_stage, zone_of
+from workbench.elastic.loop import LoopObserver, LoopOptions, LoopResult, run_loop
 
 _ZONES = {1: "1 under-used", 2: "2 stable", 3: "3 overload"}
 _BAR = 20
@@ -31,7 +31,7 @@ def show_loop(
             screen.say(f"live page: {address}")
             page(address)
 
-        onlooker = Onlooker(
+        onlooker = LoopObserver(
             say=screen.say, replayed=lambda sent, total: bars.show("replayed", sent, total), page=opened
         )
         result = run_loop(options, onlooker)
@@ -63,7 +63,7 @@ def course_table(course: Course) -> Table:
     return table
 
 
-def verdict_text(options: LoopOptions, verdict: Verdict) -> str:
+def verdict_text(options: LoopOptions, verdict: CourseVerdict) -> str:
     """The verdict in words."""
     late = verdict.slo_violations
     slo = (

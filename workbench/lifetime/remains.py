@@ -13,7 +13,7 @@ from spark_consumers.sinks import sink_of
 from topics.admin import ROLES, describe, topic_names
 from topics.groups import group_names
 from topics.state import TopicState
-from workbench.activity import read_activity
+from workbench.assist.activity import read_activity
 from workbench.query_folders import QueryFolder, folder_at
 
 _SILENT_SECONDS = 15.0

@@ -221,8 +221,8 @@ def _like(spec: TopicSpec, source: TopicState | None) -> TopicSpec:
 def _goes_along(message: Record) -> bool:
     """Whether a record is copied.
 
-    Those are not that say that the old name has begun, and where its results are: 0.1.0 wrote them into the
-    same topic.
+    The records that say that the old name has begun, and where its results are, are not: 0.1.0 wrote them
+    into the same topic.
     """
     key = message.key() or b""
     return key != IDENTITY_KEY and not key.startswith(b"spark/")

@@ -101,8 +101,8 @@ TOP_K = Aggregate(
     documentation=Documentation(
         computes=(
             "the k (1 to 1,000) most frequent values, each with its `count`, the most frequent first; of"
-            " equally frequent ones the smaller. With a number of counters (k to 100,000) from so many a key,"
-            " by SpaceSaving: each value has its `error` too"
+            " equally frequent ones the smaller. With a number of counters of each key (k to 100,000) it is"
+            " computed by SpaceSaving: each value has its `error` too"
         ),
         nulls=(
             "ignored; null where there is no value, and where the values"

@@ -35,10 +35,11 @@ What it brings, and costs: all know which keys are split, so a worker could fini
 keys by itself. Keys are on fewer workers than with as many `dalton` that know only their own tuples (figure
 13 in docs/reproducing.md, half uniform, half Zipf 1.5: KSR 1.0174 instead of 1.0272). The load is less even
 (there: imbalance 0.0112 of two that cooperate, 6.5e-3 of two alone), because a key with less than 1/n of all
-tuples stays whole. With two alone it is 1/n of one's own. A partitioner sees only a share of the tuples, and
-the mean of the tables has learned no more than each of them. So many partitioners on one stream learn slower
-than one (figure 15: 0.0137 with eight, 0.012 with one). With `share_steps` (not in the paper) they learn as
-fast as one (0.012). Sharing the loads alone does not help (0.0159).
+tuples stays whole. Two without an exchange keep a key whole below 1/n of the tuples that they see themselves.
+A partitioner sees only a share of the tuples, and the mean of the tables has learned no more than each of
+them. So many partitioners on one stream learn slower than one (figure 15: 0.0137 with eight, 0.012 with one).
+With `share_steps` (not in the paper) they learn as fast as one (0.012). Sharing the loads alone does not help
+(0.0159).
 
 Parameters: those of `dalton` with exact counts (every message needs the top n). `dsync_ms` interval at first
 (one slide). A table may change it. Loads and holders, and so rewards, are of this partitioner's own tuples.

@@ -29,14 +29,13 @@ counts when the tuple has been measured.
 
 Parameters: `check` tuples of a worker between two looks at its sketch (1,024). `mu` of the test for stability
 (0.05, as in the authors' code). `columns` (55) and `rows` (4) of a sketch: its eps is e/columns, here 0.05,
-and its delta is 2^-rows, here below 0.1. `delay`: so many tuples are sent after a tuple before it has been
-measured (n, which is one tuple waiting at each worker). Sketches and answers are of tuples that were
-measured.
-*Round robin* lasts until the last worker's sketch is stable. That takes 2n x `check` tuples at least. Rare
-keys in cells of their own make it longer. Measured: with 512 workers it was not over after 4,000,000 tuples
-by Zipf's law, and with a `check` of 256 it was. With 1,024 columns instead of 55 sketches are stable less
-often, and 128 workers are then less level. If a sketch is taken over more often than every n + `delay`
-tuples, the workers never answer in time, and no sum is corrected.
+and its delta is 2^-rows, here below 0.1. `delay`: number of tuples between the routing of a tuple and the
+moment when its cost is known (n, which is one tuple waiting at each worker). Sketches and answers are of
+tuples that were measured. *Round robin* lasts until the last worker's sketch is stable. That takes 2n x
+`check` tuples at least. Rare keys in cells of their own make it longer. Measured: with 512 workers it was not
+over after 4,000,000 tuples by Zipf's law, and with a `check` of 256 it was. With 1,024 columns instead of 55
+sketches are stable less often, and 128 workers are then less level. If a sketch is taken over more often than
+every n + `delay` tuples, the workers never answer in time, and no sum is corrected.
 
 What is modelled: one process is the scheduler and all of its workers. It keeps a tuple and its cost until the
 worker has measured it, and does the worker's part then. Costs stand for execution times, and the number of

@@ -113,7 +113,7 @@ class GedikOptions(Options):
     readjustments: int = Field(5, ge=1, le=255, description="Readjustments of a key at most, with readj.")
     replicas: int = Field(100, ge=1, le=100_000, description="Points of each worker on the ring of hashes.")
     plan_ms: int = Field(
-        10_000, ge=1, le=1 << 40, description="Places are chosen anew every so many ms of event time."
+        10_000, ge=1, le=1 << 40, description="Interval between two plans of places, in ms of event time."
     )
 
 

@@ -8,8 +8,8 @@ from cli.main import app
 from evenflow.settings import KafkaSettings, load_settings
 from topics.admin import ensure_topics, pipeline_topics
 from topics.state import TopicSpec
-from workbench.doctor.checks import examine
-from workbench.findings import Finding
+from workbench.assist.doctor.checks import examine
+from workbench.assist.findings import Finding
 
 pytestmark = pytest.mark.pipeline
 

@@ -30,7 +30,7 @@ from tests.pipeline.planes import began, total
 from tests.pipeline.routed import make_settings, write
 from topics.admin import topic_names
 from topics.query.input_topic import with_topic_partitions
-from workbench.sample_check import SampleReport, before_start
+from workbench.assist.sample_check import SampleReport, before_start
 
 pytestmark = pytest.mark.pipeline
 ORDERS = 2_000
@@ -435,7 +435,7 @@ _LOOK = """
 import resource, sys
 from pathlib import Path
 from evenflow.settings import load_settings
-from workbench.sample_check import before_start
+from workbench.assist.sample_check import before_start
 settings, plain = (load_settings(Path(file)) for file in sys.argv[1:])
 before_start(plain)  # what is imported and compiled counts before
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -26,7 +26,7 @@ from tests.pipeline.planes import run, some_rows, start_thread, total, wait_unti
 from tests.pipeline.routed import create_topics, make_settings, write, write_end
 from topics import admin, clients
 from topics.groups import group_names
-from workbench.status.results import newest_written
+from workbench.assist.status.results import newest_written
 
 pytestmark = pytest.mark.pipeline
 

@@ -23,8 +23,8 @@ from tests.pipeline.routed import create_topics, make_settings, write
 from topics import clients
 from topics.query.audit import read_entries, who
 from topics.query.plan_topic import read_plans
-from workbench.activity import read_activity
-from workbench.applied_plans import applied_plans, refuse_beside_a_controller
+from workbench.assist.activity import read_activity
+from workbench.assist.applied_plans import applied_plans, refuse_beside_a_controller
 
 pytestmark = pytest.mark.pipeline
 

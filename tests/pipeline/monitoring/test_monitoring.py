@@ -16,7 +16,7 @@ from tests.patience import PATIENCE
 from tests.pipeline.firing import firing
 from tests.pipeline.panels import BATCHES, EXCHANGE, asked, has_data, queries, series
 from tests.pipeline.partitioner.test_exchange import Instances
-from workbench.elastic import LoopOptions, LoopResult, Onlooker, run_loop, shape_of
+from workbench.elastic import LoopObserver, LoopOptions, LoopResult, run_loop, shape_of
 from workbench.local.ports import WebPorts
 from workbench.local.prometheus import Prometheus
 
@@ -128,7 +128,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
         observer = Observer(options.ports, prometheus)
         observer.start()
         try:
-            result = run_loop(options, Onlooker(replayed=observer.replayed))
+            result = run_loop(options, LoopObserver(replayed=observer.replayed))
         finally:
             observer.ended.set()
         observer.join(_PATIENCE)

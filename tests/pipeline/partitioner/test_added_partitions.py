@@ -39,9 +39,9 @@ from tests.pipeline.routed import (
 from topics import clients
 from topics.query.input_topic import admitted
 from topics.query.record import read_beginning, recorded_partitions
+from workbench.assist.status.judging import wrong
+from workbench.assist.status.read import read as read_status
 from workbench.lifetime.rename import carry_out, examine
-from workbench.status.judging import wrong
-from workbench.status.read import read as read_status
 from workbench.verify.shell import read_committed, verify
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.family, pytest.mark.usefixtures("either_reading")]

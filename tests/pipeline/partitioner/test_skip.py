@@ -30,10 +30,10 @@ from tests.pipeline.routed import create_topics, make_settings, records, write, 
 from topics.batches.batch_extent import bad_batch
 from topics.query.audit import read_entries
 from topics.reader import read_range
+from workbench.assist.status.judging import wrong
+from workbench.assist.status.read import read
 from workbench.lifetime.skipping import skip
 from workbench.local.broker import EmbeddedBroker
-from workbench.status.judging import wrong
-from workbench.status.read import read
 from workbench.verify.shell import verify
 
 pytestmark = [pytest.mark.family, pytest.mark.usefixtures("either_reading")]

@@ -41,9 +41,9 @@ from tests.pipeline.postgres_server import PASSWORD, postgres_server
 from tests.pipeline.spark_stream import Stream, expected_rows, make_settings
 from tests.unit.spark_consumers.admitting import found, refuses_to_lose_or_mix_results, texts
 from topics.admin import describe, ensure_topics, pipeline_topics
+from workbench.assist.status.results import newest_written
 from workbench.lifetime.remains import find
 from workbench.result_rows import ResultRows
-from workbench.status.results import newest_written
 from workbench.verify.shell import verify
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.more]

@@ -33,8 +33,8 @@ from tests.pipeline import spark_stream
 from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, committed, make_settings
 from tests.pipeline.object_store import BUCKET, ENVIRONMENT, ObjectStore, object_store
 from tests.pipeline.spark_stream import SLOW, driver, expected_rows, with_spark, written_rows
+from workbench.assist.status.checkpoint import stages
 from workbench.lifetime.remains import find
-from workbench.status.checkpoint import stages
 from workbench.verify.shell import verify
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.more, pytest.mark.timeout(400)]

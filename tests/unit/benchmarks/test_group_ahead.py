@@ -20,7 +20,7 @@ from papers import group_ahead
 from papers.cells.run_plan import StreamCache, quick_plan
 from papers.group_ahead import grid, measuring
 from papers.group_ahead.loads import LOADS, SPIKE, SPIKES, drawn
-from papers.group_ahead.queue import WAYS, Course, Scheduling, Way, play, throughput
+from papers.group_ahead.queue import WAYS, QueueCourse, Scheduling, Way, play, throughput
 from tests.examples import examples
 
 PLAN = quick_plan(Path(), 1)
@@ -36,7 +36,7 @@ def fast() -> Policy:
     return create("prompt-plus", bounds=Bounds(p_max=32), d=1, proportional=True)
 
 
-def after_a_spike(way: Way, *, cost: float = 0.0) -> Course:
+def after_a_spike(way: Way, *, cost: float = 0.0) -> QueueCourse:
     return play(3.6 * (1 - 1e-9) * SPIKES["lasting"](40), Scheduling(way, 10, cost), fast(), p=4)
 
 

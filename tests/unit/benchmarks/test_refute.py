@@ -14,14 +14,14 @@ import pytest
 from benchmarks.measuring.page_tables import into_page
 from benchmarks.refute.__main__ import PAGE, table, worst
 from benchmarks.refute.cases import WARMUP, Case, drawn, near
-from benchmarks.refute.judging import CHOICES, OURS, Verdict, judged
+from benchmarks.refute.judging import CHOICES, OURS, CaseVerdict, judged
 
 CASE = Case(law="runs:length=20", keys=500, slide=100, slides=4, workers=8)
 
 
-def verdict(ours: tuple[float, float], others: tuple[float, float], case: Case = CASE) -> Verdict:
+def verdict(ours: tuple[float, float], others: tuple[float, float], case: Case = CASE) -> CaseVerdict:
     names = (*CHOICES, "cam")
-    return Verdict(case, {OURS: ours, **dict.fromkeys(names, others)})
+    return CaseVerdict(case, {OURS: ours, **dict.fromkeys(names, others)})
 
 
 def test_every_case_that_is_drawn_can_be_made_and_its_windows_fill() -> None:

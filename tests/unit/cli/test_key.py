@@ -30,8 +30,8 @@ from partitioner_service.app import reachable
 from partitioner_service.reports.key_answer import key_answer
 from partitioner_service.routing.planned_partitioner import PlannedPartitioner
 from partitioner_service.web.key_page import answered, as_json, question_of
-from workbench.activity import Part
-from workbench.key_lookup import instances_of
+from workbench.assist.activity import Part
+from workbench.assist.key_lookup import instances_of
 
 QUERY: dict[str, Any] = {"name": "q", "key": "k", "time": "t"}
 

@@ -13,7 +13,7 @@ from evenflow.settings import InputSettings
 from partitioner_service.plane.schema_wait import SchemaWait
 from tests.schema_registry import RegistryInMemory, schema_registry
 from topics.schemas.registry import Registry, RegistryAway
-from workbench.doctor.topics import check_registry
+from workbench.assist.doctor.topics import check_registry
 
 
 @pytest.fixture

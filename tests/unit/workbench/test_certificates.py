@@ -14,7 +14,7 @@ from evenflow.settings import Settings, load_settings
 from monitoring.instruments.controller import ControllerInstruments
 from topics import certificates
 from topics.certificates import certificate_ends, ending_soon
-from workbench.doctor.checks import check_certificates
+from workbench.assist.doctor.checks import check_certificates
 
 END = datetime(2030, 6, 15, 12, tzinfo=UTC)
 DAY = 86_400

@@ -10,11 +10,11 @@ from evenflow.reporting import silent_after
 from evenflow.settings import load_settings
 from evenflow.settings.views import view
 from spark_consumers.layout import Layout
-from tests.unit.workbench.status.test_status import SPARK, ended, facts, partition
-from workbench.doctor.topics import used_topics
-from workbench.status.facts import StageFacts, ViewFacts, windows_of
-from workbench.status.judging import wrong
-from workbench.status.screen import as_json, lines
+from tests.unit.workbench.assist.status.test_status import SPARK, ended, facts, partition
+from workbench.assist.doctor.topics import used_topics
+from workbench.assist.status.facts import StageFacts, ViewFacts, windows_of
+from workbench.assist.status.judging import wrong
+from workbench.assist.status.screen import as_json, lines
 from workbench.verify.report import Difference, Reach, Report
 from workbench.verify.views import Reports
 

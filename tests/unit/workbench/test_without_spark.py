@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 import spark_consumers.sinks
+import workbench.assist.status
 import workbench.lifetime
-import workbench.status
 import workbench.verify
 
 MODULES = [
     f"{package.__name__}.{module.name}"
-    for package in (workbench.verify, workbench.status, workbench.lifetime, spark_consumers.sinks)
+    for package in (workbench.verify, workbench.assist.status, workbench.lifetime, spark_consumers.sinks)
     for module in pkgutil.iter_modules(package.__path__)
 ]
 COMMANDS = [f"cli.{name}" for name in ("replay", "verify", "topics", "status", "doctor", "reset", "rename")]

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from evenflow.errors import ConfigError
-from workbench.elastic import SHAPES, Course, LoopOptions, Verdict, shape_of, verdict_of
+from workbench.elastic import SHAPES, Course, CourseVerdict, LoopOptions, shape_of, verdict_of
 from workbench.elastic.loop import loop_settings
 from workbench.elastic.shapes import Shape
 from workbench.elastic.virtual_stream import VirtualStream
@@ -26,7 +26,7 @@ def course(
     return play(LoopOptions(shape=shape, policy=policy, reserve=reserve), seed=seed, **more)  # type: ignore[arg-type]
 
 
-def verdict(played: Course) -> Verdict:
+def verdict(played: Course) -> CourseVerdict:
     return verdict_of(played, slo_ms=20_000)
 
 

@@ -1,0 +1,42 @@
+"""A look takes little memory, whatever the records hold. Each is in a process of its own, because the largest
+memory of a process never falls.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+_CODE = """
+import resource
+from tests.unit.workbench.assist.sample_check.samples import look, order, sample
+settings = {settings}
+look(sample([order(n) for n in range(300)]), **settings)  # what compiles and imports counts before
+records = sample([{value}] * 12)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+look(records, **settings)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "settings"),
+    [
+        pytest.param(
+            """b'{"user": "a", "at": 1800000000000, "amount": 1, "x": [' + b'[],' * 700_000 + b'[]]}'""",
+            "{}",
+            id="lists",
+        ),
+        pytest.param(
+            """b'{"user": "a", "at": 1800000000000, "amount": "' + b'1,' * 40_000 + b'1"}'""",
+            """{"query": {"explode": "split(amount, ',')", "aggregates": {"n": "count"}}}""",
+            id="elements",
+        ),
+    ],
+)
+def test_a_look_takes_little_memory(value: str, settings: str) -> None:
+    code = _CODE.format(value=value, settings=settings)
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(child.stdout) < 150, "MiB"

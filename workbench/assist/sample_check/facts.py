@@ -1,0 +1,284 @@
+"""What is in a sample of a topic, as the partitioner would read it with the settings of a query."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenflow.numeric.arrays import Bools, Float64s, Int64s
+from evenflow.settings import Query, Settings
+from partitioner_service.reading.cells.reasons import BadRecords
+from partitioner_service.reading.parse import Parser
+from partitioner_service.reading.registered.schemas import Schemas, Withheld, schemas_of
+from topics.schemas.registry import Lookup, RegisteredSchema, SchemaRefused
+from workbench.assist.sample_check.order import jumps
+from workbench.assist.sample_check.sample import Stretch, TopicRecords
+from workbench.assist.sample_check.shape import RecordShape, shape_of
+from workbench.registered.records import RegisteredRecords
+
+_BATCH_BYTES = 8_000_000
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Readable records of a partition that the sample holds without a gap,
+    without the jumps that max_jump would reject.
+    """
+
+    times: Int64s
+    """Event times (ms) in offset order, shape (n,)."""
+    rows: Int64s
+    """Where the records stand in `stretch`, shape (n,)."""
+    stretch: Stretch
+    """All sampled records of the partition."""
+
+    def where(self, which: Bools) -> Piece:
+        """The piece with only these records. which: shape (n,)."""
+        return replace(self, times=self.times[which], rows=self.rows[which])
+
+    def record(self, place: int) -> tuple[int, bytes | None]:
+        """Offset and value of the record in this place."""
+        row = int(self.rows[place])
+        return self.stretch.offsets[row], self.stretch.values[row]
+
+
+@dataclass(frozen=True)
+class PartitionSample:
+    """One partition of the sample."""
+
+    partition: int
+    """Number of the partition in the input topic."""
+    length: int
+    """Offsets that the partition holds."""
+    records: int
+    """How many were sampled, without markers."""
+    ended: bool
+    """Whether an end-of-stream marker was among them."""
+    pieces: tuple[Piece, ...]
+    """The readable records."""
+    jumps: int
+    """How many tuples max_jump would reject."""
+
+    @cached_property
+    def times(self) -> Int64s:
+        """Event times (ms) of all pieces, in offset order."""
+        return np.concatenate([np.empty(0, np.int64), *(piece.times for piece in self.pieces)])
+
+
+@dataclass(frozen=True)
+class UnreadableGroup:
+    """Records that the partitioner would reject for one reason."""
+
+    count: int
+    """How many records these are."""
+    reason: str
+    """Reason in the partitioner's words, for the first of these records."""
+    example: bytes | None
+    """The value of that record."""
+
+
+@dataclass(frozen=True)
+class LookupFacts:
+    """The lookup file beside a sample."""
+
+    rows: int
+    """Rows of the file."""
+    bytes: int
+    """Size of the table in memory."""
+    unmatched: int
+    """Readable records for which the file has no row."""
+
+
+@dataclass(frozen=True)
+class SampleFacts:
+    """A sample as the settings read it."""
+
+    topic: str
+    """The topic that was sampled."""
+    records: int
+    """Records of the sample, without markers."""
+    shape: RecordShape
+    """Columns of the records, whether the settings read them or not."""
+    partitions: tuple[PartitionSample, ...]
+    """One entry for each partition of the topic."""
+    unreadable: tuple[UnreadableGroup, ...]
+    """One entry for each reason, the commonest first."""
+    keys: int
+    """How many different keys there are."""
+    hottest: tuple[bytes, int] | None
+    """The commonest key and its number of tuples. None if there is no tuple."""
+    keyless: int
+    """Records without a record key."""
+    filtered: int
+    """Readable records of which no tuple is kept."""
+    kept: int
+    """Tuples that the query's condition keeps."""
+    large: int = 0
+    """Records that were left out because they are too large to be looked at."""
+    costs: Float64s | None = None
+    """Costs of the kept tuples, as `partitioner.cost` computes them, not yet whole or within the range. None
+    if each tuple costs 1."""
+    lookup: LookupFacts | None = None
+    """Facts of the lookup file. None without one."""
+
+    @property
+    def rejected(self) -> int:
+        """How many records cannot be read."""
+        return sum(group.count for group in self.unreadable)
+
+    @property
+    def readable(self) -> int:
+        """How many records can be read."""
+        return self.records - self.rejected
+
+    def unmatched_and_rejected(self, query: Query) -> int:
+        """How many records would be rejected because the lookup file has no row for them."""
+        rejects = query.lookup is not None and query.lookup.missing == "reject"
+        return self.lookup.unmatched if rejects and self.lookup is not None else 0
+
+    @property
+    def times(self) -> tuple[Int64s, ...]:
+        """Event times (ms) of each piece that has any."""
+        return tuple(piece.times for part in self.partitions for piece in part.pieces if piece.times.size)
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """Least and largest event time in ms. None if there is no tuple."""
+        ends = [(int(times.min()), int(times.max())) for times in self.times]
+        return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
+
+
+def facts_of(
+    settings: Settings,
+    sample: TopicRecords,
+    *,
+    shape: RecordShape | None = None,
+    registry: Lookup | None = None,
+) -> SampleFacts:
+    """Read the sample as the settings say.
+
+    shape: the columns of the sample, if they are known already. registry: where the schemas of Avro and
+    Protobuf records are looked up. None: the registry of the settings.
+    """
+    schemas = schemas_of(settings, ask_for=math.inf) if registry is None else Schemas(registry)
+    parser = Parser(settings, schemas=schemas)
+    reasons = _Reasons()
+    parts, keys, costs, filtered, unmatched = [], [], [], 0, 0
+    for stretch in sample.stretches:
+        times, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for part in _batches(stretch):
+            values = stretch.values[part]
+            parsed = parser.parse(values, keys=stretch.keys[part], timestamps=stretch.timestamps[part])
+            unmatched += parser.unmatched
+            reasons.add(values, parsed.bad)
+            # Counted at once: keys repeat, above all where a record is many tuples.
+            keys.append(pc.value_counts(parsed.keys.cast(pa.large_binary())))
+            costs += [] if parsed.costs is None else [parsed.costs]
+            filtered += parsed.empty
+            times.append(parsed.times)
+            rows.append(parsed.rows + part.start)
+        readable = Piece(np.concatenate(times), np.concatenate(rows), stretch)
+        pieces = tuple(piece.where(~jumps(settings.query, piece.times)) for piece in _pieces(readable))
+        rejected = len(readable.times) - sum(len(piece.times) for piece in pieces)
+        parts.append(
+            PartitionSample(
+                stretch.partition, stretch.length, len(stretch.values), stretch.ended, pieces, rejected
+            )
+        )
+    different, tuples, hottest = _hottest(keys)
+    table = parser.lookup
+    return SampleFacts(
+        topic=sample.topic,
+        records=sample.records,
+        shape=shape or _shape(settings, sample, schemas),
+        partitions=tuple(parts),
+        unreadable=reasons.groups(),
+        keys=different,
+        hottest=hottest,
+        keyless=sum(key is None for stretch in sample.stretches for key in stretch.keys),
+        filtered=filtered,
+        kept=tuples,
+        large=sample.large,
+        costs=np.concatenate(costs) if costs else None,
+        lookup=None if table is None else LookupFacts(table.rows, table.bytes, unmatched),
+    )
+
+
+def _batches(stretch: Stretch) -> Iterator[slice]:
+    """Consecutive records of the stretch, of about 8 MB at a time: parsed they take many times as much."""
+    begin = size = 0
+    for at, value in enumerate(stretch.values):
+        size += len(value or b"")
+        if size > _BATCH_BYTES:
+            yield slice(begin, at + 1)
+            begin, size = at + 1, 0
+    if begin < len(stretch.values):
+        yield slice(begin, len(stretch.values))
+
+
+def _pieces(readable: Piece) -> list[Piece]:
+    """These records of a partition, cut where the sample leaves others out."""
+    stretch = readable.stretch
+    cuts = np.searchsorted(readable.rows, np.array(stretch.gaps, np.int64))
+    times, rows = np.split(readable.times, cuts), np.split(readable.rows, cuts)
+    return [Piece(some, where, stretch) for some, where in zip(times, rows, strict=True)]
+
+
+class _ParserRegistry:
+    """The parser's schemas as a registry, so that none is asked for twice."""
+
+    def __init__(self, schemas: Schemas) -> None:
+        self._schemas = schemas
+
+    def schema(self, number: int) -> RegisteredSchema | None:
+        schema = self._schemas.of([number])[number]
+        if isinstance(schema, Withheld):
+            raise SchemaRefused(
+                f"the registry refuses schema {number}: {schema.why}", why=schema.why, hint=""
+            )
+        return schema
+
+
+def _shape(settings: Settings, sample: TopicRecords, schemas: Schemas | None) -> RecordShape:
+    row = None if schemas is None else RegisteredRecords(settings, registry=_ParserRegistry(schemas)).row
+    return shape_of(settings.input, sample.values, explosion=settings.query.explosion, registered=row)
+
+
+class _Reasons:
+    """Reasons of unreadable records. Reasons that differ only in what the record holds are one."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._first: dict[str, tuple[str, bytes | None]] = {}
+
+    def add(self, values: Sequence[bytes | None], bad: BadRecords) -> None:
+        self._counts.update(bad.counted())
+        # return_index gives the first place of each kind, so the example is the first such record.
+        kinds, places = np.unique(bad.kinds, return_index=True)
+        for kind, row in zip(kinds.tolist(), bad.rows[places].tolist(), strict=True):
+            self._first.setdefault(bad.words[kind], (bad[row], values[row]))
+
+    def groups(self) -> tuple[UnreadableGroup, ...]:
+        return tuple(UnreadableGroup(count, *self._first[kind]) for kind, count in self._counts.most_common())
+
+
+def _hottest(keys: list[pa.StructArray]) -> tuple[int, int, tuple[bytes, int] | None]:
+    """How many different keys there are, how many tuples, and the commonest key with its number of tuples.
+
+    keys: value -> count, of each batch.
+    """
+    schema = pa.schema([("values", pa.large_binary()), ("counts", pa.int64())])
+    batches = [pa.RecordBatch.from_arrays(counted.flatten(), schema=schema) for counted in keys]
+    together = pa.Table.from_batches(batches, schema).group_by("values").aggregate([("counts", "sum")])
+    if not together.num_rows:
+        return 0, 0, None
+    counts = together["counts_sum"].to_numpy()
+    first = int(np.argmax(counts))
+    return together.num_rows, int(counts.sum()), (together["values"][first].as_py(), int(counts[first]))

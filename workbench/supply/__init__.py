@@ -1,0 +1,1 @@
+"""What evenflow is made of: bills of materials, and known weaknesses of jars."""
