@@ -76,7 +76,7 @@ class RunNote:
         self._note = Note(0, {}, {})
         self.repeated: frozenset[int] = frozenset()
         """Partitions that have not moved since the last run began, where more than one run in a row did not
-        end in order. Known once this run begins."""
+        end in order, and partitions that the last run has named. Known once this run begins."""
 
     def begins(self, offsets: Mapping[int, int]) -> set[int]:
         """Say what the last run left unsaid, and leave the note of this run.
@@ -95,7 +95,7 @@ class RunNote:
         still = {p: offset for p, offset in offsets.items() if before.runs and before.at.get(p) == offset}
         if before.runs:
             self._tell(before.runs, still)
-        self.repeated = frozenset(still) if before.runs > 1 else frozenset()
+        self.repeated = frozenset(before.look) | frozenset(still if before.runs > 1 else ())
         self._note = Note(before.runs + 1, offsets, before.look)
         self._side.note(self._key, self._note.encode())
         return still.keys() | (before.look.keys() & offsets.keys())

@@ -10,12 +10,10 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from confluent_kafka import KafkaException
-
-from evenflow.errors import ConfigError, EvenflowError
+from evenflow.errors import ConfigError
 from evenflow.progress import PartitionState, judge
 from evenflow.reporting.words import by_reason, moment, share, shown_bytes
 from evenflow.settings import Settings
@@ -23,6 +21,7 @@ from partitioner_service.block import REASONS
 from partitioner_service.fetch.bounded_records import BoundedRecords
 from partitioner_service.fetch.messages import marker_of, timestamp_of
 from partitioner_service.fetch.record_columns import FetchedRecord
+from partitioner_service.kafka.block_sizes import Widths, byte_sizes, cut
 from partitioner_service.kafka.committed_state import all_states
 from partitioner_service.reading.cells.reasons import OF_RECORDS
 from partitioner_service.reading.parse import Parser
@@ -36,6 +35,7 @@ from topics.state import TopicState
 
 log = logging.getLogger(__name__)
 
+_BATCH_BYTES = 8_000_000
 FIRST = 10_000
 """Records that are looked at, of all partitions together."""
 _LEAST = 100
@@ -77,7 +77,7 @@ def refuse_mostly_rejected(settings: Settings) -> None:
         few = sum(state.end.values()) - sum(start.values()) < _LEAST
         begin, end = newest(state, start) if few else first(state, start)
         trial = tried(settings, _records(settings, topic, begin, end))
-    except (EvenflowError, KafkaException) as error:
+    except Exception as error:  # records may hold anything
         log.warning("the first records of %s cannot be judged: %s", topic, error)
         return
     rejected = trial.by_reason.total()
@@ -110,38 +110,49 @@ def tried(
     first: by partition, in offset order, without markers. wall: seconds since 1970.
     """
     parser = Parser(settings.without_cost(), schemas=schemas_of(settings, ask_for=math.inf))
-    clock = LiveClock(settings, wall=wall)
+    clock, widths = LiveClock(settings, wall=wall), Widths.of(settings)
     trial = Trial()
     for partition, records in first.items():
-        parsed = parser.parse(
-            [record.value() for record in records],
-            keys=[record.key() for record in records],
-            timestamps=[timestamp_of(record) for record in records],
-        )
-        trial.records += len(records)
-        bad = parsed.bad
-        for reason in OF_RECORDS:
-            rows = bad.rows[bad.of_reason(reason)]
-            for row in rows[:1].tolist():
-                example = f"offset {records[row].offset()} of partition {partition}: {bad[row]}: "
-                trial.note(reason, rows.size, example + shown_bytes(records[row].value()))
-        ahead = clock.ahead(records, parsed.rows, parsed.times)
         state = PartitionState(fingerprint="", topic_id="", offset=0)
-        verdicts = judge(
-            settings.query,
-            state,
-            parsed.times,
-            ahead=None if ahead is None else ahead.which,
-            max_skew=settings.max_skew,
-        ).verdicts
-        for verdict, reason in REASONS.items():
-            places = (verdicts == verdict).nonzero()[0]
-            if places.size:
-                row = int(parsed.rows[places[0]])
-                example = f"offset {records[row].offset()} of partition {partition}, event time "
-                example += f"{moment(int(parsed.times[places[0]]))}: {shown_bytes(records[row].value())}"
-                trial.note(reason, places.size, example)
+        for batch in _batches(records, widths):
+            parsed = parser.parse(
+                [record.value() for record in batch],
+                keys=[record.key() for record in batch],
+                timestamps=[timestamp_of(record) for record in batch],
+            )
+            trial.records += len(batch)
+            bad = parsed.bad
+            for reason in OF_RECORDS:
+                rows = bad.rows[bad.of_reason(reason)]
+                for row in rows[:1].tolist():
+                    example = f"offset {batch[row].offset()} of partition {partition}: {bad[row]}: "
+                    trial.note(reason, rows.size, example + shown_bytes(batch[row].value()))
+            ahead = clock.ahead(batch, parsed.rows, parsed.times)
+            judged = judge(
+                settings.query,
+                state,
+                parsed.times,
+                ahead=None if ahead is None else ahead.which,
+                max_skew=settings.max_skew,
+            )
+            state = judged.state
+            for verdict, reason in REASONS.items():
+                places = (judged.verdicts == verdict).nonzero()[0]
+                if places.size:
+                    row = int(parsed.rows[places[0]])
+                    example = f"offset {batch[row].offset()} of partition {partition}, event time "
+                    example += f"{moment(int(parsed.times[places[0]]))}: {shown_bytes(batch[row].value())}"
+                    trial.note(reason, places.size, example)
     return trial
+
+
+def _batches(records: Sequence[Record], widths: Widths) -> Iterator[Sequence[Record]]:
+    """Consecutive records, of about 8 MB at a time or of what becomes 128 MB."""
+    if records:
+        values = byte_sizes([record.value() for record in records])
+        keys = byte_sizes([record.key() for record in records])
+        for first_record, stop in cut(values, keys, most_bytes=_BATCH_BYTES, widths=widths):
+            yield records[first_record:stop]
 
 
 def first(topic: TopicState, start: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
@@ -172,8 +183,9 @@ def _records(
     """
     records: dict[int, list[FetchedRecord]] = {}
     with BoundedRecords(settings.kafka, topic) as bounded:
-        for partition, offset in begin.items():
-            runs = bounded.read(partition, offset, end[partition])
+        for at, (partition, offset) in enumerate(begin.items()):
+            share = bounded.bytes_left // (len(begin) - at)
+            runs = bounded.read(partition, offset, end[partition], share=share)
             records[partition] = [record for run in runs for record in run if marker_of(record) is None]
     if bounded.failure is not None and not any(records.values()):  # a part of the records is better than none
         raise bounded.failure

@@ -40,6 +40,8 @@ class BoundedRecords:
         """Bytes that may still be read."""
         self.large = 0
         """Records that were left out because they have more than `LARGEST` bytes."""
+        self.damaged: dict[int, str] = {}
+        """Partition -> why a batch of it cannot be read. Nothing behind that batch was looked at."""
         self.failure: ServiceError | None = None
         """Why Kafka did not answer, the first time that it did not."""
 
@@ -74,7 +76,7 @@ class BoundedRecords:
                     self.bytes_left -= size
                     runs[-1].append(FetchedRecord.of(record, self._topic, partition))
         except DamagedBatchError as error:
-            log.debug("%s[%d] is not looked at to the end: %s", self._topic, partition, error)
+            self.damaged.setdefault(partition, str(error))
         except ServiceError as error:
             log.debug("%s[%d] is not looked at to the end: %s", self._topic, partition, error)
             self.failure = self.failure or error
@@ -82,10 +84,16 @@ class BoundedRecords:
 
     def _records(self, partition: int, begin: int, end: int) -> Iterator[RawRecord]:
         """Records as long as bytes and time last."""
-        for record in raw_records(self._reader, partition, begin, end, kafka=self._kafka, most=_FETCH_BYTES):
-            if _size(record) <= LARGEST and _size(record) > self.bytes_left:
-                return
-            if time.monotonic() > self._deadline:
+        for record in raw_records(
+            self._reader,
+            partition,
+            begin,
+            end,
+            kafka=self._kafka,
+            most=_FETCH_BYTES,
+            stopping=lambda: time.monotonic() > self._deadline,
+        ):
+            if self.bytes_left < _size(record) <= LARGEST or time.monotonic() > self._deadline:
                 return
             yield record
 

@@ -1,19 +1,27 @@
-"""Blocks that are not too large: Arrow's columns of text hold less than 2 GiB each."""
+"""Blocks that are not too large, neither as they come nor as what they become.
+
+Arrow's columns of text hold less than 2 GiB each, and a container may have 1 GiB in all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from evenflow.expressions.growth import Growth, growths
+from evenflow.grammar.explosion import MOST_ELEMENTS
 from evenflow.limits import JSON_GROWTH, REPEATED_BYTES
 from evenflow.numeric.arrays import Int64s
 from evenflow.settings import Settings
 
 MOST_BYTES = 1 << 30
 """Limit of a block: half of what a column of text can hold."""
+GROWN_BYTES = 1 << 27
+"""Limit of what the texts of a block become. Records that are taken apart repeat texts, by which a block
+could grow a thousand times. While it is parsed it takes about twice as much.
+"""
 EXPLODED_BYTES = 1 << 22
 """Limit of a block whose records are taken apart.
 An element has two bytes at least: some two million tuples at most.
@@ -59,7 +67,7 @@ class Widths:
             # Of a record, half can be elements of a byte each, and the other half the text that each repeats.
             texts = sizes + np.minimum(sizes * sizes // 4, REPEATED_BYTES)
         if self.exploded:
-            rows = sizes + 1
+            rows = np.minimum(sizes, MOST_ELEMENTS) + 1
         return np.minimum(texts * self.growth.factor + rows * self.growth.added, _MOST_OF_A_RECORD)
 
 
@@ -70,14 +78,14 @@ def cut(
     A single larger record is a stretch of its own.
 
     values, keys: sizes (bytes) of the values, and of the keys if they count as well. Shape (n,), n > 0.
-    widths: if given, what a stretch becomes is bounded, too (`MOST_BYTES`).
+    widths: if given, what a stretch becomes is bounded, too (`GROWN_BYTES`).
     """
     sizes = values if keys is None else values + keys
     ends = [_ends(sizes)]
     mosts = [most_bytes]
     if widths is not None:
         ends.append(_ends(widths.bytes_of(sizes)))
-        mosts.append(MOST_BYTES)
+        mosts.append(GROWN_BYTES)
     first = 0
     while first < len(sizes):
         stops = [
@@ -87,6 +95,11 @@ def cut(
         stop = max(min(stops), first + 1)  # one record always goes on, however large
         yield first, stop
         first = stop
+
+
+def byte_sizes(texts: Sequence[bytes | None]) -> Int64s:
+    """Bytes of each text, 0 for none. Shape (n,)."""
+    return np.fromiter((len(text or b"") for text in texts), np.int64, len(texts))
 
 
 def _ends(sizes: Int64s) -> Int64s:

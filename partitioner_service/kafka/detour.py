@@ -79,7 +79,7 @@ class Detour:
             for partition, state in states.items()
             if partition in self.bombs and not self.bombs[partition].is_behind(state.offset)
         }
-        self._around, self._rests, self._open = frozenset(self._next), {}, {}
+        self._around, self._rests, self._open, self._calm = frozenset(self._next), {}, {}, {}
         if not self._around:
             self.close()
         return self._around
@@ -90,6 +90,7 @@ class Detour:
             self._next[partition] = states[partition].offset
             self._rests.pop(partition, None)
             self._open.pop(partition, None)
+            self._calm.pop(partition, None)
 
     def ahead(self, states: Mapping[int, PartitionState]) -> dict[int, int]:
         """The offset of each bomb, but for those that these states are past."""
@@ -125,8 +126,9 @@ class Detour:
             return self._stopped(partition, offset, KafkaError.OFFSET_OUT_OF_RANGE, "the offset is gone")
         if not fetched.batches:
             bomb = self.bombs[partition]
-            # All suspects are read: behind them there is nothing yet, or an open transaction.
-            if isinstance(bomb, Suspect) or fetched.end <= bomb.first:
+            # Of suspects all are read, up to the end of the log or to an open transaction. The answer may
+            # also be empty because the broker makes its clients wait (a quota).
+            if fetched.stable <= offset if isinstance(bomb, Suspect) else fetched.end <= bomb.first:
                 self._end_detour(partition)
                 return None
             self._rests[partition] = self._clock() + _AGAIN_SECONDS
@@ -192,6 +194,9 @@ class Detour:
         except DamagedBatchError as error:
             del self._open[partition]
             return self._stopped(partition, opened.batch.first, KafkaError._BAD_MSG, str(error), records)
+        opened.headers += headers
+        if partition in self._calm:
+            self._calm[partition].add_headers(opened.headers, opened.batch)
         if ended:
             del self._open[partition]
             self._next[partition] = opened.batch.last + 1
@@ -208,7 +213,7 @@ class Detour:
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class _OpenBatch:
     """A batch that is handed over."""
 
@@ -216,6 +221,8 @@ class _OpenBatch:
     """The batch as it stands in the log."""
     records: Iterator[RawRecord]
     """Records of the batch that are not handed over yet."""
+    headers: int = 0
+    """Headers of the records that are."""
 
 
 class _Connection:

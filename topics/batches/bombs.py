@@ -29,6 +29,8 @@ when it ended.
 _AHEAD_SECONDS = 60.0
 _SUSPECT_BYTES = 16_777_216
 _HEAVY = 32
+_RECORD_BYTES, _HEADER_BYTES = 400, 64
+"""What a record and a header take while librdkafka or we hold them, however short they are."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Suspect:
 
 class Calm:
     """Whether the batches of a partition have become ordinary ones again: none of the last 16 MB, as the
-    broker holds them, grew to 32 times its size.
+    broker holds them, took 32 times its size. Records and headers count as what they take in memory.
     """
 
     def __init__(self) -> None:
@@ -91,10 +93,15 @@ class Calm:
         """Note the next batch."""
         most = _HEAVY * len(batch.data)
         try:
-            heavy = batch.is_version_2 and batch.grown(most) > most
+            heavy = batch.is_version_2 and batch.grown(most) + _RECORD_BYTES * batch.count > most
         except DamagedBatchError:
             heavy = False  # nobody decompresses it
         self._bytes = 0 if heavy else self._bytes + len(batch.data)
+
+    def add_headers(self, headers: int, batch: RawBatch) -> None:
+        """Note how many headers the records of the newest batch have."""
+        if headers * _HEADER_BYTES > _HEAVY * len(batch.data):
+            self._bytes = 0
 
     def __bool__(self) -> bool:
         return self._bytes >= _SUSPECT_BYTES
@@ -147,21 +154,32 @@ def unreadable_at(
 
 
 def raw_records(
-    reader: RawReader, partition: int, begin: int, end: int, *, kafka: KafkaSettings, most: int
+    reader: RawReader,
+    partition: int,
+    begin: int,
+    end: int,
+    *,
+    kafka: KafkaSettings,
+    most: int,
+    stopping: Callable[[], bool] = lambda: False,
 ) -> Iterator[RawRecord]:
     """The committed records between these offsets, or up to a batch
     of which none can be had (DamagedBatchError).
 
-    most: bytes of a fetch. Raises ServiceError if Kafka does not answer.
+    most: bytes of a fetch. stopping: whether to leave it at what has come, asked before each fetch and batch
+    and within large ones. Raises ServiceError if Kafka does not answer.
     """
     offset = begin
-    while offset < end:
+    while offset < end and not stopping():
         fetched = reader.fetch(partition, offset, most=most)
         if fetched is None or not fetched.batches:
             return
         for batch in fetched.batches:
-            for record in batch.records(fetched.aborted, most_grown(kafka)):
-                if begin <= record.offset < end:
+            if stopping():
+                return
+            grown = most_grown(kafka)
+            for record in batch.records(fetched.aborted, grown, begin=begin, stopping=stopping):
+                if record.offset < end:
                     yield record
         offset = fetched.batches[-1].last + 1  # not the last record: compaction and markers leave gaps
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -42,6 +42,7 @@ _XERIAL_FRONT = 16
 _PIECE, _INPUT = 1_048_576, 65_536
 _READ_COMMITTED = 1
 _WAIT_MS = 100
+_BETWEEN_QUESTIONS = 1_000
 _MOST_HEADERS = 100_000
 """Headers of a record. librdkafka reads no record with more, and each would become an object here."""
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -112,11 +113,24 @@ class RawBatch:
                 break
         return size
 
-    def records(self, aborted: Sequence[tuple[int, int]], most: int) -> Iterator[RawRecord]:
-        """Its records, none if they were aborted or mark the end of a transaction.
+    @property
+    def count(self) -> int:
+        """How many records it says that it has."""
+        return self._header[-1]
+
+    def records(
+        self,
+        aborted: Sequence[tuple[int, int]],
+        most: int,
+        *,
+        begin: int = 0,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> Iterator[RawRecord]:
+        """Its records from the offset `begin` on, none if they were aborted or mark the end of a transaction.
 
         aborted: (producer's id, first offset) of aborted transactions that reach into the fetch. most: bytes
-        that it may grow into. Raises DamagedBatchError, possibly behind some records.
+        that it may grow into. stopping: whether to leave it at that, asked every thousand records, also where
+        none comes out. Raises DamagedBatchError, possibly behind some records.
         """
         if not self.is_version_2:
             raise DamagedBatchError("written in a format of before Kafka 0.11")
@@ -128,11 +142,17 @@ class RawBatch:
             return
         appended = (TIMESTAMP_LOG_APPEND_TIME, largest_stamp) if attributes & _APPENDED else None
         reader = _Fields(self._plain(most))
-        for _ in range(count):
-            reader.varint()  # how long it is
+        for number_of_record in range(count):
+            if number_of_record % _BETWEEN_QUESTIONS == 0 and stopping():
+                return
+            end = reader.varint() + reader.at
             reader.byte()  # attributes, which mean nothing
             after = reader.varint()
-            offset, key, value = self.first + reader.varint(), reader.text(), reader.text()
+            offset = self.first + reader.varint()
+            if offset < begin:
+                reader.skip_to(end)
+                continue
+            key, value = reader.text(), reader.text()
             number = reader.varint()
             if number > _MOST_HEADERS:
                 raise DamagedBatchError(f"a record has {number:,} headers, more than {_MOST_HEADERS:,}")
@@ -168,6 +188,17 @@ class _Fields:
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
+
+    @property
+    def at(self) -> int:
+        """Bytes that were read so far."""
+        return self._at
+
+    def skip_to(self, place: int) -> None:
+        """Go on there, which is not before what was read."""
+        if not self._at <= place <= len(self._data):
+            raise DamagedBatchError("it ends within a record")
+        self._at = place
 
     def byte(self) -> int:
         if self._at >= len(self._data):
@@ -210,6 +241,8 @@ class RawFetch(NamedTuple):
     """(producer's id, first offset) of aborted transactions that reach into the fetch."""
     end: int
     """The offset behind the last record of the partition."""
+    stable: int
+    """The offset before which all transactions have ended."""
 
 
 class RawReader:
@@ -297,7 +330,9 @@ class RawReader:
             raise for_code(code)()
         # From version 4 of the protocol on: what is stable, and what was aborted. The batches come last.
         aborted = next((part for part in rest if isinstance(part, list)), [])
-        return RawFetch(tuple(batches_of(rest[-1] or b"")), tuple((p, first) for p, first in aborted), end)
+        stable = rest[0] if len(rest) > 1 and rest[0] >= 0 else end
+        batches = tuple(batches_of(rest[-1] or b""))
+        return RawFetch(batches, tuple((p, first) for p, first in aborted), end, stable)
 
 
 def batches_of(data: bytes) -> Iterator[RawBatch]:

@@ -238,7 +238,7 @@ class Partitions:
     def fetch(self, partition: int, offset: int, *, most: int) -> RawFetch:
         """One batch, whatever `most` says."""
         ahead = [batch for batch in self._batches[partition] if batch.last >= offset]
-        return RawFetch(ahead[:1], (), self.ends()[partition])
+        return RawFetch(ahead[:1], (), self.ends()[partition], self.ends()[partition])
 
 
 BOMB = built(1, [bytes(200_000_000)], first=6)

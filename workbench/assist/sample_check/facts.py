@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from evenflow.numeric.arrays import Bools, Float64s, Int64s
 from evenflow.settings import Query, Settings
+from partitioner_service.kafka.block_sizes import Widths, byte_sizes, cut
 from partitioner_service.reading.cells.reasons import BadRecords
 from partitioner_service.reading.parse import Parser
 from partitioner_service.reading.registered.schemas import Schemas, Withheld, schemas_of
@@ -122,6 +123,8 @@ class SampleFacts:
     """Tuples that the query's condition keeps."""
     large: int = 0
     """Records that were left out because they are too large to be looked at."""
+    damaged: Mapping[int, str] = field(default_factory=dict)
+    """Partition -> why a batch of it cannot be read. Nothing behind that batch was looked at."""
     costs: Float64s | None = None
     """Costs of the kept tuples, as `partitioner.cost` computes them, not yet whole or within the range. None
     if each tuple costs 1."""
@@ -168,12 +171,12 @@ def facts_of(
     Protobuf records are looked up. None: the registry of the settings.
     """
     schemas = schemas_of(settings, ask_for=math.inf) if registry is None else Schemas(registry)
-    parser = Parser(settings, schemas=schemas)
+    parser, widths = Parser(settings, schemas=schemas), Widths.of(settings)
     reasons = _Reasons()
     parts, keys, costs, filtered, unmatched = [], [], [], 0, 0
     for stretch in sample.stretches:
         times, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for part in _batches(stretch):
+        for part in _batches(stretch, widths):
             values = stretch.values[part]
             parsed = parser.parse(values, keys=stretch.keys[part], timestamps=stretch.timestamps[part])
             unmatched += parser.unmatched
@@ -206,21 +209,18 @@ def facts_of(
         filtered=filtered,
         kept=tuples,
         large=sample.large,
+        damaged=sample.damaged,
         costs=np.concatenate(costs) if costs else None,
         lookup=None if table is None else LookupFacts(table.rows, table.bytes, unmatched),
     )
 
 
-def _batches(stretch: Stretch) -> Iterator[slice]:
-    """Consecutive records of the stretch, of about 8 MB at a time: parsed they take many times as much."""
-    begin = size = 0
-    for at, value in enumerate(stretch.values):
-        size += len(value or b"")
-        if size > _BATCH_BYTES:
-            yield slice(begin, at + 1)
-            begin, size = at + 1, 0
-    if begin < len(stretch.values):
-        yield slice(begin, len(stretch.values))
+def _batches(stretch: Stretch, widths: Widths) -> Iterator[slice]:
+    """Consecutive records of the stretch, of about 8 MB at a time or of what becomes 128 MB."""
+    if stretch.values:
+        values, keys = byte_sizes(stretch.values), byte_sizes(stretch.keys)
+        for first, stop in cut(values, keys, most_bytes=_BATCH_BYTES, widths=widths):
+            yield slice(first, stop)
 
 
 def _pieces(readable: Piece) -> list[Piece]:

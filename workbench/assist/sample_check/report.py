@@ -65,10 +65,11 @@ class SampleReport:
         """The sample in one line."""
         facts = self.facts
         large = f"{facts.large:,} records of more than 4 MB, which are not looked at"
+        beside = [large] if facts.large else []
+        beside += [f"partition {partition} not to the end: {why}" for partition, why in facts.damaged.items()]
         if not facts.records:
-            return f"sample of {facts.topic}: {large if facts.large else 'no tuples yet'}"
-        parts = [f"{facts.records:,} records", f"{facts.rejected + self.late:,} would be rejected"]
-        parts += [large] if facts.large else []
+            return f"sample of {facts.topic}: {', '.join(beside or ['no tuples yet'])}"
+        parts = [f"{facts.records:,} records", f"{facts.rejected + self.late:,} would be rejected", *beside]
         if facts.hottest is not None and facts.span is not None:
             parts.append(f"{facts.keys:,} keys, the hottest {share(facts.hottest[1], facts.kept)}")
             strays = strays_of(self.settings.query, facts, now=self.now)

@@ -78,6 +78,8 @@ class TopicRecords:
     """One for each partition of the topic. It is empty if the partition is."""
     large: int = 0
     """Records that were left out because they are too large to be looked at."""
+    damaged: Mapping[int, str] = field(default_factory=dict)
+    """Partition -> why a batch of it cannot be read. Nothing behind that batch is in the sample."""
 
     @property
     def records(self) -> int:
@@ -136,7 +138,7 @@ def _read(kafka: KafkaSettings, state: TopicState, parts: Sequence[Bounds]) -> T
         for run in runs[number, partition]:
             stretches[partition].leave_out()
             stretches[partition].add(run)
-    return TopicRecords(state.name, tuple(stretches.values()), bounded.large)
+    return TopicRecords(state.name, tuple(stretches.values()), bounded.large, bounded.damaged)
 
 
 def parts_of(state: TopicState, most: int) -> list[Bounds]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +34,9 @@ _LONG_TEXT = 1_000
 """Characters of a text that are kept."""
 _CELLS = 500_000
 """About how many values are looked at. Of many wide records only every second, third, ... record is taken."""
+_MOST_CELLS = 2_000_000
+"""How many fields are looked at, those within objects and of elements among them."""
+_MOST_NAMES = 10_000
 _MOST_FIELDS = 1_000
 """About how many fields of a record are looked at."""
 _MOST_PARTS = 100
@@ -114,20 +118,20 @@ def shape_of(
     # The width of the newest records tells how many records keep the number of values within `_CELLS`.
     width = max((len(row) for row in _rows(settings, values[-10:], registered)), default=1)
     some = values[:: 1 + len(values) * width // _CELLS]
-    # One row at a time: as objects, the fields of a record may take fifty times its bytes.
-    rows = _rows(settings, some, registered)
     fields: Counter[int] = Counter()
-    if settings.format == "csv":
-        split = (split_line(value, settings.delimiter) for value in some)
-        fields.update(len(parts) for parts in split if parts is not None)
-    if settings.format == "json":
-        rows = map(_flat, rows)
-    if explosion is not None:
-        rows = (part for row in rows for part in _exploded(row, explosion))
-    columns = _Columns()
-    for row in rows:
-        columns.add(row)
-    return RecordShape(len(some), columns.rows, columns.columns(), dict(fields))
+    columns, records = _Columns(), 0
+    # One row at a time: as objects, the fields of a record may take fifty times its bytes.
+    for value in some:
+        if columns.cells > _MOST_CELLS:
+            break
+        records += 1
+        if settings.format == "csv" and (parts := split_line(value, settings.delimiter)) is not None:
+            fields[len(parts)] += 1
+        for row in _rows(settings, [value], registered):
+            named = _flat(row) if settings.format == "json" else row
+            for part in [named] if explosion is None else _exploded(named, explosion):
+                columns.add(part)
+    return RecordShape(records, columns.rows, columns.columns(), dict(fields))
 
 
 def _flat(row: Row) -> Row:
@@ -136,7 +140,7 @@ def _flat(row: Row) -> Row:
     waiting: list[tuple[tuple[str, ...], Row]] = [((), row)]
     while waiting and len(fields) < _MOST_FIELDS:
         path, nested = waiting.pop()
-        for name, value in nested.items():
+        for name, value in islice(nested.items(), _MOST_FIELDS - len(fields)):
             inner = (*path, name)
             fields[written(inner)] = value
             if isinstance(value, dict) and len(inner) < MOST_LEVELS:
@@ -144,7 +148,7 @@ def _flat(row: Row) -> Row:
     return fields
 
 
-def _exploded(row: Row, explosion: Explosion) -> list[Row]:
+def _exploded(row: Row, explosion: Explosion) -> Iterator[Row]:
     """The tuples of a record. Each has the record's other columns too."""
     whole = row.get(explosion.column)
     parts: list[Any] = []
@@ -155,18 +159,17 @@ def _exploded(row: Row, explosion: Explosion) -> list[Row]:
     elif explosion.way == "words" and isinstance(whole, str):
         parts = [word for word in re.split(f"[{BLANKS}]+", whole, maxsplit=_MOST_PARTS) if word]
     if not parts:
-        return [row]
+        yield row
+        return
     outer = segments(explosion.column)
     rest = {name: value for name, value in row.items() if explosion.within(name) is None}
-    tuples = []
     for part in parts:
         inner = (
             {written((*outer, *segments(name))): value for name, value in _flat(part).items()}
             if isinstance(part, dict)
             else {}
         )
-        tuples.append(rest | {explosion.column: part} | inner)
-    return tuples
+        yield rest | {explosion.column: part} | inner
 
 
 def _rows(
@@ -284,19 +287,25 @@ def _whole(text: str) -> int | float:
 
 
 class _Columns:
-    """Gathers what the columns of rows hold, of each value no more than a short text."""
+    """Gathers what the columns of rows hold: of each value no more than a short text, and no more than
+    `_MOST_NAMES` columns.
+    """
 
     def __init__(self) -> None:
         self.rows = 0
+        self.cells = 0
         self._kinds: dict[str, Counter[Kind]] = {}
         self._examples: dict[str, list[Any]] = {}
         self._distinct: dict[str, set[Any]] = {}
 
     def add(self, row: Row) -> None:
         self.rows += 1
+        self.cells += len(row)
         for name, value in row.items():
             kind = kind_of(value)
             if name not in self._kinds:
+                if len(self._kinds) >= _MOST_NAMES:
+                    continue
                 self._kinds[name], self._examples[name], self._distinct[name] = Counter(), [], set()
             self._kinds[name][kind] += 1
             if kind != "null" and len(self._examples[name]) < _EXAMPLES:

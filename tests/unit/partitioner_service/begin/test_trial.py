@@ -167,7 +167,7 @@ def test_the_newest_records_before_the_start_are_judged_where_hardly_any_lie_beh
             assert (partition, offset >= 0) == (0, True)
             step = min(1_000, self.bomb - offset) if self.bomb is not None and offset <= self.bomb else 1_000
             values = [one.value() for one in log[offset : offset + step]] or [bytes(200_000_000)]
-            return RawFetch(list(batches_of(built(1, values, first=offset))), (), len(log))
+            return RawFetch(list(batches_of(built(1, values, first=offset))), (), len(log), len(log))
 
     def judge(start: str, records: int) -> None:
         monkeypatch.setattr(trial, "describe", lambda kafka, names: {"in": state(records)})

@@ -31,7 +31,7 @@ class Log:
     def __init__(self, batches: Sequence[bytes]) -> None:
         self.batches = [batch for data in batches for batch in batches_of(data)]
         self.down: Exception | None = None
-        self.begin, self.end, self.closed = 0, 1_000, threading.Event()
+        self.begin, self.end, self.stable, self.closed = 0, 1_000, 1_000, threading.Event()
 
     def __call__(self, *_: object) -> Self:
         return self
@@ -45,7 +45,7 @@ class Log:
         if offset < self.begin:
             return None
         found: list[RawBatch] = [batch for batch in self.batches if batch.last >= offset][:1]
-        return RawFetch(found, (), self.end)
+        return RawFetch(found, (), self.end, self.stable)
 
 
 @pytest.fixture
@@ -127,6 +127,7 @@ def test_suspects_come_batch_by_batch_up_to_the_end_of_the_log_and_nothing_is_re
         )
     else:
         del log.batches[2:]
+    log.stable = log.batches[-1].last + 1
     made = detour()
     made.bombs = {3: Suspect(10, 10)}
     assert made.leads(states(p3=10)) == {3}
@@ -138,6 +139,19 @@ def test_suspects_come_batch_by_batch_up_to_the_end_of_the_log_and_nothing_is_re
     assert made.past == {3}
     assert made.leads(states(p3=14)) == frozenset()
     assert made.leads(states(p3=12)) == frozenset(), "also if reading goes back"
+
+
+def test_an_empty_answer_before_the_end_of_the_log_does_not_end_a_detour(log: Log) -> None:
+    """A broker with a quota answers like that."""
+    clock = Clock()
+    log.batches, behind = [], log.batches[:2]
+    made = detour(clock)
+    made.bombs = {3: Suspect(10, 10)}
+    made.leads(states(p3=10))
+    assert made.fetch(()) is None
+    log.batches, clock.now = behind, 1.0
+    assert offsets(made.fetch(())) == [10, 11]
+    assert made.past == set()
 
 
 LARGE = 3_000_000
@@ -154,11 +168,17 @@ def _portions(made: Detour) -> int:
 
 def test_where_batches_are_ordinary_again_the_detour_ends(log: Log) -> None:
     ordinary = [built(0, [bytes(LARGE)], first=at) for at in range(10, 30)]
-    heavy = built(1, [bytes(LARGE)], first=12)
+    behind = [built(0, [bytes(LARGE)], first=at) for at in range(1_000, 1_020)]
+    many_headers = DefaultRecordBatchBuilder(2, 1, 0, -1, -1, -1, 10**9)
+    many_headers.append(0, timestamp=1_000, key=None, value=b"x", headers=[("", b"")] * 10_000)
+    headers = many_headers.build()
+    headers[:8] = (12).to_bytes(8, "big")
+    grown, many_records = built(1, [bytes(LARGE)], first=12), built(0, [b""] * 300, first=12)
+    assert len(many_records) * 32 < 300 * 400
     for batches, reach, expected in (
         (ordinary, 10, 6),
         (ordinary, 18, 9),
-        ([*ordinary[:2], heavy, *ordinary[3:]], 10, 3 + 6),
+        *(([*ordinary[:2], heavy, *behind], 10, 3 + 6) for heavy in (grown, many_records, bytes(headers))),
     ):
         log.batches = [batch for data in batches for batch in batches_of(data)]
         made = detour()

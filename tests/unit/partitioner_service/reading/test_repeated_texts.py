@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from evenflow.limits import REPEATED_BYTES
 from evenflow.settings import Settings
-from partitioner_service.kafka.block_sizes import MOST_BYTES, Widths, cut
+from partitioner_service.kafka.block_sizes import GROWN_BYTES, Widths, cut
 from partitioner_service.reading.parse import Parser
 from tests.examples import examples
 
@@ -138,7 +138,7 @@ def test_blocks_are_cut_by_what_their_elements_can_repeat(sizes: list[int], repe
     for block in blocks:
         # Half of a record can be elements of a byte each, and half of it the text that each of them repeats.
         worst = sum(min((one // 2) ** 2, REPEATED_BYTES) for one in block)
-        assert len(block) == 1 or not repeats or worst <= MOST_BYTES
+        assert len(block) == 1 or not repeats or worst <= GROWN_BYTES
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,12 @@ import sys
 import pytest
 
 _CODE = """
-import resource
+import itertools, resource
 from tests.unit.workbench.assist.sample_check.samples import look, order, sample
 settings = {settings}
 look(sample([order(n) for n in range(300)]), **settings)  # what compiles and imports counts before
-records = sample([{value}] * 12)
+numbers = itertools.count()
+records = sample([{value} for _ in range(12)])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 look(records, **settings)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
@@ -33,6 +34,27 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
             """b'{"user": "a", "at": 1800000000000, "amount": "' + b'1,' * 40_000 + b'1"}'""",
             """{"query": {"explode": "split(amount, ',')", "aggregates": {"n": "count"}}}""",
             id="elements",
+        ),
+        pytest.param(
+            """(
+                b'{"user": "' + b'a' * 60_000 + b'", "at": 1800000000000, "amount": "' + b'1,' * 500 + b'1"}'
+            )""",
+            """{"query": {"explode": "split(amount, ',')", "aggregates": {"n": "count"}}}""",
+            id="repeated keys",
+        ),
+        pytest.param(
+            """b'{"user": "a", "at": 1800000000000, "amount": 1, "x": {%s}}' % b','.join(
+                b'"%d-%d": 1' % (next(numbers), n) for n in range(100_000)
+            )""",
+            "{}",
+            id="names",
+        ),
+        pytest.param(
+            """b'{"user": "a", "at": 1800000000000, "amount": [%s], %s}' % (
+                b','.join([b'1'] * 100), b','.join(b'"c%d": 1' % n for n in range(50_000))
+            )""",
+            """{"query": {"explode": "amount", "aggregates": {"n": "count"}}}""",
+            id="wide records taken apart",
         ),
     ],
 )
