@@ -33,6 +33,7 @@ from evenflow import queries
 from evenflow.queries import BuiltInQuery
 from evenflow.settings.durations import format_duration
 from evenflow.settings.sections.query import Query
+from evenflow.text.markdown import wrapped
 from evenflow.windows import pane_of
 from workbench.demo.options import DemoOptions, prepare
 from workbench.demo.run import DemoResult, run
@@ -57,35 +58,34 @@ def page(queries: Sequence[BuiltInQuery], rows: Sequence[Row]) -> str:
     by_place = {(row["query"], row["partitioner"]): row for row in rows}
     places = [(query.name, name) for query in queries for name in PARTITIONERS]
     shown = [by_place[place] for place in places if place in by_place]
-    return "\n".join(
-        [
-            "# Built-in queries",
-            "",
-            "`evenflow demo --query NAME` runs a query on its data and compares every window with a",
-            "direct aggregation. `evenflow queries` lists them. `python -m benchmarks.queries_page` makes",
-            "this page. With `--input` a query runs over other data of the same columns: `words:FILE`",
-            "(any text), `taxi:FILE` (DEBS 2015), `cluster-tasks:FILE` (Google), `retail:FILE`,",
-            "`tpch:scale=1`, or a file of your own.",
-            "",
-            table(("query", "what", "key", "window", "data"), map(_described, queries)),
-            "",
-            "## Every query through the whole pipeline",
-            "",
-            "Each query ran once with each partitioner. Rows are result rows, those of views and",
-            "summaries behind those of the query. Windows are those of the query. Differences are those",
-            "of all of them. Seconds are from the first tuple to the last window, the start of Spark",
-            "included. The figures are kept in [figures.json](queries/figures.json).",
-            "",
-            *_calls(queries, shown),
-            "",
-            *_extent(shown),
-            table(
-                ("query", "partitioner", "tuples", "windows", "rows", "seconds", "differences"),
-                map(_figures, shown),
-            ),
-            "",
-        ]
-    )
+    lines = [
+        "# Built-in queries",
+        "",
+        "`evenflow demo --query NAME` runs a query on its data and compares every window with a",
+        "direct aggregation. `evenflow queries` lists them. `python -m benchmarks.queries_page` makes",
+        "this page. With `--input` a query runs over other data of the same columns: `words:FILE`",
+        "(any text), `taxi:FILE` (DEBS 2015), `cluster-tasks:FILE` (Google), `retail:FILE`,",
+        "`tpch:scale=1`, or a file of your own.",
+        "",
+        table(("query", "what", "key", "window", "data"), map(_described, queries)),
+        "",
+        "## Every query through the whole pipeline",
+        "",
+        "Each query ran once with each partitioner. Rows are result rows, those of views and",
+        "summaries behind those of the query. Windows are those of the query. Differences are those",
+        "of all of them. Seconds are from the first tuple to the last window, the start of Spark",
+        "included. The figures are kept in [figures.json](queries/figures.json).",
+        "",
+        *_calls(queries, shown),
+        "",
+        *_extent(shown),
+        table(
+            ("query", "partitioner", "tuples", "windows", "rows", "seconds", "differences"),
+            map(_figures, shown),
+        ),
+        "",
+    ]
+    return wrapped("\n".join(lines))
 
 
 def _described(query: BuiltInQuery) -> tuple[object, ...]:

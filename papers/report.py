@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenflow.charts.page import save
+from evenflow.text.markdown import wrapped
 from papers import inventory
 from papers.cells.run_plan import RunPlan
 from papers.cells.store import Store
@@ -188,7 +189,7 @@ def write(store: Store, plan: RunPlan, page: Path) -> dict[str, list[ClaimVerdic
     # Sections write links as `reproducing/...`. With `--out` the page, and so its folder, may have another
     # name.
     text = "\n".join(lines).replace("reproducing/", f"{page.stem}/")
-    page.write_text(text.rstrip() + "\n", encoding="utf-8")
+    page.write_text(wrapped(text.rstrip() + "\n"), encoding="utf-8")
     return verdicts
 
 

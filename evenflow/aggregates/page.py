@@ -7,6 +7,7 @@ from __future__ import annotations
 from evenflow.aggregates.aggregate import ANYTHING, NUMBERS, Aggregate
 from evenflow.aggregates.registry import catalogue
 from evenflow.plugins import marked
+from evenflow.text.markdown import wrapped
 
 _HEAD = """# Aggregates
 
@@ -101,7 +102,7 @@ def page() -> str:
     """The text of the page."""
     head = _HEAD.format(types=_listed(ANYTHING), numbers=_listed(NUMBERS))
     sections = [_section(known.plugin, known.package) for known in catalogue() if known.plugin is not None]
-    return head + "".join(sections) + _FOOT
+    return wrapped(head + "".join(sections) + _FOOT)
 
 
 def _section(aggregate: Aggregate, package: str | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from evenflow.elasticity.papers import PAPERS
 from evenflow.elasticity.registry import PolicyDescription, descriptions
 from evenflow.partitioners.papers import Paper, bibliography
+from evenflow.text.markdown import wrapped
 
 
 def policies_markdown() -> str:
@@ -33,7 +34,7 @@ def policies_markdown() -> str:
             lines += ["", f"To cite: {', '.join(f'`{paper.key}`' for paper in cited)} ([BibTeX](#bibtex))."]
     lines += ["", "## BibTeX", "", "`evenflow policies --bibtex` prints these entries.", ""]
     lines += ["```bibtex", bibtex(), "```"]
-    return "\n".join(lines) + "\n"
+    return wrapped("\n".join(lines) + "\n")
 
 
 def papers_of(policy: PolicyDescription) -> tuple[Paper, ...]:

@@ -9,6 +9,7 @@ from itertools import groupby
 
 from evenflow.partitioners.papers import bibliography
 from evenflow.partitioners.registry import Description, descriptions
+from evenflow.text.markdown import wrapped
 
 
 def algorithms_markdown() -> str:
@@ -54,7 +55,7 @@ def algorithms_markdown() -> str:
             lines += ["", f"To cite: {', '.join(f'`{paper.key}`' for paper in cited)} ([BibTeX](#bibtex))."]
     lines += ["", "## BibTeX", "", "`evenflow partitioners --bibtex` prints these entries.", ""]
     lines += ["```bibtex", bibtex(), "```"]
-    return "\n".join(lines) + "\n"
+    return wrapped("\n".join(lines) + "\n")
 
 
 def bibtex() -> str:

@@ -15,6 +15,7 @@ from evenflow.grammar.column_types import DecimalType
 from evenflow.settings.durations import format_duration, parse_duration
 from evenflow.settings.model import Settings
 from evenflow.settings.views import View
+from evenflow.text.markdown import wrapped
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def settings_markdown() -> str:
             setting.description,
         )
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
+    return wrapped("\n".join(lines) + "\n")
 
 
 def _fields(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[SettingDescription]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evenflow.elasticity import CAUSES
+from evenflow.text.markdown import wrapped
 from monitoring.instruments.catalogue import METRICS
 
 _HEAD = """# Metrics
@@ -20,7 +21,7 @@ def page() -> str:
     """The page docs/metrics.md, as Markdown."""
     causes = [f"* `{cause}`: {text}." for cause, text in CAUSES.items()]
     table = ["| metric | kind | labels | meaning |", "|---|---|---|---|", *_rows()]
-    return "\n".join([_HEAD, *table, "", "## Causes of decisions", "", *causes, ""])
+    return wrapped("\n".join([_HEAD, *table, "", "## Causes of decisions", "", *causes, ""]))
 
 
 def _rows() -> Iterator[str]:

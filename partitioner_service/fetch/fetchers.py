@@ -24,9 +24,10 @@ log = logging.getLogger(__name__)
 
 
 class Fetcher(Protocol):
-    """Fetches what comes next of the assigned partitions. name: as of `partitioner.reading`."""
+    """Fetches what comes next of the assigned partitions."""
 
     name: str
+    """As of `partitioner.reading`."""
 
     def fetch(self, most: int, timeout: float) -> FetchResult:
         """What comes next, up to `most` records and events, after at most `timeout` seconds."""

@@ -1,10 +1,11 @@
-"""Pages are as wide as the code, and wrapping them changes nothing that they show (tests/page_width.py)."""
+"""Pages are as wide as the code, and wrapping them changes nothing in them (`evenflow.text.markdown`)."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.page_width import ROOT, WIDTH, pages, wrapped
+from evenflow.text.markdown import WIDTH, wrapped
+from tests.page_width import ROOT, pages
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
