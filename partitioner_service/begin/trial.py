@@ -17,12 +17,14 @@ from evenflow.errors import ConfigError
 from evenflow.progress import PartitionState, judge
 from evenflow.reporting.words import by_reason, moment, share, shown_bytes
 from evenflow.settings import Settings
+from partitioner_service.begin.parsing_limit import ParsingLimit
 from partitioner_service.block import REASONS
 from partitioner_service.fetch.bounded_records import BoundedRecords
 from partitioner_service.fetch.messages import marker_of, timestamp_of
 from partitioner_service.fetch.record_columns import FetchedRecord
 from partitioner_service.kafka.block_sizes import Widths, byte_sizes, cut
 from partitioner_service.kafka.committed_state import all_states
+from partitioner_service.reading.cells.payloads import Payloads
 from partitioner_service.reading.cells.reasons import OF_RECORDS
 from partitioner_service.reading.parse import Parser
 from partitioner_service.reading.registered.schemas import schemas_of
@@ -110,16 +112,19 @@ def tried(
     first: by partition, in offset order, without markers. wall: seconds since 1970.
     """
     parser = Parser(settings.without_cost(), schemas=schemas_of(settings, ask_for=math.inf))
-    clock, widths = LiveClock(settings, wall=wall), Widths.of(settings)
+    clock, widths, limit = LiveClock(settings, wall=wall), Widths.of(settings), ParsingLimit()
     trial = Trial()
     for partition, records in first.items():
         state = PartitionState(fingerprint="", topic_id="", offset=0)
         for batch in _batches(records, widths):
+            if limit.reached:
+                break
             parsed = parser.parse(
                 [record.value() for record in batch],
                 keys=[record.key() for record in batch],
                 timestamps=[timestamp_of(record) for record in batch],
             )
+            limit.add(parsed)
             trial.records += len(batch)
             bad = parsed.bad
             for reason in OF_RECORDS:
@@ -151,7 +156,10 @@ def _batches(records: Sequence[Record], widths: Widths) -> Iterator[Sequence[Rec
     if records:
         values = byte_sizes([record.value() for record in records])
         keys = byte_sizes([record.key() for record in records])
-        for first_record, stop in cut(values, keys, most_bytes=_BATCH_BYTES, widths=widths):
+        elements = widths.elements_of(Payloads.of([record.value() for record in records]))
+        for first_record, stop in cut(
+            values, keys, most_bytes=_BATCH_BYTES, widths=widths, elements=elements
+        ):
             yield records[first_record:stop]
 
 

@@ -13,8 +13,9 @@ import numpy as np
 from evenflow.expressions.growth import Growth, growths
 from evenflow.grammar.explosion import MOST_ELEMENTS
 from evenflow.limits import JSON_GROWTH, REPEATED_BYTES
-from evenflow.numeric.arrays import Int64s
+from evenflow.numeric.arrays import Bools, Int64s
 from evenflow.settings import Settings
+from partitioner_service.reading.cells.payloads import Payloads
 
 MOST_BYTES = 1 << 30
 """Limit of a block: half of what a column of text can hold."""
@@ -33,7 +34,7 @@ _MOST_OF_A_RECORD = 1 << 40
 """Bytes that count for one record at most, so that no sum of a block overflows."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Widths:
     """How large a column of texts can become that is made of a block."""
 
@@ -43,6 +44,9 @@ class Widths:
     """Whether records are taken apart."""
     repeats: bool = False
     """Whether elements of a record repeat texts of the record."""
+    marks: Bools | None = None
+    """Bytes of which a record has at least as many as its elements, less one. Shape (256,). None: no such
+    bytes are known."""
 
     @classmethod
     def of(cls, settings: Settings) -> Widths:
@@ -58,33 +62,54 @@ class Widths:
             min(_MOST_GROWTH, max(text.added for text in all_texts)),
         )
         repeats = bool(query.repeated_texts) or query.key == "@key"
-        return cls(widest, query.explode is not None, query.explode is not None and repeats)
+        repeats = repeats and query.explode is not None
+        return cls(widest, query.explode is not None, repeats, _marks(settings) if repeats else None)
 
-    def bytes_of(self, sizes: Int64s) -> Int64s:
-        """Bytes that records of these sizes (bytes) can have in a column, shape (n,)."""
+    def elements_of(self, values: Payloads) -> Int64s | None:
+        """At least as many elements as these records have, shape (n,). None if nobody knows without reading
+        them.
+        """
+        if self.marks is None or not len(values):
+            return None
+        compact = values.compact()
+        return np.add.reduceat(self.marks[compact.data], compact.begins[:-1], dtype=np.int64) + 1
+
+    def bytes_of(self, sizes: Int64s, elements: Int64s | None = None) -> Int64s:
+        """Bytes that records of these sizes (bytes) can have in a column, shape (n,).
+        elements: as of `elements_of`.
+        """
         texts, rows = sizes, np.ones_like(sizes)
         if self.repeats:
             # Of a record, half can be elements of a byte each, and the other half the text that each repeats.
-            texts = sizes + np.minimum(sizes * sizes // 4, REPEATED_BYTES)
+            most = sizes * sizes // 4
+            if elements is not None:
+                most = np.minimum(most, sizes * elements)
+            texts = sizes + np.minimum(most, REPEATED_BYTES)
         if self.exploded:
             rows = np.minimum(sizes, MOST_ELEMENTS) + 1
         return np.minimum(texts * self.growth.factor + rows * self.growth.added, _MOST_OF_A_RECORD)
 
 
 def cut(
-    values: Int64s, keys: Int64s | None = None, *, most_bytes: int = MOST_BYTES, widths: Widths | None = None
+    values: Int64s,
+    keys: Int64s | None = None,
+    *,
+    most_bytes: int = MOST_BYTES,
+    widths: Widths | None = None,
+    elements: Int64s | None = None,
 ) -> Iterator[tuple[int, int]]:
     """Stretches (first, stop) of records with at most `most_bytes`.
     A single larger record is a stretch of its own.
 
     values, keys: sizes (bytes) of the values, and of the keys if they count as well. Shape (n,), n > 0.
-    widths: if given, what a stretch becomes is bounded, too (`GROWN_BYTES`).
+    widths: if given, what a stretch becomes is bounded, too (`GROWN_BYTES`). elements: of each record, as of
+    `Widths.elements_of`.
     """
     sizes = values if keys is None else values + keys
     ends = [_ends(sizes)]
     mosts = [most_bytes]
     if widths is not None:
-        ends.append(_ends(widths.bytes_of(sizes)))
+        ends.append(_ends(widths.bytes_of(sizes, elements)))
         mosts.append(GROWN_BYTES)
     first = 0
     while first < len(sizes):
@@ -95,6 +120,21 @@ def cut(
         stop = max(min(stops), first + 1)  # one record always goes on, however large
         yield first, stop
         first = stop
+
+
+def _marks(settings: Settings) -> Bools | None:
+    explosion = settings.query.explosion
+    if explosion is None or settings.input.registered:
+        return None
+    marks = np.zeros(256, np.bool_)
+    marks[ord("\\")] = True  # JSON can write any character as an escape
+    if explosion.way == "list":
+        marks[ord(",")] = True
+    elif explosion.way == "split":
+        marks[explosion.separator.encode()[0]] = True
+    else:  # all that is or can begin a blank
+        marks[: ord(" ") + 1] = marks[128:] = True
+    return marks
 
 
 def byte_sizes(texts: Sequence[bytes | None]) -> Int64s:

@@ -25,7 +25,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import KafkaSettings
 from partitioner_service.fetch.fetch_result import FetchResult
 from partitioner_service.fetch.record_columns import FetchedRecord
-from topics.batches.bombs import Bomb, Calm, Suspect, bomb_in, most_grown
+from topics.batches.bombs import Bomb, Calm, Suspect, bomb_in, is_heavy, most_grown
 from topics.batches.raw_batches import DamagedBatchError, RawBatch, RawFetch, RawReader, RawRecord
 from topics.call_thread import BoundedCalls
 
@@ -38,6 +38,7 @@ _OUTAGE_SECONDS = 5.0
 _MOST_RECORDS = 10_000
 _MOST_HEADERS = 100_000
 """Records that are handed over at a time, and their headers: each of these becomes an object."""
+_FETCH_BYTES = 1_048_576
 _MOMENT = 0.05
 """Seconds that the data plane waits for the thread."""
 
@@ -133,7 +134,7 @@ class Detour:
                 return None
             self._rests[partition] = self._clock() + _AGAIN_SECONDS
             return None
-        return self._begin_batch(fetched, fetched.batches[0], partition)
+        return self._begin(fetched, partition)
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -153,18 +154,35 @@ class Detour:
                 self._request = self._connection.ask(partition, offset)
                 return
 
-    def _begin_batch(self, fetched: RawFetch, batch: RawBatch, partition: int) -> FetchResult | None:
-        bomb = bomb_in(batch, most_grown(self._kafka))
-        if bomb is not None:
-            return self._stopped(partition, bomb.first, KafkaError._BAD_COMPRESSION, bomb.why)
-        known = self.bombs[partition]
-        if known.is_behind(batch.first):
-            self._end_detour(partition)
-            return None
-        if isinstance(known, Suspect):
-            self._calm.setdefault(partition, Calm()).add(batch)
-        self._open[partition] = _OpenBatch(batch, batch.records(fetched.aborted, most_grown(self._kafka)))
-        return self._records(partition, self._open[partition])
+    def _begin(self, fetched: RawFetch, partition: int) -> FetchResult | None:
+        """The records of these batches: of ordinary ones together, of a heavy one alone."""
+        records: list[FetchedRecord] = []
+        for batch in fetched.batches:
+            bomb = bomb_in(batch, most_grown(self._kafka))
+            if bomb is not None:
+                return self._stopped(partition, bomb.first, KafkaError._BAD_COMPRESSION, bomb.why, records)
+            known = self.bombs[partition]
+            if known.is_behind(batch.first):
+                if batch is fetched.batches[0]:
+                    self._end_detour(partition)
+                    return None
+                break
+            heavy = is_heavy(batch)
+            if isinstance(known, Suspect):
+                self._calm.setdefault(partition, Calm()).add(len(batch.data), heavy=heavy)
+            opened = _OpenBatch(batch, batch.records(fetched.aborted, most_grown(self._kafka)))
+            try:  # of a batch whose offsets are in no order, nothing may be read
+                for _ in batch.records(fetched.aborted, most_grown(self._kafka), begin=batch.last + 1):
+                    pass
+            except DamagedBatchError as error:
+                return self._stopped(partition, batch.first, KafkaError._BAD_MSG, str(error), records)
+            self._open[partition] = opened
+            records += self._portion(partition, opened)
+            if opened.damage is not None:
+                return self._damaged(partition, opened, records)
+            if heavy or partition in self._open or len(records) >= _MOST_RECORDS:
+                break
+        return FetchResult.of_messages(records)
 
     def _is_calm(self, partition: int, offset: int) -> bool:
         """Whether the suspects of this partition, which is read up to this offset, are behind us."""
@@ -182,6 +200,13 @@ class Detour:
         del self._next[partition]
 
     def _records(self, partition: int, opened: _OpenBatch) -> FetchResult:
+        records = self._portion(partition, opened)
+        if opened.damage is not None:
+            return self._damaged(partition, opened, records)
+        return FetchResult.of_messages(records)
+
+    def _portion(self, partition: int, opened: _OpenBatch) -> list[FetchedRecord]:
+        """The next records of an open batch, which is closed behind its last one."""
         records: list[FetchedRecord] = []
         headers, ended = 0, False
         try:
@@ -192,15 +217,20 @@ class Detour:
                     headers += len(raw_record.headers)
                     records.append(FetchedRecord.of(raw_record, self._topic, partition))
         except DamagedBatchError as error:
-            del self._open[partition]
-            return self._stopped(partition, opened.batch.first, KafkaError._BAD_MSG, str(error), records)
+            opened.damage = str(error)
+            return records
         opened.headers += headers
         if partition in self._calm:
             self._calm[partition].add_headers(opened.headers, opened.batch)
         if ended:
             del self._open[partition]
             self._next[partition] = opened.batch.last + 1
-        return FetchResult.of_messages(records)
+        return records
+
+    def _damaged(self, partition: int, opened: _OpenBatch, records: Collection[FetchedRecord]) -> FetchResult:
+        del self._open[partition]
+        why = opened.damage or ""
+        return self._stopped(partition, opened.batch.first, KafkaError._BAD_MSG, why, records)
 
     def _stopped(
         self, partition: int, offset: int, code: int, why: str, records: Collection[FetchedRecord] = ()
@@ -223,6 +253,8 @@ class _OpenBatch:
     """Records of the batch that are not handed over yet."""
     headers: int = 0
     """Headers of the records that are."""
+    damage: str | None = None
+    """Why no further record can be had of it. None if one can."""
 
 
 class _Connection:
@@ -235,7 +267,8 @@ class _Connection:
         self._calls = BoundedCalls("detour")
 
     def ask(self, partition: int, offset: int) -> _Request:
-        return _Request(partition, offset, self._calls.begin(lambda: self._reader.fetch(partition, offset)))
+        answer = self._calls.begin(lambda: self._reader.fetch(partition, offset, most=_FETCH_BYTES))
+        return _Request(partition, offset, answer)
 
     def close(self) -> None:
         """Close the reader once nothing uses it any more. This does not wait."""

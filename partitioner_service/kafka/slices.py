@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from confluent_kafka import KafkaError
 
-from evenflow.errors import DataLossError, ServiceError
+from evenflow.errors import DataLossError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.wire import LATEST_CAME
@@ -53,19 +53,23 @@ class Slicer:
         self._widths = Widths.of(settings)
         self._ends = ends
         self._unfetchable = unfetchable
+        self.disordered: set[int] = set()
+        """Partitions of which records came out of order. Nothing more of them is handed over: their batches
+        have to be looked at one by one."""
 
     def blocks(self, fetched: FetchResult, states: Mapping[int, PartitionState]) -> list[list[Slice]]:
         """Blocks of the records that come next. A block has one slice per partition.
 
         states: of the owned partitions. Records of other partitions, records before a state's offset, and
-        records behind a batch that cannot be fetched are dropped. Raises DataLossError when offsets are gone,
-        ServiceError for errors that Kafka calls fatal and for records out of order.
+        records behind a batch that cannot be fetched are dropped, and so are those of `disordered`
+        partitions. Raises DataLossError when offsets are gone, ServiceError for errors that Kafka calls
+        fatal.
         """
         stuck = set(self._unfetchable.batches)
         ends, stops = self._events(fetched)
         runs = []
         for partition, low, high in fetched.runs:
-            if partition not in states or partition in stuck:
+            if partition not in states or partition in stuck or partition in self.disordered:
                 continue
             if partition in stops:
                 high = low + int(np.searchsorted(fetched.arrival[low:high], stops[partition]))
@@ -94,10 +98,8 @@ class Slicer:
         """
         offsets = fetched.offsets[low:high]
         if (offsets[1:] <= offsets[:-1]).any():
-            raise ServiceError(
-                f"records of {self._topic}[{partition}] came out of order, near offset {offsets[0]}",
-                hint="with partitioner.reading = 'consume' they come another way; please report this",
-            )
+            self.disordered.add(partition)
+            return high
         self._ends.left(partition)
         # An end at or below the last of these records was told before they were written.
         if ends.get(partition, 0) <= offsets[-1]:
@@ -119,7 +121,11 @@ class Slicer:
         if self._needs_key:
             keys = np.concatenate([fetched.keys_of(low, high).sizes for _, low, high in runs])
         ends = np.cumsum([high - low for _, low, high in runs]).tolist()
-        for first, stop in cut(sizes, keys, most_bytes=self._most_bytes, widths=self._widths):
+        counts = [self._widths.elements_of(fetched.values[low:high]) for _, low, high in runs]
+        elements = None if counts[0] is None else np.concatenate([c for c in counts if c is not None])
+        for first, stop in cut(
+            sizes, keys, most_bytes=self._most_bytes, widths=self._widths, elements=elements
+        ):
             parts = []
             for (partition, low, high), end in zip(runs, ends, strict=True):
                 # first and stop count through all runs, and `end` is the same count at the end of this run.

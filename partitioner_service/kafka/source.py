@@ -172,6 +172,7 @@ class Source:
         most: records. timeout: how long (s) to wait for them. Raises what went wrong in a rebalance,
         DataLossError when offsets are gone, ServiceError for errors that Kafka calls fatal.
         """
+        self._go_around_disorder()
         self._try_again(self.unfetchable.due() & self.states.keys())
         self._turn += 1
         if self._turn % 2:  # the consumer has to be asked all the same, or the group takes it for dead
@@ -215,6 +216,23 @@ class Source:
     def bombs(self) -> dict[int, int]:
         """The offsets of the known bombs by partition, but for those that committed offsets are past."""
         return self._detour.ahead(self.committed)
+
+    def _go_around_disorder(self) -> None:
+        """Read partitions batch by batch of which records came out of order.
+
+        A producer writes the offsets within a batch, and a broker does not look at them if the batch is not
+        compressed. Read by itself, such a batch is known as damaged.
+        """
+        disordered, self._slicer.disordered = self._slicer.disordered & self.states.keys(), set()
+        for partition in disordered:
+            offset = self.states[partition].offset
+            log.error(
+                "records of %s[%d] came out of order behind offset %d; it is read batch by batch",
+                *(self._topic, partition, offset),
+            )
+            self._detour.bombs[partition] = Suspect(offset, offset)
+        if disordered:
+            self.rewind(self.states)
 
     def _go_back_to(self, astray: Sequence[Record]) -> None:
         """Read on from where we are, because these records have come another way than they should.

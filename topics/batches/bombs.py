@@ -81,6 +81,15 @@ class Suspect:
         return False
 
 
+def is_heavy(batch: RawBatch) -> bool:
+    """Whether the batch takes 32 times its size in memory. False if nobody can decompress it."""
+    most = _HEAVY * len(batch.data)
+    try:
+        return batch.is_version_2 and batch.grown(most) + _RECORD_BYTES * max(0, batch.count) > most
+    except DamagedBatchError:
+        return False
+
+
 class Calm:
     """Whether the batches of a partition have become ordinary ones again: none of the last 16 MB, as the
     broker holds them, took 32 times its size. Records and headers count as what they take in memory.
@@ -89,14 +98,9 @@ class Calm:
     def __init__(self) -> None:
         self._bytes = 0
 
-    def add(self, batch: RawBatch) -> None:
-        """Note the next batch."""
-        most = _HEAVY * len(batch.data)
-        try:
-            heavy = batch.is_version_2 and batch.grown(most) + _RECORD_BYTES * batch.count > most
-        except DamagedBatchError:
-            heavy = False  # nobody decompresses it
-        self._bytes = 0 if heavy else self._bytes + len(batch.data)
+    def add(self, size: int, *, heavy: bool) -> None:
+        """Note the next batch: its bytes, and whether `is_heavy`."""
+        self._bytes = 0 if heavy else self._bytes + size
 
     def add_headers(self, headers: int, batch: RawBatch) -> None:
         """Note how many headers the records of the newest batch have."""
@@ -179,8 +183,9 @@ def raw_records(
                 return
             grown = most_grown(kafka)
             for record in batch.records(fetched.aborted, grown, begin=begin, stopping=stopping):
-                if record.offset < end:
-                    yield record
+                if record.offset >= end:
+                    return
+                yield record
         offset = fetched.batches[-1].last + 1  # not the last record: compaction and markers leave gaps
 
 
@@ -212,7 +217,8 @@ def bombs_ahead(
     All partitions are looked through side by side, because there may be no time for all of them to the end:
     of the others, suspects are wanted, too. A broker that does not answer is a warning, and its partitions
     are no suspects: batch by batch they could not be read either. repeated: the partitions on which more than
-    one run in a row has ended, of which suspects are wanted. stopping: whether to leave it at what is known.
+    one run in a row has ended. Of these, suspects are wanted up to the last batch that takes much more memory
+    than its size. stopping: whether to leave it at what is known.
     """
     bombs: dict[int, Bomb] = {}
     suspects: dict[int, Suspect] = {}
@@ -227,8 +233,6 @@ def bombs_ahead(
                 for partition, offset in list(at.items()):
                     fetched = reader.fetch(partition, offset, most=_FETCH_BYTES)
                     batches = () if fetched is None else fetched.batches
-                    if batches and partition in repeated:
-                        suspects.setdefault(partition, Suspect(offset, offset))
                     for batch in batches:
                         # A batch may take a second, and a fetch may have hundreds.
                         if clock() >= deadline:
@@ -243,6 +247,8 @@ def bombs_ahead(
                         if bomb is not None:
                             bombs[partition] = bomb
                             break
+                        if partition in repeated and is_heavy(batch):
+                            suspects[partition] = Suspect(offsets[partition], batch.last)
                         at[partition] = batch.last + 1
                     if partition in bombs or not batches or at[partition] >= ends.get(partition, 0):
                         del at[partition]

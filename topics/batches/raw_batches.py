@@ -142,6 +142,7 @@ class RawBatch:
             return
         appended = (TIMESTAMP_LOG_APPEND_TIME, largest_stamp) if attributes & _APPENDED else None
         reader = _Fields(self._plain(most))
+        next_offset = self.first
         for number_of_record in range(count):
             if number_of_record % _BETWEEN_QUESTIONS == 0 and stopping():
                 return
@@ -149,6 +150,10 @@ class RawBatch:
             reader.byte()  # attributes, which mean nothing
             after = reader.varint()
             offset = self.first + reader.varint()
+            # A broker does not look at the offsets in a batch that is not compressed.
+            if not next_offset <= offset <= self.last:
+                raise DamagedBatchError("an offset is out of its order or range")
+            next_offset = offset + 1
             if offset < begin:
                 reader.skip_to(end)
                 continue
@@ -158,8 +163,8 @@ class RawBatch:
                 raise DamagedBatchError(f"a record has {number:,} headers, more than {_MOST_HEADERS:,}")
             headers = [reader.header() for _ in range(number)]
             stamp = appended or (TIMESTAMP_CREATE_TIME, first_stamp + after)
-            if stamp[1] not in _INT64 or not self.first <= offset <= self.last:
-                raise DamagedBatchError("an offset or a timestamp is out of its range")
+            if stamp[1] not in _INT64:
+                raise DamagedBatchError("a timestamp is out of its range")
             yield RawRecord(offset, stamp, key, value, headers)
 
     def _plain(self, most: int) -> bytes:

@@ -9,12 +9,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.numeric.arrays import Bools, Float64s, Int64s
 from evenflow.settings import Query, Settings
+from partitioner_service.begin.parsing_limit import ParsingLimit
 from partitioner_service.kafka.block_sizes import Widths, byte_sizes, cut
+from partitioner_service.reading.cells.payloads import Payloads
 from partitioner_service.reading.cells.reasons import BadRecords
 from partitioner_service.reading.parse import Parser
 from partitioner_service.reading.registered.schemas import Schemas, Withheld, schemas_of
@@ -25,6 +28,7 @@ from workbench.assist.sample_check.shape import RecordShape, shape_of
 from workbench.registered.records import RegisteredRecords
 
 _BATCH_BYTES = 8_000_000
+_KEY_TEXT, _KEYS_OF_A_BATCH = 10_000_000, 20
 
 
 @dataclass(frozen=True)
@@ -171,18 +175,21 @@ def facts_of(
     Protobuf records are looked up. None: the registry of the settings.
     """
     schemas = schemas_of(settings, ask_for=math.inf) if registry is None else Schemas(registry)
-    parser, widths = Parser(settings, schemas=schemas), Widths.of(settings)
-    reasons = _Reasons()
-    parts, keys, costs, filtered, unmatched = [], [], [], 0, 0
+    parser, widths, limit = Parser(settings, schemas=schemas), Widths.of(settings), ParsingLimit()
+    reasons, keys = _Reasons(), _KeyCounts()
+    parts, costs, filtered, unmatched = [], [], 0, 0
     for stretch in sample.stretches:
-        times, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        times, rows, records = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
         for part in _batches(stretch, widths):
+            if limit.reached:
+                break
             values = stretch.values[part]
             parsed = parser.parse(values, keys=stretch.keys[part], timestamps=stretch.timestamps[part])
+            limit.add(parsed)
+            records += len(values)
             unmatched += parser.unmatched
             reasons.add(values, parsed.bad)
-            # Counted at once: keys repeat, above all where a record is many tuples.
-            keys.append(pc.value_counts(parsed.keys.cast(pa.large_binary())))
+            keys.add(parsed.keys)
             costs += [] if parsed.costs is None else [parsed.costs]
             filtered += parsed.empty
             times.append(parsed.times)
@@ -191,23 +198,20 @@ def facts_of(
         pieces = tuple(piece.where(~jumps(settings.query, piece.times)) for piece in _pieces(readable))
         rejected = len(readable.times) - sum(len(piece.times) for piece in pieces)
         parts.append(
-            PartitionSample(
-                stretch.partition, stretch.length, len(stretch.values), stretch.ended, pieces, rejected
-            )
+            PartitionSample(stretch.partition, stretch.length, records, stretch.ended, pieces, rejected)
         )
-    different, tuples, hottest = _hottest(keys)
     table = parser.lookup
     return SampleFacts(
         topic=sample.topic,
-        records=sample.records,
+        records=sum(part.records for part in parts),
         shape=shape or _shape(settings, sample, schemas),
         partitions=tuple(parts),
         unreadable=reasons.groups(),
-        keys=different,
-        hottest=hottest,
+        keys=keys.different,
+        hottest=keys.hottest,
         keyless=sum(key is None for stretch in sample.stretches for key in stretch.keys),
         filtered=filtered,
-        kept=tuples,
+        kept=keys.tuples,
         large=sample.large,
         damaged=sample.damaged,
         costs=np.concatenate(costs) if costs else None,
@@ -219,7 +223,8 @@ def _batches(stretch: Stretch, widths: Widths) -> Iterator[slice]:
     """Consecutive records of the stretch, of about 8 MB at a time or of what becomes 128 MB."""
     if stretch.values:
         values, keys = byte_sizes(stretch.values), byte_sizes(stretch.keys)
-        for first, stop in cut(values, keys, most_bytes=_BATCH_BYTES, widths=widths):
+        elements = widths.elements_of(Payloads.of(stretch.values))
+        for first, stop in cut(values, keys, most_bytes=_BATCH_BYTES, widths=widths, elements=elements):
             yield slice(first, stop)
 
 
@@ -269,16 +274,48 @@ class _Reasons:
         return tuple(UnreadableGroup(count, *self._first[kind]) for kind, count in self._counts.most_common())
 
 
-def _hottest(keys: list[pa.StructArray]) -> tuple[int, int, tuple[bytes, int] | None]:
-    """How many different keys there are, how many tuples, and the commonest key with its number of tuples.
-
-    keys: value -> count, of each batch.
+class _KeyCounts:
+    """How many tuples each key has. Of keys their hashes are kept, and the texts of the commonest: all
+    together they may take a thousand times as much as the records.
     """
-    schema = pa.schema([("values", pa.large_binary()), ("counts", pa.int64())])
-    batches = [pa.RecordBatch.from_arrays(counted.flatten(), schema=schema) for counted in keys]
-    together = pa.Table.from_batches(batches, schema).group_by("values").aggregate([("counts", "sum")])
-    if not together.num_rows:
-        return 0, 0, None
-    counts = together["counts_sum"].to_numpy()
-    first = int(np.argmax(counts))
-    return together.num_rows, int(counts.sum()), (together["values"][first].as_py(), int(counts[first]))
+
+    def __init__(self) -> None:
+        self._hashes = np.empty(0, np.uint64)
+        self._counts = np.empty(0, np.int64)
+        self._texts: dict[int, bytes] = {}
+        self._room = _KEY_TEXT
+
+    def add(self, keys: pa.Array) -> None:
+        """Count the keys of more tuples."""
+        counted = pc.value_counts(keys.cast(pa.large_binary()))
+        if not len(counted):
+            return
+        texts, counts = counted.field("values"), counted.field("counts").to_numpy(zero_copy_only=False)
+        hashes = pl.Series(texts).hash().to_numpy()
+        for place in np.argsort(-counts, kind="stable")[:_KEYS_OF_A_BATCH].tolist():
+            text = texts[place].as_py()
+            if int(hashes[place]) not in self._texts and len(text) <= self._room:
+                self._texts[int(hashes[place])] = text
+                self._room -= len(text)
+        self._hashes, places = np.unique(np.append(self._hashes, hashes), return_inverse=True)
+        # Weights are floats, which are exact up to 2^53.
+        self._counts = np.bincount(places, np.append(self._counts, counts)).astype(np.int64)
+
+    @property
+    def different(self) -> int:
+        """How many keys there are."""
+        return len(self._hashes)
+
+    @property
+    def tuples(self) -> int:
+        """How many tuples have them."""
+        return int(self._counts.sum())
+
+    @property
+    def hottest(self) -> tuple[bytes, int] | None:
+        """The commonest key and its number of tuples, among those whose text is kept."""
+        known = np.isin(self._hashes, np.array([*self._texts], np.uint64))
+        if not known.any():
+            return None
+        place = int(np.argmax(np.where(known, self._counts, -1)))
+        return self._texts[int(self._hashes[place])], int(self._counts[place])

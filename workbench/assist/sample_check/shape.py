@@ -30,6 +30,8 @@ Row = dict[str, Any]
 
 NUMBERS: frozenset[Kind] = frozenset({"whole number", "decimal"})
 _EXAMPLES = 1_000
+_EXAMPLE_TEXT = 5_000_000
+"""Characters of all examples together."""
 _LONG_TEXT = 1_000
 """Characters of a text that are kept."""
 _CELLS = 500_000
@@ -294,6 +296,7 @@ class _Columns:
     def __init__(self) -> None:
         self.rows = 0
         self.cells = 0
+        self._room = _EXAMPLE_TEXT
         self._kinds: dict[str, Counter[Kind]] = {}
         self._examples: dict[str, list[Any]] = {}
         self._distinct: dict[str, set[Any]] = {}
@@ -308,8 +311,10 @@ class _Columns:
                     continue
                 self._kinds[name], self._examples[name], self._distinct[name] = Counter(), [], set()
             self._kinds[name][kind] += 1
-            if kind != "null" and len(self._examples[name]) < _EXAMPLES:
-                self._examples[name].append(_example(value))
+            if kind != "null" and len(self._examples[name]) < _EXAMPLES and self._room > 0:
+                example = _example(value)
+                self._examples[name].append(example)
+                self._room -= len(example) if isinstance(example, str) else 0
             if kind in ("text", "whole number", "decimal"):
                 # Of a long text its hash: two of them are hardly ever one.
                 long = isinstance(value, str) and len(value) > _LONG_TEXT
@@ -327,8 +332,13 @@ def _example(value: Any) -> Any:
     if isinstance(value, str):
         return value[:_LONG_TEXT]
     if isinstance(value, list | dict):
-        return Excerpt(reprlib.repr(value))
+        return Excerpt(_SHORT.repr(value)[:_EXCERPT])
     return value
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel = 2
+_EXCERPT = 100
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from evenflow.limits import JSON_GROWTH
 from evenflow.settings.sections.query.columns import KEY_TYPES, TEXTS, QueryColumns
 from evenflow.text.spelling import did_you_mean
 
-_MOST_GROWTH, _MOST_ADDED = 20, 1_000
+_MOST_GROWTH, _MOST_ADDED = 20, 10_000
 """How much longer than a text that it reads a derived text may be if records are taken apart."""
 
 

@@ -31,6 +31,7 @@ class Log:
     def __init__(self, batches: Sequence[bytes]) -> None:
         self.batches = [batch for data in batches for batch in batches_of(data)]
         self.down: Exception | None = None
+        self.together = 1
         self.begin, self.end, self.stable, self.closed = 0, 1_000, 1_000, threading.Event()
 
     def __call__(self, *_: object) -> Self:
@@ -39,12 +40,12 @@ class Log:
     def close(self) -> None:
         self.closed.set()
 
-    def fetch(self, partition: int, offset: int) -> RawFetch | None:
+    def fetch(self, partition: int, offset: int, *, most: int) -> RawFetch | None:
         if self.down is not None:
             raise self.down
         if offset < self.begin:
             return None
-        found: list[RawBatch] = [batch for batch in self.batches if batch.last >= offset][:1]
+        found: list[RawBatch] = [batch for batch in self.batches if batch.last >= offset][: self.together]
         return RawFetch(found, (), self.end, self.stable)
 
 
@@ -279,6 +280,35 @@ def test_a_batch_with_a_wrong_checksum_is_reported_and_nothing_of_it_is_read(log
     offset, error = report(fetched)
     assert (offset, error.code()) == (12, KafkaError._BAD_MSG)
     assert offsets(fetched) == []
+
+
+@pytest.mark.parametrize("deltas", [[0, 0, 0], [2, 1, 0], [0, 2, 3], [0, 1, 1_000]])
+def test_of_a_batch_with_offsets_in_no_order_nothing_is_read(log: Log, deltas: list[int]) -> None:
+    builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 10**9)
+    for delta in deltas:
+        builder.append(delta, timestamp=1_000, key=None, value=b"x", headers=[])
+    data = bytearray(builder.build())
+    data[:8] = (14).to_bytes(8, "big")
+    data[23:27] = (len(deltas) - 1).to_bytes(4, "big")  # all that a broker looks at
+    log.batches[2:] = batches_of(signed(data))
+    log.together = 3
+    made = detour()
+    made.bombs = {3: Suspect(10, 10)}
+    made.leads(states(p3=10))
+    fetched = made.fetch(())
+    assert offsets(fetched) == [10, 11, 12, 13], "what stands before it comes with its report"
+    offset, error = report(fetched)
+    assert (offset, error.code()) == (14, KafkaError._BAD_MSG)
+    assert "an offset is out of its order or range" in error.str()
+
+
+def test_ordinary_batches_of_a_fetch_come_together(log: Log) -> None:
+    log.together = 3
+    made = detour()
+    made.leads(states(p3=10))
+    fetched = made.fetch(())
+    assert offsets(fetched) == [10, 11, 12, 13]
+    assert report(fetched)[0] == 14
 
 
 def test_a_log_without_anything_new_rests(log: Log) -> None:

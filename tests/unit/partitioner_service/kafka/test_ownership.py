@@ -188,12 +188,31 @@ def test_a_record_that_came_after_those_behind_it_stops_the_service(
         reader.read(10, 0)
 
 
-def test_records_out_of_order_stop_the_service(consumer: Consumer) -> None:
+class NoBroker:
+    """In place of a reader of batches, which here has nobody to ask."""
+
+    def __init__(self, *_: Any) -> None: ...
+
+    def fetch(self, *_: Any, **__: Any) -> None:
+        raise ServiceError("nobody answers")
+
+    def close(self) -> None: ...
+
+
+def test_a_partition_whose_records_come_out_of_order_is_read_batch_by_batch(
+    consumer: Consumer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A producer writes the offsets within a batch, and a broker may not look at them."""
+    monkeypatch.setattr("partitioner_service.kafka.detour.RawReader", NoBroker)
     reader = reading(lambda commit: None)
-    reader.rewind({0: state(5)})
+    reader.rewind({0: state(5), 1: state(7)})
     consumer.records = [Record(6), Record(5)]
-    with pytest.raises(ServiceError, match="out of order"):
-        reader.read(10, 0)
+    assert reader.read(10, 0) == [], "none of these records is handed over"
+    consumer.records = []
+    assert reader.read(10, 0) == []
+    assert consumer.assigned == [(1, 7)]
+    assert "came out of order behind offset 5; it is read batch by batch" in caplog.text
+    reader._detour.close()
 
 
 def test_a_block_that_was_read_across_a_rebalance_is_thrown_away_and_read_again(consumer: Consumer) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from evenflow.limits import REPEATED_BYTES
 from evenflow.settings import Settings
 from partitioner_service.kafka.block_sizes import GROWN_BYTES, Widths, cut
+from partitioner_service.reading.cells.payloads import Payloads
 from partitioner_service.reading.parse import Parser
 from tests.examples import examples
 
@@ -139,6 +140,26 @@ def test_blocks_are_cut_by_what_their_elements_can_repeat(sizes: list[int], repe
         # Half of a record can be elements of a byte each, and half of it the text that each of them repeats.
         worst = sum(min((one // 2) ** 2, REPEATED_BYTES) for one in block)
         assert len(block) == 1 or not repeats or worst <= GROWN_BYTES
+
+
+@given(
+    st.lists(st.text(' ,\\"ab\t;é\u2003', max_size=30), min_size=1, max_size=5),
+    st.sampled_from(["list", "split", "words"]),
+    st.booleans(),
+)
+def test_no_record_has_more_elements_than_its_bytes_say(texts: list[str], way: str, ascii: bool) -> None:
+    explode = {"list": "x", "split": "split(x, ';')", "words": "words(x)"}[way]
+    settings = Settings(
+        query={"key": ["k", "x"], "time": "t", "explode": explode},
+        input={"partitions": 1},
+    )
+    rows = [{"k": "a", "t": 1, "x": texts if way == "list" else text} for text in texts]
+    values = Payloads.of([json.dumps(row, ensure_ascii=ascii).encode() for row in rows])
+    parsed = Parser(settings).parse(values)
+    most = Widths.of(settings).elements_of(values)
+    assert most is not None
+    assert parsed.counts is not None
+    assert (parsed.counts <= most[parsed.rows]).all()
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,22 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
             id="repeated keys",
         ),
         pytest.param(
+            """b'{"user": "%s", "at": 1800000000000, "x": [%s]}' % (
+                b'a' * 30_000, b','.join(b'"%d"' % n for n in range(1_000))
+            )""",
+            """{"query": {
+                "key": ["user", "x"], "explode": "x", "aggregates": {"n": "count"}, "types": {"x": "string"}
+            }}""",
+            id="keys of elements",
+        ),
+        pytest.param(
+            """b'{"user": "a", "at": 1800000000000, "amount": [%s], %s}' % (
+                b','.join([b'1'] * 100), b','.join(b'"c%d": "%s"' % (n, b't' * 1_001) for n in range(900))
+            )""",
+            """{"query": {"explode": "amount", "aggregates": {"n": "count"}}}""",
+            id="long texts beside elements",
+        ),
+        pytest.param(
             """b'{"user": "a", "at": 1800000000000, "amount": 1, "x": {%s}}' % b','.join(
                 b'"%d-%d": 1' % (next(numbers), n) for n in range(100_000)
             )""",
