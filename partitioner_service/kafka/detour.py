@@ -161,14 +161,14 @@ class Detour:
             bomb = bomb_in(batch, most_grown(self._kafka))
             if bomb is not None:
                 return self._stopped(partition, bomb.first, KafkaError._BAD_COMPRESSION, bomb.why, records)
-            known = self.bombs[partition]
-            if known.is_behind(batch.first):
+            target = self.bombs[partition]
+            if target.is_behind(batch.first):
                 if batch is fetched.batches[0]:
                     self._end_detour(partition)
                     return None
                 break
             heavy = is_heavy(batch)
-            if isinstance(known, Suspect):
+            if isinstance(target, Suspect):
                 self._calm.setdefault(partition, Calm()).add(len(batch.data), heavy=heavy)
             opened = _OpenBatch(batch, batch.records(fetched.aborted, most_grown(self._kafka)))
             try:  # of a batch whose offsets are in no order, nothing may be read
