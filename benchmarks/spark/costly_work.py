@@ -40,7 +40,7 @@ PLACEMENTS = {
     "shuffle": "shuffle",
     "hash of the key": "hashing",
     "128 key groups": "benchmarks.spark.habits:KeyGroups",
-    "hash of key and one of 8 salts": "benchmarks.spark.habits:Salted",
+    "hash of key and one of 8 salts": "benchmarks.spark.habits:Salting",
     "pkg": "pkg",
     "d-choices": "d-choices",
     "w-choices": "w-choices",
