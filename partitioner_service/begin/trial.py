@@ -10,7 +10,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evenflow.errors import ConfigError
@@ -22,9 +22,8 @@ from partitioner_service.block import REASONS
 from partitioner_service.fetch.bounded_records import BoundedRecords
 from partitioner_service.fetch.messages import marker_of, timestamp_of
 from partitioner_service.fetch.record_columns import FetchedRecord
-from partitioner_service.kafka.block_sizes import Widths, byte_sizes, cut
+from partitioner_service.kafka.block_sizes import Widths, sample_batches
 from partitioner_service.kafka.committed_state import all_states
-from partitioner_service.reading.cells.payloads import Payloads
 from partitioner_service.reading.cells.reasons import OF_RECORDS
 from partitioner_service.reading.parse import Parser
 from partitioner_service.reading.registered.schemas import schemas_of
@@ -37,7 +36,6 @@ from topics.state import TopicState
 
 log = logging.getLogger(__name__)
 
-_BATCH_BYTES = 8_000_000
 FIRST = 10_000
 """Records that are looked at, of all partitions together."""
 _LEAST = 100
@@ -116,13 +114,13 @@ def tried(
     trial = Trial()
     for partition, records in first.items():
         state = PartitionState(fingerprint="", topic_id="", offset=0)
-        for batch in _batches(records, widths):
+        values, keys = [record.value() for record in records], [record.key() for record in records]
+        for part in sample_batches(values, keys, widths):
             if limit.reached:
                 break
+            batch = records[part]
             parsed = parser.parse(
-                [record.value() for record in batch],
-                keys=[record.key() for record in batch],
-                timestamps=[timestamp_of(record) for record in batch],
+                values[part], keys=keys[part], timestamps=[timestamp_of(record) for record in batch]
             )
             limit.add(parsed)
             trial.records += len(batch)
@@ -149,18 +147,6 @@ def tried(
                     example += f"{moment(int(parsed.times[places[0]]))}: {shown_bytes(batch[row].value())}"
                     trial.note(reason, places.size, example)
     return trial
-
-
-def _batches(records: Sequence[Record], widths: Widths) -> Iterator[Sequence[Record]]:
-    """Consecutive records, of about 8 MB at a time or of what becomes 128 MB."""
-    if records:
-        values = byte_sizes([record.value() for record in records])
-        keys = byte_sizes([record.key() for record in records])
-        elements = widths.elements_of(Payloads.of([record.value() for record in records]))
-        for first_record, stop in cut(
-            values, keys, most_bytes=_BATCH_BYTES, widths=widths, elements=elements
-        ):
-            yield records[first_record:stop]
 
 
 def first(topic: TopicState, start: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:

@@ -27,6 +27,7 @@ EXPLODED_BYTES = 1 << 22
 """Limit of a block whose records are taken apart.
 An element has two bytes at least: some two million tuples at most.
 """
+_SAMPLE_BYTES = 8_000_000
 
 _MOST_GROWTH = 1 << 28
 """More growth than this makes any record a block of its own."""
@@ -122,6 +123,20 @@ def cut(
         first = stop
 
 
+def sample_batches(
+    values: Sequence[bytes | None], keys: Sequence[bytes | None], widths: Widths
+) -> Iterator[slice]:
+    """Consecutive records of a sample, of about 8 MB at a time or of what becomes `GROWN_BYTES`."""
+    if not values:
+        return
+    payloads, key_sizes = Payloads.of(values), Payloads.of(keys).sizes
+    elements = widths.elements_of(payloads)
+    for first, stop in cut(
+        payloads.sizes, key_sizes, most_bytes=_SAMPLE_BYTES, widths=widths, elements=elements
+    ):
+        yield slice(first, stop)
+
+
 def _marks(settings: Settings) -> Bools | None:
     explosion = settings.query.explosion
     if explosion is None or settings.input.registered:
@@ -135,11 +150,6 @@ def _marks(settings: Settings) -> Bools | None:
     else:  # all that is or can begin a blank
         marks[: ord(" ") + 1] = marks[128:] = True
     return marks
-
-
-def byte_sizes(texts: Sequence[bytes | None]) -> Int64s:
-    """Bytes of each text, 0 for none. Shape (n,)."""
-    return np.fromiter((len(text or b"") for text in texts), np.int64, len(texts))
 
 
 def _ends(sizes: Int64s) -> Int64s:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from evenflow.numeric.arrays import Bools, Float64s, Int64s
 from evenflow.settings import Query, Settings
 from partitioner_service.begin.parsing_limit import ParsingLimit
-from partitioner_service.kafka.block_sizes import Widths, byte_sizes, cut
-from partitioner_service.reading.cells.payloads import Payloads
+from partitioner_service.kafka.block_sizes import Widths, sample_batches
 from partitioner_service.reading.cells.reasons import BadRecords
 from partitioner_service.reading.parse import Parser
 from partitioner_service.reading.registered.schemas import Schemas, Withheld, schemas_of
@@ -27,7 +26,6 @@ from workbench.assist.sample_check.sample import Stretch, TopicRecords
 from workbench.assist.sample_check.shape import RecordShape, shape_of
 from workbench.registered.records import RegisteredRecords
 
-_BATCH_BYTES = 8_000_000
 _KEY_TEXT, _KEYS_OF_A_BATCH = 10_000_000, 20
 
 
@@ -180,7 +178,7 @@ def facts_of(
     parts, costs, filtered, unmatched = [], [], 0, 0
     for stretch in sample.stretches:
         times, rows, records = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
-        for part in _batches(stretch, widths):
+        for part in sample_batches(stretch.values, stretch.keys, widths):
             if limit.reached:
                 break
             values = stretch.values[part]
@@ -217,15 +215,6 @@ def facts_of(
         costs=np.concatenate(costs) if costs else None,
         lookup=None if table is None else LookupFacts(table.rows, table.bytes, unmatched),
     )
-
-
-def _batches(stretch: Stretch, widths: Widths) -> Iterator[slice]:
-    """Consecutive records of the stretch, of about 8 MB at a time or of what becomes 128 MB."""
-    if stretch.values:
-        values, keys = byte_sizes(stretch.values), byte_sizes(stretch.keys)
-        elements = widths.elements_of(Payloads.of(stretch.values))
-        for first, stop in cut(values, keys, most_bytes=_BATCH_BYTES, widths=widths, elements=elements):
-            yield slice(first, stop)
 
 
 def _pieces(readable: Piece) -> list[Piece]:
