@@ -206,7 +206,7 @@ def tuples_of(name: str, limit: int) -> int:
 
 def main() -> int:
     """Write figures and page. Returns 1 if a result that came out now differed, else 0."""
-    every_query = queries.known()
+    every_query = queries.all_queries()
     words = argparse.ArgumentParser(prog="python -m benchmarks.queries_page", description=__doc__)
     words.add_argument("--limit", type=int, metavar="ROWS", help="only the first tuples of each query")
     words.add_argument(

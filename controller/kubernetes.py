@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from evenflow.errors import ConfigError, ServiceError
-from evenflow.host.pods import ANSWER_SECONDS, Right, connected, missing, own_namespace, said
+from evenflow.host.pods import ANSWER_SECONDS, Right, connected, missing, own_namespace, reason_of
 from evenflow.reporting import Concern, Concerns
 from evenflow.settings import Settings
 
@@ -68,7 +68,7 @@ class ScaledReplicas:
             trouble = Concern(
                 name="replicas refused",
                 text=(
-                    f"the replicas of {self._workload} cannot be set to {target}: {said(error)}. The"
+                    f"the replicas of {self._workload} cannot be set to {target}: {reason_of(error)}. The"
                     " controller's service account needs `get` and `patch` on"
                     " its scale subresource (docs/deploy.md)"
                 ),
@@ -231,7 +231,7 @@ class _Lead:
         except Exception as error:  # without an answer the lease simply ages
             trouble = Concern(
                 name="no lease",
-                text=f"lease {self._name} cannot be asked for: {said(error)}",
+                text=f"lease {self._name} cannot be asked for: {reason_of(error)}",
                 over=f"lease {self._name} can be asked for again",
             )
         self._concerns.now([] if trouble is None else [trouble])
@@ -250,7 +250,7 @@ class _Lead:
         try:
             self._election.give_up()
         except Exception as error:
-            log.warning("lease %s was not given up (%s): it ends by itself", self._name, said(error))
+            log.warning("lease %s was not given up (%s): it ends by itself", self._name, reason_of(error))
 
 
 def lost(name: str) -> ServiceError:

@@ -32,7 +32,7 @@ from controller.decide import Judgement, bounds_of
 from controller.evaluate import Evaluation, patience
 from controller.service import Controller
 from evenflow.elasticity import Bounds, Decision, Observation, Policy
-from evenflow.elasticity.observation import PARTS, Part, known
+from evenflow.elasticity.observation import PARTS, Part, is_known
 from evenflow.elasticity.simulated.environments import FEATURES, BoxValues, features
 from evenflow.elasticity.simulated.objective import Form, Objective, Outcome
 from evenflow.elasticity.simulated.operators import Operator, OperatorGraph
@@ -288,7 +288,7 @@ class ElasticLive(gymnasium.Env[BoxValues, Any]):
         gaps = []
         for part in self.parts:
             stage = now.stage(part)
-            if known(stage.capacity) and stage.capacity > 0:
+            if is_known(stage.capacity) and stage.capacity > 0:
                 self._mu[part] = stage.capacity / service_rate(now.in_force(part), mu=1.0, rho=self._rho)
             figures: Mapping[str, float | None] = {
                 "arrivals": stage.arrivals,
@@ -297,7 +297,7 @@ class ElasticLive(gymnasium.Env[BoxValues, Any]):
                 "capacity": self._mu.get(part),
             }
             gaps += [
-                f"the {name} of {part} is not known" for name, value in figures.items() if not known(value)
+                f"the {name} of {part} is not known" for name, value in figures.items() if not is_known(value)
             ]
         return gaps
 

@@ -1,8 +1,8 @@
 """A law of a contract in words, with the function that tries it,
 and what is said when a thing of one's own breaks it.
 
-Rooms write the laws of their contract with this (`partitioners/checking.py`). `evenflow.testing` offers them
-to users.
+Packages write the laws of their contract with this (`partitioners/checking.py`). `evenflow.testing` offers
+them to users.
 """
 
 from __future__ import annotations

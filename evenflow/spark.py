@@ -90,7 +90,7 @@ def routed(
     job ends with ProtocolError at a record that is no frame, and with IncompatibleStateError at a frame of
     another query.
     """
-    settings = _as_begun(spark, _known(settings).origin, options or {})
+    settings = _as_begun(spark, _settings_of(settings).origin, options or {})
     plan = AggregatePlan.of(settings.query)
     _refuse_large_batches(spark, settings.partitioner.frame_bytes)
     schema = _routed_schema(plan, key_type(settings.query))
@@ -126,7 +126,7 @@ def results(
     too many frames at once. The job ends with ProtocolError or IncompatibleStateError at a record that is not
     this query's.
     """
-    settings = _known(settings)
+    settings = _settings_of(settings)
     reader = _reader_of(settings)
     if reader.name_the_query:
         settings = _as_begun(spark, settings, options or {})
@@ -360,7 +360,7 @@ def _delta_table(settings: Settings) -> Any:
     return DeltaTable(place.uri, storage_options=place.options)
 
 
-def _known(settings: Settings | Path | str) -> Settings:
+def _settings_of(settings: Settings | Path | str) -> Settings:
     return settings if isinstance(settings, Settings) else load_settings(Path(settings))
 
 

@@ -232,7 +232,7 @@ def _named(frame: FrameAt | None) -> str:
 
 def _note_frame(marks: Int64s, value: bytes, fingerprint: str) -> Int64s:
     header = decode_frame(value, fingerprint=fingerprint).header
-    entries, marks = header.told, grown(marks, header.input_partitions, NO_MARK)
+    entries, marks = header.marks, grown(marks, header.input_partitions, NO_MARK)
     # A frame names a partition once, so no mark is lost in the assignment.
     marks[0, entries["partition"]] = np.maximum(marks[0, entries["partition"]], entries["mark"])
     return marks

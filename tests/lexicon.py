@@ -1,9 +1,9 @@
 """How the code names things, and how large its pieces are: generic names, class names that occur twice,
 comments, folders, files, functions.
 
-    python -m tests.lexicon             one line for each top-level room, and all rooms together
+    python -m tests.lexicon             one line for each top-level package, and all packages together
     python -m tests.lexicon --names     also each generic name that lives for more than five lines, and each
-                                        class name that a room has twice
+                                        class name that a package has twice
 
 `tests/unit/test_lexicon.py` holds the figures to the limits below, so that the next change does not undo
 them. Only the product and its benchmarks are counted, not the tests.
@@ -72,7 +72,7 @@ MANY_PARAMETERS = 5
 """Positional parameters of a function above which it has many. `self` and `cls` are not counted."""
 
 BEFORE = {
-    "class names used more than once in a room": "27 %",
+    "class names used more than once in a package": "27 %",
     "generic names": "5.5 %",
     "comments per 100 lines": "1.7",
     "folders above 15 files": "12",
@@ -97,6 +97,8 @@ class Binding:
     path: str
     line: int
     lines: int
+    wide: bool = False
+    """Whether other scopes use it: a field, or a function but the constructor `X.of(y)`."""
 
     @property
     def generic(self) -> bool:
@@ -137,7 +139,7 @@ def spread(lines: list[int]) -> Spread:
 
 
 @dataclass(kw_only=True)
-class Room:
+class Package:
     """The figures of one top-level folder."""
 
     name: str
@@ -160,12 +162,12 @@ class Room:
 
     @property
     def lasting(self) -> list[Binding]:
-        """Generic names that live for more than SHORT lines."""
-        return [binding for binding in self.bindings if binding.generic and binding.lines > SHORT]
+        """Generic names that live for more than SHORT lines, or that other scopes use."""
+        return [name for name in self.bindings if name.generic and (name.wide or name.lines > SHORT)]
 
     @property
     def reused(self) -> dict[str, list[str]]:
-        """Class names that occur in several files of the room, with these files."""
+        """Class names that occur in several files of the package, with these files."""
         paths = defaultdict(list)
         for name, path in self.classes:
             paths[name].append(path)
@@ -173,7 +175,7 @@ class Room:
 
     @property
     def reuse(self) -> float:
-        """Share of the class definitions whose name occurs more than once in the room."""
+        """Share of the class definitions whose name occurs more than once in the package."""
         return sum(map(len, self.reused.values())) / max(len(self.classes), 1)
 
     @property
@@ -181,31 +183,31 @@ class Room:
         return {folder: count for folder, count in self.folders.items() if count > MOST_FILES}
 
 
-def rooms() -> dict[str, Room]:
+def packages() -> dict[str, Package]:
     """Every top-level folder that has Python and is not the tests, by name."""
     tracked = subprocess.run(
         ["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    measured: dict[str, Room] = {}
+    measured: dict[str, Package] = {}
     for path in sorted(tracked.stdout.split()):
         top, _, below = path.partition("/")
         if below and top != "tests" and (ROOT / path).exists():
-            _measure(measured.setdefault(top, Room(name=top)), path)
+            _measure(measured.setdefault(top, Package(name=top)), path)
     return measured
 
 
-def _measure(room: Room, path: str) -> None:
+def _measure(package: Package, path: str) -> None:
     text = (ROOT / path).read_text()
-    room.folders[str(Path(path).parent)] += 1
-    room.files.append(text.count("\n"))
-    room.comments += len(re.findall(r"^\s*#|\s{2}# ", text, re.MULTILINE))
+    package.folders[str(Path(path).parent)] += 1
+    package.files.append(text.count("\n"))
+    package.comments += len(re.findall(r"^\s*#|\s{2}# ", text, re.MULTILINE))
     tree = ast.parse(text)
-    room.bindings += _scope_bindings(tree, path)[0]
+    package.bindings += _scope_bindings(tree, path)[0]
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
-            room.classes.append((node.name, path))
+            package.classes.append((node.name, path))
         elif isinstance(node, _FUNCTIONS):
-            room.bodies.append(_body(node, path))
+            package.bodies.append(_body(node, path))
 
 
 def _body(function: ast.FunctionDef | ast.AsyncFunctionDef, path: str) -> Body:
@@ -229,6 +231,7 @@ def _scope_bindings(scope: ast.AST, path: str) -> tuple[list[Binding], dict[str,
     """
     inner: list[Binding] = []
     first: list[tuple[str, int]] = []
+    wide: set[str] = set()
     last: dict[str, int] = {}
     nodes = list(ast.iter_child_nodes(scope))
     if isinstance(scope, (*_FUNCTIONS, ast.Lambda)):
@@ -242,14 +245,23 @@ def _scope_bindings(scope: ast.AST, path: str) -> tuple[list[Binding], dict[str,
                 last[name] = max(last.get(name, 0), line)
             if not isinstance(node, ast.Lambda):
                 first.append((node.name, node.lineno))
+                wide |= {node.name} - {"of"}
             continue
+        if isinstance(node, ast.AnnAssign) and isinstance(scope, ast.ClassDef):
+            wide |= {name for name, _ in _names(node)}
         if isinstance(node, (ast.Name, ast.Attribute)):
             name = node.id if isinstance(node, ast.Name) else node.attr
             last[name] = max(last.get(name, 0), node.lineno)
         first += _names(node)
         nodes += ast.iter_child_nodes(node)
     outer = [
-        Binding(name=name, path=path, line=line, lines=max(last.get(name, line) - line + 1, 1))
+        Binding(
+            name=name,
+            path=path,
+            line=line,
+            lines=max(last.get(name, line) - line + 1, 1),
+            wide=name in wide,
+        )
         for name, line in first
     ]
     return [*outer, *inner], last
@@ -284,20 +296,22 @@ def _names(node: ast.AST) -> Iterator[tuple[str, int]]:
             targets.append(target.value)
 
 
-def together(measured: dict[str, Room]) -> dict[str, str]:
-    """The figures of all rooms together, as in `BEFORE`."""
+def together(measured: dict[str, Package]) -> dict[str, str]:
+    """The figures of all packages together, as in `BEFORE`."""
     every = measured.values()
-    names = [binding for room in every for binding in room.bindings]
-    classes = sum(len(room.classes) for room in every)
-    reused = sum(len(paths) for room in every for paths in room.reused.values())
-    bodies = [body for room in every for body in room.bodies]
-    lines = sum(room.lines for room in every)
+    names = [binding for package in every for binding in package.bindings]
+    classes = sum(len(package.classes) for package in every)
+    reused = sum(len(paths) for package in every for paths in package.reused.values())
+    bodies = [body for package in every for body in package.bodies]
+    lines = sum(package.lines for package in every)
     return {
-        "class names used more than once in a room": f"{reused / classes:.1%}",
+        "class names used more than once in a package": f"{reused / classes:.1%}",
         "generic names": f"{sum(name.generic for name in names) / len(names):.1%}",
-        "comments per 100 lines": f"{100 * sum(room.comments for room in every) / lines:.1f}",
-        "folders above 15 files": str(sum(len(room.large_folders) for room in every)),
-        "lines of a file (median, 90 %, most)": str(spread([size for room in every for size in room.files])),
+        "comments per 100 lines": f"{100 * sum(package.comments for package in every) / lines:.1f}",
+        "folders above 15 files": str(sum(len(package.large_folders) for package in every)),
+        "lines of a file (median, 90 %, most)": str(
+            spread([size for package in every for size in package.files])
+        ),
         "lines of a body (median, 90 %, most)": str(spread([body.lines for body in bodies])),
         "bodies above 50 lines": f"{sum(body.lines > LONG_BODY for body in bodies) / len(bodies):.1%}",
         "functions with more than 5 positional parameters": (
@@ -307,28 +321,28 @@ def together(measured: dict[str, Room]) -> dict[str, str]:
 
 
 def main() -> None:
-    measured = rooms()
+    measured = packages()
     print(
-        f"{'room':22}{'names':>8}{'generic':>9}{'lasting':>9}{'classes':>9}{'reused':>8}{'comments':>10} "
+        f"{'package':22}{'names':>8}{'generic':>9}{'lasting':>9}{'classes':>9}{'reused':>8}{'comments':>10} "
         " folders above 15"
     )
-    for room in measured.values():
+    for package in measured.values():
         print(
-            f"{room.name:22}{len(room.bindings):8}{room.generic:9.1%}{len(room.lasting):9}{len(room.classes):9}"
-            f"{room.reuse:8.1%}{100 * room.comments / max(room.lines, 1):10.1f}  "
-            + ", ".join(f"{folder} {count}" for folder, count in sorted(room.large_folders.items()))
+            f"{package.name:22}{len(package.bindings):8}{package.generic:9.1%}{len(package.lasting):9}{len(package.classes):9}"
+            f"{package.reuse:8.1%}{100 * package.comments / max(package.lines, 1):10.1f}  "
+            + ", ".join(f"{folder} {count}" for folder, count in sorted(package.large_folders.items()))
         )
-    print(f"\n{'all rooms together':50}{'now':>16}{'before':>16}")
+    print(f"\n{'all packages together':50}{'now':>16}{'before':>16}")
     for label, figure in together(measured).items():
         print(f"{label:50}{figure.replace('%', ' %'):>16}{BEFORE[label]:>16}")
-    classes = Counter(name for room in measured.values() for name, _ in room.classes)
+    classes = Counter(name for package in measured.values() for name, _ in package.classes)
     again = sum(count for count in classes.values() if count > 1) / classes.total()
     print(f"\nIn the whole tree, {again:.1%} of the classes have a name that another class also has.")
     if "--names" in sys.argv:
-        for room in measured.values():
-            for binding in sorted(room.lasting, key=lambda binding: (binding.path, binding.line)):
+        for package in measured.values():
+            for binding in sorted(package.lasting, key=lambda binding: (binding.path, binding.line)):
                 print(f"{binding.path}:{binding.line}: {binding.name} ({binding.lines} lines)")
-            for name, paths in sorted(room.reused.items()):
+            for name, paths in sorted(package.reused.items()):
                 print(f"class {name}: {' '.join(paths)}")
 
 

@@ -7,16 +7,16 @@ holds nothing, as far as these mutants go, that the cheaper tests do not hold. A
 a survivor: either it changes nothing that matters, or no test holds that line.
 
     python -m tests.mutants workbench/verify/windows/reach.py --tests tests/unit/workbench/verify --most 60
-    python -m tests.mutants --rooms                  # every room of the product against its own unit tests
-    python -m tests.mutants --rooms topics producers --most 40
-    python -m tests.mutants --rooms --minutes 3      # a sample of every room, three minutes each
+    python -m tests.mutants --packages                  # every package of the product, its own unit tests
+    python -m tests.mutants --packages topics producers --most 40
+    python -m tests.mutants --packages --minutes 3      # a sample of every package, three minutes each
 
-With `--minutes` a room takes about so long. Half of it goes to the tests, whose files come in a drawn order.
-Those that had no time to run are counted, but hold nothing. So a test that is idle in such a sample is idle,
-and a mutant that survives may be noticed by a test that had no time.
+With `--minutes` a package takes about so long. Half of it goes to the tests, whose files come in a drawn
+order. Those that had no time to run are counted, but hold nothing. So a test that is idle in such a sample is
+idle, and a mutant that survives may be noticed by a test that had no time.
 
-What a room's mutants gave is kept in build/mutants and is not tried again while it is there. The last lines
-of `--rooms` are a table of all rooms.
+What a package's mutants gave is kept in build/mutants and is not tried again while it is there. The last
+lines of `--packages` are a table of all packages.
 
 Each mutant runs in a forked process, which changes the code of the function in place. Code outside of
 functions is not changed, and neither are kernels, because each mutant of one would have to be compiled.
@@ -49,7 +49,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "build" / "mutants"
 SUITE = ["-m", "not more and not long"]
-"""What `make test` runs of a room's tests."""
+"""What `make test` runs of a package's tests."""
 FEW = 5
 """A test that kills nothing is idle if at least so many mutants of functions that it calls were tried."""
 
@@ -148,18 +148,18 @@ class Judgement(NamedTuple):
         return sorted(names, key=lambda name: -self.seconds.get(name, 0.0))
 
 
-class Room(NamedTuple):
+class Package(NamedTuple):
     """Files of the product, and the unit tests that lie where they lie."""
 
     name: str
     """The folder below tests/unit."""
     files: list[Path]
-    """Every module of the folder. Folders below it that have tests of their own are rooms of their own."""
+    """Every module of the folder. Folders below it that have tests of their own are packages of their own."""
     tests: list[str]
     """Files of tests."""
 
 
-def rooms() -> dict[str, Room]:
+def packages() -> dict[str, Package]:
     """Every folder of the product that has a folder of unit tests of the same name."""
     unit = ROOT / "tests" / "unit"
     folders: dict[str, Path] = {}
@@ -168,7 +168,7 @@ def rooms() -> dict[str, Room]:
         place = next((top / name for top in (ROOT / "evenflow", ROOT) if (top / name).is_dir()), None)
         if place is not None:
             folders[name] = place
-    found: dict[str, Room] = {}
+    found: dict[str, Package] = {}
     for name, place in folders.items():
         below = [other for other in folders.values() if place in other.parents]
         files = [
@@ -177,7 +177,7 @@ def rooms() -> dict[str, Room]:
             if not any(other in file.parents for other in below)
         ]
         tests = [str(test.relative_to(ROOT)) for test in sorted((unit / name).glob("test_*.py"))]
-        found[name] = Room(name, files, tests)
+        found[name] = Package(name, files, tests)
     return found
 
 
@@ -551,10 +551,10 @@ def summary(judgement: Judgement) -> Iterator[str]:
             yield f"survived ({verdict.tests} tests): {verdict.mutant}"
 
 
-def _room(room: Room, options: argparse.Namespace, to: Connection) -> None:
+def _package(package: Package, options: argparse.Namespace, to: Connection) -> None:
     judgement = judge(
-        room.files,
-        [*room.tests, *SUITE],
+        package.files,
+        [*package.tests, *SUITE],
         most=options.most,
         seed=options.seed,
         limit=options.seconds,
@@ -565,13 +565,13 @@ def _room(room: Room, options: argparse.Namespace, to: Connection) -> None:
     to.send(judgement)
 
 
-def judged(room: Room, options: argparse.Namespace) -> Judgement | None:
-    """What became of the room's mutants, now or before. None: its tests could not be run."""
-    kept = KEPT / f"{room.name.replace('/', '.')}.json"
+def judged(package: Package, options: argparse.Namespace) -> Judgement | None:
+    """What became of the package's mutants, now or before. None: its tests could not be run."""
+    kept = KEPT / f"{package.name.replace('/', '.')}.json"
     if kept.exists():
         rows = json.loads(kept.read_text())
         return Judgement(**rows | {"verdicts": [Verdict(*row) for row in rows["verdicts"]]})
-    judgement: Judgement | None = _forked(_room, room, options)
+    judgement: Judgement | None = _forked(_package, package, options)
     if judgement is not None:
         KEPT.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(judgement._asdict()))
@@ -579,9 +579,9 @@ def judged(room: Room, options: argparse.Namespace) -> Judgement | None:
 
 
 def table(judgements: Mapping[str, Judgement]) -> Iterator[str]:
-    """Rows of Markdown: one for each room, and one for all."""
+    """Rows of Markdown: one for each package, and one for all."""
     yield (
-        "| room | mutants tried | killed | survived | of | beyond its tests | tests that ran | of | idle"
+        "| package | mutants tried | killed | survived | of | beyond its tests | tests that ran | of | idle"
         " | idle, s |"
     )
     yield "|---|---|---|---|---|---|---|---|---|---|"
@@ -603,17 +603,17 @@ def table(judgements: Mapping[str, Judgement]) -> Iterator[str]:
     yield "| all | " + " | ".join(f"{figure:,.0f}" for figure in total) + " |"
 
 
-def _all_rooms(names: Sequence[str], options: argparse.Namespace) -> int:
-    known = rooms()
+def _all_packages(names: Sequence[str], options: argparse.Namespace) -> int:
+    known = packages()
     for name in names:
         if name not in known:
-            raise SystemExit(f"no room {name}: {', '.join(known)}")
+            raise SystemExit(f"no package {name}: {', '.join(known)}")
     judgements = {}
     for name in names or known:
-        print(f"room {name}", flush=True)
+        print(f"package {name}", flush=True)
         judgement = judged(known[name], options)
         if judgement is None:
-            print(f"room {name}: its tests could not be run", flush=True)
+            print(f"package {name}: its tests could not be run", flush=True)
             continue
         judgements[name] = judgement
         for verdict in judgement.survivors:
@@ -625,22 +625,22 @@ def _all_rooms(names: Sequence[str], options: argparse.Namespace) -> int:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Judge the mutants of the files or rooms that the words name."""
+    """Judge the mutants of the files or packages that the words name."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description="tests by mutation")
     parser.add_argument("files", nargs="*", type=Path, help="files of the product")
     parser.add_argument("--tests", nargs="+", default=[], help="what pytest is to run")
-    parser.add_argument("--rooms", nargs="*", help="rooms of the product, none: all")
+    parser.add_argument("--packages", nargs="*", help="packages of the product, none: all")
     parser.add_argument("--most", type=int, default=100, help="mutants at most, drawn by the seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=60.0, help="of tests at most for one mutant")
     parser.add_argument(
-        "--minutes", type=float, default=float("inf"), help="for a room, or for the files, about"
+        "--minutes", type=float, default=float("inf"), help="for a package, or for the files, about"
     )
     options = parser.parse_args(words)
-    if options.rooms is not None:
-        return _all_rooms(options.rooms, options)
+    if options.packages is not None:
+        return _all_packages(options.packages, options)
     if not options.files or not options.tests:
-        parser.error("name files and --tests, or --rooms")
+        parser.error("name files and --tests, or --packages")
     judgement = judge(
         options.files,
         options.tests,

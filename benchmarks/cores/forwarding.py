@@ -114,7 +114,7 @@ def routed_stream(case: ForwardingCase) -> RoutedStream:
     law, numbers = STREAMS[case.law]
     count = case.panes * case.tuples
     draws = np.random.default_rng(SEED).random(count)
-    ranks = LAWS[law].made(case.keys, SEED, **numbers).ranks(draws, 0).astype(np.int64)
+    ranks = LAWS[law].rank_law(case.keys, SEED, **numbers).ranks(draws, 0).astype(np.int64)
     keys = labels(np.arange(case.keys)).cast(pa.binary())
     hashes = hash_keys(keys)[ranks]
     times = np.arange(count) * SLIDE // case.tuples

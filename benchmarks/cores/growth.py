@@ -15,7 +15,7 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.numeric.arrays import no_rows, records
 from evenflow.settings import Query
 from evenflow.twostep import Layout, combine_task, merge_leaders, reduce_leaders, reduce_windows
-from evenflow.wire import OFFSETS, TOLD, FrameHeader, FramePacker, records_of
+from evenflow.wire import MARKS, OFFSETS, FrameHeader, FramePacker, records_of
 
 SLIDE = 1_000
 TASKS = 2
@@ -172,11 +172,11 @@ class Pipeline:
     def _packer(self, *, closes: int) -> FramePacker:
         first = self.block * 1_000
         offsets = records_of([(number, first, first + 999) for number in range(self.inputs)], OFFSETS)
-        marks = records(0, TOLD)
+        marks = records(0, MARKS)
         # A frame that tells has a mark of every input partition, which closes the panes before it.
         if closes:
             mark = (self.pane + closes) * SLIDE
-            marks = records_of([(number, mark, first + 1_000) for number in range(self.inputs)], TOLD)
+            marks = records_of([(number, mark, first + 1_000) for number in range(self.inputs)], MARKS)
         header = FrameHeader(
             fingerprint="f",
             epoch=0,
@@ -184,6 +184,6 @@ class Pipeline:
             routed_partitions=self.routed,
             session=1,
             offsets=offsets,
-            told=marks,
+            marks=marks,
         )
         return FramePacker(header, self.plan.frame_schema)

@@ -143,7 +143,7 @@ def _stream(size: RunSize, zipf: float) -> list[SlideOfTuples]:
     names = labels(np.arange(size.keys)).cast(pa.binary())
     hashes = hash_keys(names)
     generator = np.random.default_rng(SEED)
-    law = LAWS["zipf"].made(size.keys, SEED, z=zipf)
+    law = LAWS["zipf"].rank_law(size.keys, SEED, z=zipf)
     slides = []
     for number in range(_WARM + size.slides):
         ranks = law.ranks(generator.random(size.tuples), number).astype(np.int64)

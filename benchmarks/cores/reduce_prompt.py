@@ -20,7 +20,7 @@ from evenflow.numeric.arrays import Int32s, UInt64s
 from evenflow.partitioners import create
 from evenflow.settings import Query
 from evenflow.twostep import Layout, combine_task, reduce_task, reduce_windows
-from evenflow.wire import OFFSETS, TOLD, FrameHeader, encode_frame, records_of
+from evenflow.wire import MARKS, OFFSETS, FrameHeader, encode_frame, records_of
 
 ID = "reduce-prompt"
 WHAT = (
@@ -156,7 +156,7 @@ def _frames(
         session=1,
         # One input record a batch, so an offset is the number of a batch.
         offsets=records_of([(0, batch, batch)], OFFSETS),
-        told=records_of([(0, (batch + 1) * SLIDE, batch + 1)], TOLD),
+        marks=records_of([(0, (batch + 1) * SLIDE, batch + 1)], MARKS),
         batch=batch,
         # Keys in several data blocks: the partial results of each must meet in one reduce task.
         split=distinct[holders > 1],

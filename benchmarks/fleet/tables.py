@@ -26,7 +26,12 @@ def instances_table(rows: Rows) -> str:
     return table(
         ("partitioner", "event", "runs", *_HEAD),
         [
-            (f"`{title}`", event, len(same := _of(rows, title)), *_cells(levels(row, event) for row in same))
+            (
+                f"`{title}`",
+                event,
+                len(same := _titled(rows, title)),
+                *_cells(levels(row, event) for row in same),
+            )
             for title, event in kinds
         ],
     )
@@ -39,7 +44,7 @@ def shift_table(rows: Rows) -> str:
         [
             (
                 title,
-                len(same := _of(rows, title)),
+                len(same := _titled(rows, title)),
                 _rounds(same),
                 *_cells(levels(row, "shift") for row in same),
             )
@@ -48,7 +53,7 @@ def shift_table(rows: Rows) -> str:
     )
 
 
-def _of(rows: Rows, title: str) -> Rows:
+def _titled(rows: Rows, title: str) -> Rows:
     return [row for row in rows if row["title"] == title]
 
 

@@ -110,7 +110,7 @@ class Ledger:
                 seconds[COMPILERS] = seconds.get(COMPILERS, 0.0) + process.compilers
         return seconds
 
-    def held(self) -> dict[str, int]:
+    def memory(self) -> dict[str, int]:
         """Bytes in memory by label, of the processes of the last look."""
         resident: dict[str, int] = {}
         for key in self._alive:
@@ -155,7 +155,7 @@ class CpuMeter:
             self._ledger.look(self._look())
             moment = time.time()
             self._series.append((moment, self._ledger.used() | {MACHINE: self._machine()}))
-            self._held.append((moment, self._ledger.held()))
+            self._held.append((moment, self._ledger.memory()))
         return moment
 
     def between(self, begin: float, end: float) -> Used:

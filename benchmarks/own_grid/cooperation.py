@@ -73,7 +73,7 @@ OURS_WITH = (1, *GOALS)
 IDEAL = (Ideal(2), Ideal(16), Ideal(16, first=fewest_of(16)), Ideal(16, parts=4))
 
 
-def told(size: Size) -> Iterator[str]:
+def exchanging_sources(size: Size) -> Iterator[str]:
     """Sources that hear each other every slide, n = 64, 110 slides: imbalance / KSR, medians over the seeds
     with the range.
 

@@ -52,13 +52,15 @@ def hard(size: Size) -> Iterator[str]:
         for count in (1, 2, 5, 16):
             # `count` and `stream` are bound as defaults: a closure would see the values of the loop's last
             # turn.
-            def pair_of(name: str, *, told: bool = False, count: int = count, stream: Any = stream) -> Pair:
-                runs = [_of(size, name, stream, seed, count, told) for seed in size.seeds]
-                # `_of` has left out windows that are not full, so every one that is left counts.
+            def pair_of(
+                name: str, *, exchange: bool = False, count: int = count, stream: Any = stream
+            ) -> Pair:
+                runs = [_figures_of(size, name, stream, seed, count, exchange) for seed in size.seeds]
+                # `_figures_of` has left out windows that are not full, so every one that is left counts.
                 return medians(size._replace(window=0), runs)
 
             rivals, ours = [pair_of(name) for name in RIVALS], pair_of("evenflow")
-            exchanging = pair_of("evenflow", told=True) if count > 1 else None
+            exchanging = pair_of("evenflow", exchange=True) if count > 1 else None
             one_source = one_source if exchanging else ours
             cells = ["{:.1e} / {:.3f}".format(*pair) if pair else "" for pair in (*rivals, ours, exchanging)]
             missed = "; ".join(_missed(rivals, ours, exchanging, one_source))
@@ -85,7 +87,9 @@ def generated_once(size: Size, kind: str, z: float, period: int, seed: int) -> K
     )
 
 
-def _of(size: Size, name: str, stream: tuple[str, float, int], seed: int, count: int, told: bool) -> Figures:
+def _figures_of(
+    size: Size, name: str, stream: tuple[str, float, int], seed: int, count: int, exchange: bool
+) -> Figures:
     made = generated_once(size, *stream, seed)
     # Windows that are not full are left out, so every one that is left counts.
-    return full_windows(made, name, scenario_of(size, seed, count, told))
+    return full_windows(made, name, scenario_of(size, seed, count, exchange))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import pictures
-from benchmarks.own_grid.cooperation import apart, told
+from benchmarks.own_grid.cooperation import apart, exchanging_sources
 from benchmarks.own_grid.giant_key import giant
 from benchmarks.own_grid.hard_streams import hard
 from benchmarks.own_grid.measuring import (
@@ -29,7 +29,7 @@ from benchmarks.own_grid.seed_ranges import passing, seeds
 from benchmarks.own_grid.source_splits import dealt
 from benchmarks.own_grid.unequal_costs import work
 from benchmarks.own_grid.words import title, verdict
-from benchmarks.own_grid.worst_streams import found
+from benchmarks.own_grid.worst_streams import worst_streams
 from benchmarks.pictures import SPLIT_LEAST, keep
 from evenflow.metrics import fragmentation, worker_loads
 from evenflow.simulation import KeyedStream, entrant
@@ -255,7 +255,7 @@ TABLES: dict[str, Callable[[Size], Iterator[str]]] = {
     "watch": watch,
     "shift": shift,
     "sources": sources,
-    "told": told,
+    "told": exchanging_sources,
     "apart": apart,
     "giant": giant,
     "hard": hard,
@@ -265,7 +265,7 @@ TABLES: dict[str, Callable[[Size], Iterator[str]]] = {
     "seeds": seeds,
     "weights": weights,
     "work": work,
-    "found": found,
+    "found": worst_streams,
     "steady": steady,
     "cost": cost,
 }

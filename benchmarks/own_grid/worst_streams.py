@@ -43,7 +43,7 @@ CASES = (
 )  # fmt: skip
 
 
-def found(size: Size) -> Iterator[str]:
+def worst_streams(size: Size) -> Iterator[str]:
     """The worst of each class in a search of 30 minutes, but for its seed: imbalance / KSR, medians with
     the range.
     """

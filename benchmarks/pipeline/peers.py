@@ -56,7 +56,9 @@ def run(*, smoke: bool) -> dict[str, object]:
     python = None if smoke else flink_python()
     with measured_broker() as (broker, meter):
         stage = Stage(broker.settings(), meter)
-        ways: dict[str, Way] = {name_of(sink): partial(stage.evenflow, sink=sink) for sink in sinks}
+        ways: dict[str, Way] = {
+            name_of(sink): partial(stage.evenflow, results={"sink": sink}) for sink in sinks
+        }
         ways["plain_program"] = stage.plain_program
         if python is not None:
             ways["flink"] = partial(stage.flink, python=python)

@@ -87,7 +87,7 @@ def _rows(
     steps: Sequence[Step], found: Mapping[str, float], limits: Mapping[str, float]
 ) -> Iterator[tuple[object, ...]]:
     whole = sum(found.values())
-    named = {one.what: one.limit for one in steps}
+    named = {one.description: one.limit for one in steps}
     for what, ns in found.items():
         limit = named.get(what)
         yield (

@@ -78,7 +78,7 @@ Frames = dict[int, list[tuple[int, bytes]]]
 class Step(NamedTuple):
     """Something that is done for a tuple."""
 
-    what: str
+    description: str
     """In words."""
     functions: tuple[str, ...]
     """What does it, as `file:function`. No other step's functions call these or are called by them."""
@@ -175,7 +175,7 @@ def shares(steps: Sequence[Step], seconds: Mapping[str, float], *, tuples: int) 
     seconds: as of `profiled`. ValueError for a step of which no function was called.
     """
     seconds_by_step = {
-        one.what: [seconds[name] for name in one.functions if name in seconds] for one in steps
+        one.description: [seconds[name] for name in one.functions if name in seconds] for one in steps
     }
     unknown = [what for what, each in seconds_by_step.items() if not each]
     if unknown:

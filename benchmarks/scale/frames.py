@@ -15,8 +15,8 @@ from evenflow.numeric.arrays import no_rows, records
 from evenflow.twostep import combine_task, reduce_windows
 from evenflow.wire import (
     LANE,
+    MARKS,
     OFFSETS,
-    TOLD,
     BlobHeader,
     FrameHeader,
     FramePacker,
@@ -95,9 +95,9 @@ def _packer(pipeline: Pipeline, block: int, *, same: bool = False) -> FramePacke
     never changes.
     """
     offsets = records_of([(0, 1_000 * block, 1_000 * block + 999)], OFFSETS)
-    marks = records(0, TOLD)
+    marks = records(0, MARKS)
     if same:
-        offsets, marks = records(0, OFFSETS), records_of([(0, SLIDE, 1_000)], TOLD)
+        offsets, marks = records(0, OFFSETS), records_of([(0, SLIDE, 1_000)], MARKS)
     header = FrameHeader(
         fingerprint="f",
         epoch=1,
@@ -105,7 +105,7 @@ def _packer(pipeline: Pipeline, block: int, *, same: bool = False) -> FramePacke
         routed_partitions=pipeline.routed,
         session=1,
         offsets=offsets,
-        told=marks,
+        marks=marks,
     )
     return FramePacker(header, pipeline.plan.frame_schema)
 

@@ -244,7 +244,7 @@ def runs_table(measurements: Measurements) -> str:
     rows: list[tuple[object, ...]] = [
         (
             run.setting + (" (fitted)" if run.fitted else ""),
-            run.what,
+            run.quantity,
             f"{run.measured:.3g}",
             f"{run.model:.3g}",
             f"{run.ratio:.2f}",

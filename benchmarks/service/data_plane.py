@@ -146,7 +146,7 @@ def recorded(settings: Settings) -> Frames:
             frame = decode_frame(value, fingerprint=settings.fingerprint)
             # Frames of one block carry the same offsets. A block without tuples only tells: then partition
             # and offset told.
-            offsets, marks = frame.header.offsets, frame.header.told
+            offsets, marks = frame.header.offsets, frame.header.marks
             starts = offsets[["partition", "first"]] if len(offsets) else marks[["partition", "reached"]]
             block = tuple(sorted(starts.tolist()))
             blocks[block].append((message.partition(), value, frame.batch.num_rows))

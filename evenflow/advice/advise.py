@@ -54,7 +54,7 @@ def advise(
         scenario,
         wishes,
         window_tuples=window_tuples,
-        few_groups=rule.says == "splitting",
+        few_groups=rule.verdict == "splitting",
         processes=processes,
         watch=watch,
     )

@@ -41,7 +41,7 @@ def hot_turnover(stream: KeyedStream, *, least: float) -> float | None:
     found_in = [_SamplePart(work_by_key(stream, piece), squares_by_key(stream, piece)) for piece in pieces]
     since_before = [_come(now, before, least) for before, now in pairwise(found_in)]
     since_first = [_come(now, found_in[0], least) for now in found_in[1:]]
-    means = [float(np.mean(values)) for some in (since_before, since_first) if (values := _known(some))]
+    means = [float(np.mean(values)) for some in (since_before, since_first) if (values := _known_of(some))]
     return max(means, default=None)
 
 
@@ -54,7 +54,7 @@ class _SamplePart(NamedTuple):
     """Sum of the squares of these costs: the variance of the work, if the number of tuples is Poisson."""
 
 
-def _known(some: list[float | None]) -> list[float]:
+def _known_of(some: list[float | None]) -> list[float]:
     return [value for value in some if value is not None]
 
 

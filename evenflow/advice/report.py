@@ -109,7 +109,7 @@ class Advice:
         """Whether the simulation confirms the rule of 004.
         Hashing counts as affinity, because it keeps keys whole.
         """
-        return (self.paper_rule.says == "splitting") == (self.chosen.family == "splitting")
+        return (self.paper_rule.verdict == "splitting") == (self.chosen.family == "splitting")
 
     @property
     def fullest_worker_rate(self) -> float | None:
@@ -254,7 +254,7 @@ class Advice:
         constant = "constant" if rule.constant else "not constant"
         remedy = (
             "splitting keys costs next to nothing to merge"
-            if rule.says == "splitting"
+            if rule.verdict == "splitting"
             else "keep each key on one worker as far as balance allows (affinity)"
         )
         return (

@@ -44,7 +44,7 @@ NEW_GROUPS = 0.05
 class PaperRule:
     """What the selection rule of 004 says, and the figures that it rests on."""
 
-    says: Literal["splitting", "affinity"]
+    verdict: Literal["splitting", "affinity"]
     """Whether keys should be split over workers, or each stay at one."""
     groups: float
     """Distinct keys of a window."""
@@ -68,7 +68,7 @@ def paper_rule(*, groups: float, tuples_per_worker: float, new_share: float) -> 
     """The selection rule of 004, section 7: shuffle for few and constant groups, otherwise affinity."""
     few = groups <= FEW_GROUPS * tuples_per_worker and new_share <= NEW_GROUPS
     return PaperRule(
-        says="splitting" if few else "affinity",
+        verdict="splitting" if few else "affinity",
         groups=groups,
         tuples_per_worker=tuples_per_worker,
         new_share=new_share,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from evenflow.grammar import inputs
 
 if TYPE_CHECKING:
     from evenflow.sources.source import Source, SourceOptions
@@ -23,7 +25,7 @@ def _character(text: str) -> str:
 
 
 Format = Annotated[
-    Literal["csv", "json", "words", "parquet"] | None,
+    inputs.FileFormat | None,
     typer.Option(
         "--format",
         help=(
@@ -33,7 +35,7 @@ Format = Annotated[
     ),
 ]
 TimeUnit = Annotated[
-    Literal["s", "ms", "us", "iso"] | None,
+    inputs.TimeUnit | None,
     typer.Option("--time-unit", help="Its unit. Default: the query's, else ms."),
 ]
 Delimiter = Annotated[

@@ -102,6 +102,6 @@ class Observation:
         return dataclasses.asdict(self) | {"starting": list(self.starting), "stale": list(self.stale)}
 
 
-def known(value: float | None) -> TypeGuard[float]:
+def is_known(value: float | None) -> TypeGuard[float]:
     """Whether this is a number that a decision may rest on: not None, NaN or infinity."""
     return value is not None and math.isfinite(value)

@@ -1,7 +1,7 @@
 """The papers that evenflow's policies come from. A policy of one's own names its papers in `Policy.papers`.
 
-Only the catalogue imports this module: `Paper` lies in the room of the partitioners, which a controller never
-loads.
+Only the catalogue imports this module: `Paper` lies in the package of the partitioners, which a controller
+never loads.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from evenflow.elasticity.observation import Observation, Part, known
+from evenflow.elasticity.observation import Observation, Part, is_known
 from evenflow.errors import IncompatibleStateError
 from evenflow.text.options import Options
 from evenflow.text.strict_json import read_object
@@ -174,18 +174,18 @@ class Policy(ABC):
         """
         missing = [
             *observation.stale,
-            *(f"{name} is not known" for name in self._needed() if not known(getattr(observation, name))),
+            *(f"{name} is not known" for name in self._needed() if not is_known(getattr(observation, name))),
         ]
         if missing:
             self._missed(observation)
-            return self._held(observation, f"nothing is decided: {'; '.join(missing)}")
+            return self._no_decision(observation, f"nothing is decided: {'; '.join(missing)}")
         if observation.settling:
             self._missed(observation)
             why = "nothing is decided while the last plan is being realised"
-            return self._held(observation, why, cause="settling")
+            return self._no_decision(observation, why, cause="settling")
         if observation.starting:
             self._missed(observation)
-            return self._held(
+            return self._no_decision(
                 observation, f"nothing is decided: {'; '.join(observation.starting)}", cause="starting"
             )
         decision = self._decide(observation)
@@ -218,14 +218,14 @@ class Policy(ABC):
         anew.
         """
 
-    def _held(self, seen: Observation, reason: str, *, cause: Cause = "missing-data") -> Decision:
+    def _no_decision(self, seen: Observation, reason: str, *, cause: Cause = "missing-data") -> Decision:
         return Decision(p=seen.p, r=seen.r, reason=reason, cause=cause, held=True)
 
     # ---- state
 
     def snapshot(self) -> bytes:
         """All that the policy remembers, and the name, bounds, seed and options that it was made with."""
-        fields = {"v": SNAPSHOT_VERSION, "bounds": self.bounds.model_dump(), **self._made()}
+        fields = {"v": SNAPSHOT_VERSION, "bounds": self.bounds.model_dump(), **self._identity()}
         return json.dumps(fields | {"state": self._state()}).encode()
 
     def resume(self, snapshot: bytes) -> None:
@@ -241,7 +241,7 @@ class Policy(ABC):
             if version != SNAPSHOT_VERSION:
                 raise ValueError(f"it is of version {version}")
             then = fields.fields | {"options": self._completed(fields.fields["options"])}
-            differ = [name for name, value in self._made().items() if then.get(name) != value]
+            differ = [name for name, value in self._identity().items() if then.get(name) != value]
             if differ:
                 raise ValueError(f"it was made with another {', '.join(differ)}")
             self._load_whole(fields.part("state").fields)
@@ -258,7 +258,7 @@ class Policy(ABC):
             self._load_state(json.loads(before))
             raise
 
-    def _made(self) -> dict[str, Any]:
+    def _identity(self) -> dict[str, Any]:
         return {"name": self.name, "seed": self.seed, "options": self.options.model_dump(mode="json")}
 
     def _completed(self, options: Any) -> Any:

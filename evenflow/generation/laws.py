@@ -46,16 +46,16 @@ class Setting:
 
 @dataclass(frozen=True)
 class KeyLaw:
-    """A named law with its settings. `made` makes a `RankLaw` of it."""
+    """A named law with its settings. `rank_law` makes a `RankLaw` of it."""
 
-    what: str
+    description: str
     """What the law does, in a few words for users."""
     make: Callable[..., RankLaw]
     """Makes the law from the number of keys, the seed, and the settings by name."""
     settings: Mapping[str, Setting] = field(default_factory=dict)
     """The law's settings by name, in the order of declaration."""
 
-    def made(self, keys: int, seed: int, **given: float) -> RankLaw:
+    def rank_law(self, keys: int, seed: int, **given: float) -> RankLaw:
         """The law over so many keys. A setting that is not given has its default.
 
         ConfigError if the numbers contradict each other.

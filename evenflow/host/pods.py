@@ -87,7 +87,7 @@ def _has(right: Right, namespace: str, api: Any) -> bool:
     return bool(answer.status.allowed)
 
 
-def said(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """The answer of the API server that this error holds, in one line."""
     status, reason = getattr(error, "status", None), getattr(error, "reason", None)
     if status is not None:

@@ -5,6 +5,6 @@ Admission rule: declarations only. A new query is one file and one line in `regi
 
 from evenflow.queries.builtin import BuiltInQuery
 from evenflow.queries.flights import FLIGHTS
-from evenflow.queries.registry import catalogue, known, named
+from evenflow.queries.registry import all_queries, catalogue, named
 
-__all__ = ["FLIGHTS", "BuiltInQuery", "catalogue", "known", "named"]
+__all__ = ["FLIGHTS", "BuiltInQuery", "all_queries", "catalogue", "named"]

@@ -50,7 +50,7 @@ _ALL = {
 }
 
 
-def known() -> tuple[BuiltInQuery, ...]:
+def all_queries() -> tuple[BuiltInQuery, ...]:
     """All built-in queries, and behind them those that installed packages offer. One that cannot be loaded is
     left out, with a warning."""
     offered = []

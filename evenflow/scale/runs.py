@@ -31,7 +31,7 @@ class Run:
 
     setting: str
     """Where it was measured: the benchmark and its sizes, in words."""
-    what: str
+    quantity: str
     """What was measured of it: "partitioner", "broker", "combine and reduce"."""
     measured: float
     """What the run took."""

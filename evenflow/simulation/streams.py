@@ -132,7 +132,7 @@ _STEADY = _Clock()
 class _Kind:
     """A kind of generated stream: a law of its keys (`LAWS`), and a clock."""
 
-    what: str
+    description: str
     """What the stream is like, in a few words for users."""
     law: str
     """Name of the law of its keys in `LAWS`."""
@@ -153,12 +153,12 @@ class _Kind:
     def rank_law(self, keys: int, zipf: float, seed: int) -> RankLaw:
         """The law over this many keys. zipf: exponent of a law that has one."""
         exponent = {"z": zipf} if self.has_exponent else {}
-        return LAWS[self.law].made(keys, seed, **exponent, **self.fixed)
+        return LAWS[self.law].rank_law(keys, seed, **exponent, **self.fixed)
 
 
 # `flash-crowd` is no stream of its own here, where its periods cannot be set. The stream `giant` has its law.
 STREAMS: dict[str, _Kind] = {
-    **{name: _Kind(law.what, name) for name, law in LAWS.items() if name != "flash-crowd"},
+    **{name: _Kind(law.description, name) for name, law in LAWS.items() if name != "flash-crowd"},
     "shift": _Kind("uniform, and Zipf(z) from half of the tuples on", "alternating", by_halves=True),
     "wandering-load": _Kind(
         "Zipf(z) whose rate walks between a fifth and five times the one given",

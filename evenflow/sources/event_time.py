@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenflow.errors import ConfigError
+from evenflow.grammar.inputs import TimeUnit
 
-TimeUnit = Literal["s", "ms", "us", "iso"]
 _CLOCK_WITH_ZONE = r":\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)$"
 """The end of a time with a zone.
 The colon before it keeps the hyphens of a plain date from being read as a zone.

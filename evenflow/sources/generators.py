@@ -27,8 +27,9 @@ from evenflow.generation.rank_laws import (
     numbered_times,
     ranks_by_period,
 )
+from evenflow.grammar.inputs import TimeUnit
 from evenflow.settings.word_options import WordOptions
-from evenflow.sources.event_time import TimeUnit, parse_times, render_times
+from evenflow.sources.event_time import parse_times, render_times
 from evenflow.sources.source import BATCH_TUPLES, Batch, SourceOptions, key_bytes, require_columns
 
 DEFAULT_START = "2026-01-01T00:00:00Z"
@@ -138,7 +139,7 @@ def generate(name: str, words: str = "", options: SourceOptions | None = None) -
         raise ConfigError(f"there is no generator {name!r}", hint=f"known: {', '.join(LAWS)}")
     parsed = WordOptions(words, owner=f"generator {name}")
     stream = _stream(parsed, name)
-    law = LAWS[name].made(stream.keys, stream.seed, **parsed.settings_of(LAWS[name]))
+    law = LAWS[name].rank_law(stream.keys, stream.seed, **parsed.settings_of(LAWS[name]))
     parsed.done()
     return GeneratedSource(
         f"{name}:{words}" if words else name,

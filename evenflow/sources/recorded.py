@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from evenflow.errors import ConfigError
 from evenflow.grammar.column_types import ColumnType
+from evenflow.grammar.inputs import TimeUnit
 from evenflow.settings.word_options import WordOptions
-from evenflow.sources.event_time import TimeUnit
 from evenflow.sources.formats.csv_files import read_csv
 from evenflow.sources.source import SourceFormat, SourceOptions, TableSource, arrow_type, bounded
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +17,12 @@ from evenflow.errors import ConfigError
 from evenflow.generation.rank_laws import numbered_times
 from evenflow.grammar import paths
 from evenflow.grammar.column_types import ColumnType, decimal_scale
+from evenflow.grammar.inputs import FileFormat, TimeUnit
 from evenflow.settings import Settings
-from evenflow.sources.event_time import TimeUnit, parse_times, render_times
+from evenflow.sources.event_time import parse_times, render_times
 
 BATCH_TUPLES = 50_000
 """Tuples in a batch, which are the most that are rendered at once."""
-
-FileFormat = Literal["csv", "json", "words", "parquet"]
-"""The formats that a user can name with --format."""
 
 _ARROW_TYPES = {
     "int64": pa.int64(),

@@ -222,7 +222,7 @@ def _combine(plan: AggregatePlan, layout: Layout, routed: int, frames: Frames) -
         split.add(frame)
         fold.add(frame.batch, f"routed partition {routed}, offset {offset}")
         tuples.update(frame.workers(routed))
-        arrivals.append((frame.header.came, frame.batch.num_rows))
+        arrivals.append((frame.header.arrival_time, frame.batch.num_rows))
         first = offset if first < 0 else first
         last = FrameAt(offset, frame.header.session, frame.sequence)
     if first < 0:
@@ -300,7 +300,7 @@ def _blobs(layout: Layout, ranges: list[_Range], partials: pa.Table, hashes: UIn
             ),
             marks=marks,
             lanes=cast(Rows, np.concatenate([records(0, LANE), *watched])),
-            came=oldest,
+            arrival_time=oldest,
             sequences=sequences,
             for_task=layout.reduce_tasks is not None,
         )

@@ -85,11 +85,11 @@ class RoutedLanes:
             else:
                 # A further part of a frame covers the same offsets, which must not count as read twice.
                 self.reached[partitions] = np.maximum(self.reached[partitions], reached)
-        if len(header.told):
-            partitions, reached = header.told["partition"], header.told["reached"]
+        if len(header.marks):
+            partitions, reached = header.marks["partition"], header.marks["reached"]
             # The instance has read the partition so far, even if this frame has no tuple of the partition.
             self._read(partitions, reached, reached)
-            self.marks[partitions] = np.maximum(self.marks[partitions], header.told["mark"])
+            self.marks[partitions] = np.maximum(self.marks[partitions], header.marks["mark"])
 
     def rows(self) -> Rows:
         """A record `LANE` for each input partition seen."""

@@ -146,7 +146,9 @@ def _header(layout: Layout, task: int, blobs: Sequence[Blob], parts: Sequence[_S
         ),
         marks=marks,
         lanes=_by_routed([blob.header.lanes for blob in blobs]),
-        came=min((blob.header.came for blob in blobs if blob.header.came is not None), default=None),
+        arrival_time=min(
+            (blob.header.arrival_time for blob in blobs if blob.header.arrival_time is not None), default=None
+        ),
         sequences=_by_routed([blob.header.sequences for blob in blobs]) if not task else records(0, SEQUENCE),
         piece=Piece(task, cast(int, layout.reduce_tasks)),
     )

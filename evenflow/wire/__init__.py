@@ -13,9 +13,9 @@ from evenflow.wire.blob import LANE, SEQUENCE, BlobHeader, Piece, Segment, decod
 from evenflow.wire.cut import cut, weights
 from evenflow.wire.envelope import LATEST_CAME, MOST_PARTITIONS, records_of
 from evenflow.wire.frame import (
+    MARKS,
     MOST_SPLIT,
     OFFSETS,
-    TOLD,
     TOTAL,
     FrameHeader,
     FramePacker,
@@ -26,11 +26,11 @@ from evenflow.wire.frame import (
 __all__ = [
     "LANE",
     "LATEST_CAME",
+    "MARKS",
     "MOST_PARTITIONS",
     "MOST_SPLIT",
     "OFFSETS",
     "SEQUENCE",
-    "TOLD",
     "TOTAL",
     "BlobHeader",
     "FrameHeader",

@@ -31,10 +31,10 @@ from evenflow.wire.envelope import (
     MOST_PARTITIONS,
     Data,
     Packer,
-    came_field,
+    arrival_field,
     numbers,
     open_record,
-    read_came,
+    read_arrival_time,
     read_numbers,
     read_records,
 )
@@ -108,8 +108,8 @@ class BlobHeader:
     lanes: Rows
     """A record `LANE` for each lane that was read, of the routed partitions
     whose lanes this bucket watches."""
-    came: int | None = None
-    """The oldest `came` (ms) of the blob's frames, for latencies alone."""
+    arrival_time: int | None = None
+    """The oldest arrival time (ms) of the blob's frames, for latencies alone."""
     sequences: Rows = field(default_factory=partial(records, 0, SEQUENCE))
     """A record `SEQUENCE` for each segment and each session that wrote frames of it,
     or whose total its frames tell."""
@@ -147,7 +147,7 @@ def encode_blob(batch: pa.RecordBatch, header: BlobHeader, *, part: int = 0, par
         "marks": numbers(header.marks),
         "lanes": numbers(header.lanes),
         "sequences": numbers(header.sequences),
-        **came_field(header.came),
+        **arrival_field(header.arrival_time),
         **({"for_task": True} if header.for_task else {}),
         **({} if header.piece is None else {"piece": header.piece.number, "pieces": header.piece.pieces}),
     }
@@ -183,7 +183,7 @@ def _header(fields: StrictObject) -> BlobHeader:
         ),
         marks=read_numbers(fields, "marks", columns=inputs, most=routed),
         lanes=read_records(fields, "lanes", LANE, most=routed * inputs),
-        came=read_came(fields),
+        arrival_time=read_arrival_time(fields),
         sequences=read_records(fields, "sequences", SEQUENCE, most=routed * MOST_SESSIONS),
         for_task=fields.fields.get("for_task") is True,
         piece=_piece(fields),

@@ -240,13 +240,13 @@ LATEST_CAME = 2**53
 """Latest time (ms since 1970) that is believed. No right clock shows a later one."""
 
 
-def came_field(arrival_time: int | None) -> dict[str, int]:
+def arrival_field(arrival_time: int | None) -> dict[str, int]:
     """The header's field `came`. It is left out if the time is unknown."""
     return {} if arrival_time is None else {"came": arrival_time}
 
 
-def read_came(fields: StrictObject) -> int | None:
-    """The time (ms) that `came_field` wrote, or None for anything else.
+def read_arrival_time(fields: StrictObject) -> int | None:
+    """The time (ms) that `arrival_field` wrote, or None for anything else.
     It serves latencies only, so it never raises.
     """
     arrival_time = fields.fields.get("came")

@@ -20,10 +20,10 @@ from evenflow.wire.envelope import (
     Body,
     Data,
     Packer,
-    came_field,
+    arrival_field,
     numbers,
     open_record,
-    read_came,
+    read_arrival_time,
     read_numbers,
     read_records,
 )
@@ -32,7 +32,7 @@ _KIND = "frame"
 
 OFFSETS = np.dtype([(name, np.int64) for name in ("partition", "first", "last")])
 """What a block has of input partition `partition`: offsets `first` to `last`."""
-TOLD = np.dtype([(name, np.int64) for name in ("partition", "mark", "reached")])
+MARKS = np.dtype([(name, np.int64) for name in ("partition", "mark", "reached")])
 """What a frame tells of input partition `partition`: its `mark` in ms, and `reached`,
 the next offset to read.
 """
@@ -61,9 +61,9 @@ class FrameHeader:
     """The run of a data plane that wrote the frame, a random number above 0."""
     offsets: Rows = field(default_factory=partial(records, 0, OFFSETS))
     """A record `OFFSETS` for each partition of the block, none if the frame only tells."""
-    told: Rows = field(default_factory=partial(records, 0, TOLD))
-    """A record `TOLD` for each partition of the instance, none unless the frame tells."""
-    came: int | None = None
+    marks: Rows = field(default_factory=partial(records, 0, MARKS))
+    """A record `MARKS` for each partition of the instance, none unless the frame tells."""
+    arrival_time: int | None = None
     """Timestamp (ms) of the oldest among the first records of the block's partitions in the input topic,
     None if unknown."""
     totals: Rows = field(default_factory=partial(records, 0, TOTAL))
@@ -96,12 +96,12 @@ class FramePacker:
             "routed_partitions": header.routed_partitions,
             **({} if header.shared_by == 1 else {"shared_by": header.shared_by}),
             "offsets": numbers(header.offsets),
-            "told": numbers(header.told),
+            "told": numbers(header.marks),
             "session": header.session,
             **({"totals": numbers(header.totals)} if len(header.totals) else {}),
             **({} if header.batch is None else {"batch": header.batch}),
             **({} if header.split is None else {"split": numbers(header.split.view(np.int64)[:, None])}),
-            **came_field(header.came),
+            **arrival_field(header.arrival_time),
         }
         self._packer = Packer(schema, kind=_KIND, fields=fields)
 
@@ -191,8 +191,8 @@ def _header(fields: StrictObject) -> FrameHeader:
         routed_partitions=fields.whole("routed_partitions", 1, MOST_PARTITIONS),
         shared_by=fields.whole("shared_by", 2, MOST_PARTITIONS) if "shared_by" in fields.fields else 1,
         offsets=read_records(fields, "offsets", OFFSETS, most=inputs),
-        told=read_records(fields, "told", TOLD, most=inputs),
-        came=read_came(fields),
+        marks=read_records(fields, "told", MARKS, most=inputs),
+        arrival_time=read_arrival_time(fields),
         session=fields.whole("session", 1, INT64[1]),
         # Every input partition was committed by one session at most, and the writing session is added.
         totals=read_records(fields, "totals", TOTAL, most=inputs + 1)
@@ -202,7 +202,7 @@ def _header(fields: StrictObject) -> FrameHeader:
         split=_split(fields),
     )
     # The combiner indexes its arrays by these partitions, and a repeated index would hide one of two values.
-    for name, rows in (("offsets", header.offsets), ("told", header.told)):
+    for name, rows in (("offsets", header.offsets), ("told", header.marks)):
         _check_partitions(name, rows["partition"], header.input_partitions)
     first, last = header.offsets["first"], header.offsets["last"]
     if (first < 0).any() or (last < first).any():

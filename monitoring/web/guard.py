@@ -62,7 +62,7 @@ class Guard:
         if method not in METHODS:
             return Refusal(405, f"only {' and '.join(METHODS)}\n", {"Allow": ", ".join(METHODS)})
         # Of several headers Host a proxy in front may go by another one than these pages would.
-        if len(hosts) != 1 or not self._known(hosts[0]):
+        if len(hosts) != 1 or not self._is_known_host(hosts[0]):
             return Refusal(
                 421, "these pages do not answer under the name of this request; web.hosts adds a name\n"
             )
@@ -79,7 +79,7 @@ class Guard:
             return None
         return json.dumps({name: status == 200})
 
-    def _known(self, host: str) -> bool:
+    def _is_known_host(self, host: str) -> bool:
         name = _name(host)
         if name in self._names:
             return True

@@ -87,7 +87,7 @@ class Traces:
         for partition, _, last in header.offsets.tolist():
             self._reach(partition, last + 1)
             self.routed[partition] = max(self.routed.get(partition, 0), last + 1)
-        for partition, mark, reached in header.told.tolist():
+        for partition, mark, reached in header.marks.tolist():
             self._reach(partition, reached)
             if mark < END_MARK:
                 before, first_mark = self.first.get(partition, (reached, mark))

@@ -55,9 +55,9 @@ class Pace:
                 self._peers_at = self._clock()
             except (EvenflowError, KafkaException) as error:
                 log.warning("could not read the other instances' progress: %s", error)
-        return self.known()
+        return self.states()
 
-    def known(self) -> dict[int, PartitionState]:
+    def states(self) -> dict[int, PartitionState]:
         """As `everyone`, but the states of the peers are not read anew."""
         return {**self._peers, **self._source.states}
 

@@ -453,7 +453,7 @@ class Loop:
             "batches": batches and batches.model_dump(mode="json"),
             "rhythm": self._rhythm.shown(),
         }
-        standings = self._talk.tell(shown, self.work.rejected, self.parts.pace.known())
+        standings = self._talk.tell(shown, self.work.rejected, self.parts.pace.states())
         self._latest.show(
             {
                 **shown,

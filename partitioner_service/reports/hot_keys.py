@@ -77,7 +77,7 @@ class HotKeys:
             ranks[ranks >= 0] * _STRIDE + workers[looked_at[ranks >= 0]], return_counts=True
         )
         entries = [
-            self._known(int(kinds[kind]), keys, int(looked_at[at]))
+            self._counts_of(int(kinds[kind]), keys, int(looked_at[at]))
             for kind, at in zip(top, first[top], strict=True)
         ]
         for cell, many in zip(cells.tolist(), (step * tuples).tolist(), strict=True):
@@ -95,7 +95,7 @@ class HotKeys:
         counts = self._keys.get(hashed)
         return None if counts is None else self._as_hot_key(counts)
 
-    def _known(self, hashed: int, keys: pa.BinaryArray, position: int) -> _KeyCounts:
+    def _counts_of(self, hashed: int, keys: pa.BinaryArray, position: int) -> _KeyCounts:
         """What is known of the key with this hash. The key stands at this position of `keys`."""
         if hashed not in self._keys:
             key = keys.slice(position, 1)

@@ -101,7 +101,7 @@ class Framer:
 
         The other partitions get an empty frame if there are marks to tell.
 
-        offsets, totals: as in `wire.FrameHeader`. marks, arrival_time: its fields `told` and `came`.
+        offsets, marks, arrival_time, totals: as in `wire.FrameHeader`.
         """
         packers = _Packers(
             self, offsets, marks, arrival_time, records(0, wire.TOTAL) if totals is None else totals
@@ -171,8 +171,8 @@ class Framer:
             routed_partitions=self._routed,
             shared_by=self._places,
             offsets=offsets,
-            told=marks,
-            came=arrival_time,
+            marks=marks,
+            arrival_time=arrival_time,
             session=self._session.number,
             totals=totals,
         )

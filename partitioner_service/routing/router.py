@@ -23,7 +23,7 @@ from evenflow.partitioners.costs import weighed
 from evenflow.progress import BlockVerdicts, PartitionState, Verdict, judge
 from evenflow.settings import Settings
 from evenflow.windows import NO_MARK, pane_of, panes_closed_by
-from evenflow.wire import OFFSETS, TOLD, TOTAL, records_of
+from evenflow.wire import MARKS, OFFSETS, TOTAL, records_of
 from partitioner_service.block import AFTER_END, REASONS, Rejections, Slice
 from partitioner_service.reading.cells.payloads import together
 from partitioner_service.reading.cells.reasons import OF_RECORDS
@@ -235,8 +235,8 @@ class Router:
         return frames
 
     def _to_tell(self, states: Mapping[int, PartitionState]) -> Rows:
-        """A record `TOLD` for every partition if the slowest has passed a pane, else none."""
-        nothing = records(0, TOLD)
+        """A record `MARKS` for every partition if the slowest has passed a pane, else none."""
+        nothing = records(0, MARKS)
         if not states:
             return nothing
         closed = self._closed(states)
@@ -247,10 +247,10 @@ class Router:
         return self._tell(states)
 
     def _tell(self, states: Mapping[int, PartitionState]) -> Rows:
-        """A record `TOLD` for every partition."""
+        """A record `MARKS` for every partition."""
         self._announced_panes = self._closed(states)
         return records_of(
-            [(p, state.mark(self._query), state.offset) for p, state in sorted(states.items())], TOLD
+            [(p, state.mark(self._query), state.offset) for p, state in sorted(states.items())], MARKS
         )
 
     def _closed(self, states: Mapping[int, PartitionState]) -> dict[int, int]:

@@ -10,7 +10,7 @@ import socket
 from typing import Any
 
 from evenflow.errors import ServiceError
-from evenflow.host.pods import ANSWER_SECONDS, Right, connected, missing, own_namespace, said
+from evenflow.host.pods import ANSWER_SECONDS, Right, connected, missing, own_namespace, reason_of
 
 RIGHTS = (
     *(Right(verb=verb, kind="pods") for verb in ("create", "get", "list", "watch", "patch", "delete")),
@@ -42,7 +42,7 @@ def own_pod_conf() -> dict[str, str]:
         lacking = missing(RIGHTS, namespace, kubernetes)
     except Exception as error:  # refusals, time-outs and broken answers all have classes of their own
         raise ServiceError(
-            f"the driver cannot read its own pod {namespace}/{name}: {said(error)}",
+            f"the driver cannot read its own pod {namespace}/{name}: {reason_of(error)}",
             hint=f"its service account needs `get` on pods: {_HINT}",
         ) from None
     if lacking:

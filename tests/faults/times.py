@@ -1,4 +1,4 @@
-"""The product's clocks: while a run is under way, `time` means virtual time in the product's rooms.
+"""The product's clocks: while a run is under way, `time` means virtual time in the product's packages.
 
 Modules of the product name the module `time`, or have one of its functions as a default argument. Both are
 replaced by clocks that ask the run. Outside of a run they ask the real clock.
@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.faults.world import World
 
-_ROOMS = ("topics", "partitioner_service", "spark_consumers", "evenflow.reporting", "workbench.verify")
+_PACKAGES = ("topics", "partitioner_service", "spark_consumers", "evenflow.reporting", "workbench.verify")
 _WORLD: list[World] = []
 
 
@@ -45,7 +45,7 @@ _MODULE.monotonic, _MODULE.time, _MODULE.sleep = _monotonic, _wall, _sleep
 def install() -> None:
     """Replace the clocks in all modules of the product that are loaded by now."""
     for name, module in list(sys.modules.items()):
-        if name.split(".")[0] in _ROOMS or ".".join(name.split(".")[:2]) in _ROOMS:
+        if name.split(".")[0] in _PACKAGES or ".".join(name.split(".")[:2]) in _PACKAGES:
             _install(module)
 
 

@@ -105,7 +105,7 @@ def read_routed(settings: Settings) -> Routed:
             routed.counts[pane, key] += 1
             routed.sums[pane, key] += value or 0
             routed.holders[pane, key].add(worker)
-        for partition, mark, _ in frame.header.told.tolist():
+        for partition, mark, _ in frame.header.marks.tolist():
             lane = (partition, routed_at)
             assert mark >= routed.lanes.get(lane, NO_MARK), "a mark fell"
             routed.lanes[lane] = mark

@@ -25,7 +25,7 @@ from evenflow.aggregates import AggregatePlan
 from evenflow.settings import KafkaSettings, Settings, load_settings
 from evenflow.telemetry import BatchRecord, Telemetry, parse
 from evenflow.windows import END_MARK, NO_MARK
-from evenflow.wire import OFFSETS, TOLD, FrameHeader, encode_frame, records_of
+from evenflow.wire import MARKS, OFFSETS, FrameHeader, encode_frame, records_of
 from spark_consumers.application import run
 from spark_consumers.checkpoints.runs import newest_local_run
 from spark_consumers.sinks import sink_of
@@ -124,7 +124,7 @@ class Stream:
                 input_partitions=inputs,
                 routed_partitions=routed,
                 offsets=records_of([(n, self._offset, self._offset) for n in range(inputs)], OFFSETS),
-                told=records_of([(n, mark, self._offset + 1) for n in range(inputs)], TOLD),
+                marks=records_of([(n, mark, self._offset + 1) for n in range(inputs)], MARKS),
                 session=self._session,
             )
             frame = encode_frame(batch, header, sequence=self._offset)

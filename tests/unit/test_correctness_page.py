@@ -84,7 +84,7 @@ def test_a_rule_says_which_tests_hold_it_and_what_watches_it(rule: str) -> None:
 
 def test_every_rule_that_is_cited_stands_on_the_page() -> None:
     known = {_words(rule) for rule in RULES}
-    rooms = [
+    packages = [
         "evenflow",
         "topics",
         "partitioner_service",
@@ -96,8 +96,8 @@ def test_every_rule_that_is_cited_stands_on_the_page() -> None:
     ]
     cited = {
         (path.relative_to(ROOT), _words(found))
-        for room in rooms
-        for path in (ROOT / room).rglob("*")
+        for package in packages
+        for path in (ROOT / package).rglob("*")
         if path.suffix in SUFFIXES and path != Path(__file__)
         for found in re.findall(r'[Rr]ule "([^"]+)"', path.read_text())
     }
@@ -106,11 +106,11 @@ def test_every_rule_that_is_cited_stands_on_the_page() -> None:
 
 
 def test_no_rule_is_cited_by_a_number_that_no_page_explains() -> None:
-    rooms = ["evenflow", "topics", "partitioner_service", "spark_consumers", "controller", "workbench"]
+    packages = ["evenflow", "topics", "partitioner_service", "spark_consumers", "controller", "workbench"]
     numbered = [
         path.relative_to(ROOT)
-        for room in rooms
-        for path in (ROOT / room).rglob("*.py")
+        for package in packages
+        for path in (ROOT / package).rglob("*.py")
         if re.search(r"pipeline rules? \d", path.read_text(), re.IGNORECASE)
     ]
     assert numbered == []

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-ROOMS = (
+PACKAGES = (
     "evenflow",
     "topics",
     "partitioner_service",
@@ -43,11 +43,11 @@ def _last_name(expression: ast.expr) -> str:
 
 
 def _record_classes() -> list[RecordClass]:
-    """The data classes, named tuples and models of all rooms."""
+    """The data classes, named tuples and models of all packages."""
     classes = [
         RecordClass(path.relative_to(ROOT).as_posix(), node)
-        for room in ROOMS
-        for path in sorted((ROOT / room).rglob("*.py"))
+        for package in PACKAGES
+        for path in sorted((ROOT / package).rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ClassDef)
     ]

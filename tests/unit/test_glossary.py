@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 GLOSSARY = ROOT / "docs" / "glossary.md"
-ROOMS = (
+PACKAGES = (
     "evenflow", "producers", "partitioner_service", "spark_consumers", "topics", "controller", "workbench",
     "monitoring",
     "cli",
@@ -20,7 +20,7 @@ class Elsewhere:
     """Where a word would have another meaning than its own. but: files that may have it there."""
 
     word: str
-    rooms: tuple[str, ...]
+    packages: tuple[str, ...]
     but: tuple[str, ...] = ()
     say: str
 
@@ -28,24 +28,24 @@ class Elsewhere:
 OTHER_MEANINGS = {
     "bucket": Elsewhere(
         word=r"bucket",
-        rooms=("evenflow/partitioners", "evenflow/sketches", "evenflow/aggregates"),
+        packages=("evenflow/partitioners", "evenflow/sketches", "evenflow/aggregates"),
         but=("prompt/",),
         say="cell (of homes), bin (of a quantile)",
     ),
     "block": Elsewhere(
         word=r"(?<!data )(?<!data_)\bblocks?\b",
-        rooms=("evenflow/partitioners/prompt", "evenflow/metrics"),
+        packages=("evenflow/partitioners/prompt", "evenflow/metrics"),
         but=("prompt/accumulator.py", "prompt/buffered.py", "prompt/time_based.py"),  # blocks of tuples
         say="data block",
     ),
     "epoch": Elsewhere(
         word=r"(since the|from the|aligned to the|unix) epoch\b",
-        rooms=ROOMS,
+        packages=PACKAGES,
         say="1970",
     ),
     "member": Elsewhere(
         word=r"\bmembers?\b",
-        rooms=(
+        packages=(
             "evenflow/keys.py",
             "evenflow/generation/draws.py",
             "evenflow/sources/source.py",
@@ -64,24 +64,24 @@ OTHER_MEANINGS = {
     ),
     "home": Elsewhere(
         word=r"\bhomes?\b|home_slot",
-        rooms=("evenflow/sketches", "evenflow/keys.py", "evenflow/twostep"),
+        packages=("evenflow/sketches", "evenflow/keys.py", "evenflow/twostep"),
         say="slot, place (of a hash table)",
     ),
-    "view": Elsewhere(word=r"\bviews?\b", rooms=("monitoring/live",), say="glance"),
+    "view": Elsewhere(word=r"\bviews?\b", packages=("monitoring/live",), say="glance"),
     "instance": Elsewhere(
         word=r"\binstances?\b",
-        rooms=("evenflow/elasticity",),
+        packages=("evenflow/elasticity",),
         say="unit (of p or r)",
     ),
     "block of records": Elsewhere(
         word=r"\bblocks?\b",
-        rooms=("workbench/assist", "workbench/elastic", "workbench/demo"),
+        packages=("workbench/assist", "workbench/elastic", "workbench/demo"),
         but=("demo/services.py",),  # a partitioner finishes its block
         say="batch (of records that are read)",
     ),
     "worker": Elsewhere(
         word=r"(?<!python )\bworkers\b",
-        rooms=(
+        packages=(
             "spark_consumers/reports/log_lines.py",
             "spark_consumers/reports/micro_batches.py",
             "spark_consumers/workers/tallies.py",
@@ -90,7 +90,7 @@ OTHER_MEANINGS = {
     ),
     "shard, sub-window": Elsewhere(
         word=r"\bshards?\b|\bsub-?windows?\b|\bmicrobatch(es)?\b",
-        rooms=ROOMS,
+        packages=PACKAGES,
         say="partition, pane, micro-batch",
     ),
 }
@@ -232,18 +232,18 @@ def terms() -> list[str]:
     return [term for names, _ in rows() for term in names.split(", ")]
 
 
-def sources(room: str) -> list[Path]:
-    place = ROOT / room
+def sources(package: str) -> list[Path]:
+    place = ROOT / package
     return [place] if place.is_file() else sorted(place.rglob("*.py"))
 
 
 @pytest.mark.parametrize("word", OTHER_MEANINGS)
-def test_a_word_of_the_glossary_has_no_other_meaning_in_a_room(word: str) -> None:
+def test_a_word_of_the_glossary_has_no_other_meaning_in_a_package(word: str) -> None:
     rule = OTHER_MEANINGS[word]
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
-        for room in rule.rooms
-        for path in sources(room)
+        for package in rule.packages
+        for path in sources(package)
         if not any(part in path.as_posix() for part in rule.but)
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if re.search(rule.word, line, re.IGNORECASE)
@@ -261,8 +261,8 @@ def lines_with(word: str) -> list[tuple[str, str]]:
     imports = re.compile(r"\s*from [\w.]+ import ")
     return [
         (path.relative_to(ROOT).as_posix(), line.strip())
-        for room in ROOMS
-        for path in sources(room)
+        for package in PACKAGES
+        for path in sources(package)
         for line in path.read_text(encoding="utf-8").splitlines()
         if pattern.search(line) and not imports.match(line)
     ]
@@ -310,8 +310,8 @@ def test_every_term_has_one_row() -> None:
 def test_every_term_is_used_outside_of_the_glossary() -> None:
     places = [
         path
-        for room in (*ROOMS, "docs")
-        for path in (ROOT / room).rglob("*")
+        for package in (*PACKAGES, "docs")
+        for path in (ROOT / package).rglob("*")
         if path.suffix in (".py", ".md")
     ]
     text = "\n".join(path.read_text(encoding="utf-8") for path in places if path != GLOSSARY)

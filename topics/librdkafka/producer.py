@@ -88,7 +88,7 @@ _FUNCTIONS: Mapping[str, tuple[Any, list[Any]]] = {
 class Handover(NamedTuple):
     """What became of some records."""
 
-    taken: int
+    accepted: int
     """How many of them, from the first one on, were taken."""
     refusal: KafkaError | None
     """Why the one behind these was not. None if all were taken."""

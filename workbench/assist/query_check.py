@@ -339,13 +339,13 @@ def _tuples(settings: Settings, look: SampleReport | None) -> Iterator[tuple[str
         f"{facts.rejected - unmatched:,} unreadable{unmatched_text}, {look.late:,} late or jumps",
     )
     if settings.query.explode is not None:
-        yield "tuples", f"{facts.kept:,} of {facts.readable - facts.filtered:,} records"
+        yield "tuples", f"{facts.tuples:,} of {facts.readable - facts.filtered:,} records"
     if settings.query.where is not None or settings.query.explode is not None:
         yield "filtered", counted(facts.filtered, facts.readable)
-    if facts.hottest is not None and facts.kept:
+    if facts.hottest is not None and facts.tuples:
         yield (
             "keys",
-            f"{facts.keys:,}, the hottest has {share(facts.hottest[1], facts.kept)} of the tuples",
+            f"{facts.keys:,}, the hottest has {share(facts.hottest[1], facts.tuples)} of the tuples",
         )
     if facts.span is not None:
         yield "event times", shown_span(*facts.span)

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from evenflow import queries
 from evenflow.errors import ConfigError
+from evenflow.grammar.inputs import FileFormat, TimeUnit
 from evenflow.settings import Settings, load_settings
 from evenflow.settings.sections.input import DEFAULT_PARTITIONS
 from evenflow.sources.datasets import open_source
-from evenflow.sources.event_time import TimeUnit
-from evenflow.sources.source import FileFormat, Source, SourceOptions, require_columns
+from evenflow.sources.source import Source, SourceOptions, require_columns
 from producers.replay import check_source
 from workbench.demo.lookup import write_lookup
 from workbench.local.clocked_batches import clocked_batches

@@ -165,7 +165,7 @@ class _Loop:
         self._routing, self._driver = (Schedule(settings.query.slide_ms) for _ in range(2))
         self._routed: list[tuple[float, int]] = [(-math.inf, settings.partitioner.workers)]
         """From which event time on which p holds."""
-        self._executors = [_Executor(-math.inf, -math.inf) for _ in range(self._wanted(None))]
+        self._executors = [_Executor(-math.inf, -math.inf) for _ in range(self._executors_for(None))]
         self._merged = self._driver_began - self._interval
         """Event time up to which micro-batches have read."""
         self._closed = math.floor(self._merged / self._slide) * self._slide
@@ -397,9 +397,9 @@ class _Loop:
     def _most_wanted(self) -> int:
         """Executors for the plan in force and all to come. Fewer are kept only once a plan is in force."""
         plans = [self._driver.current, *(entry.plan for entry in self._driver.upcoming)]
-        return max(map(self._wanted, plans))
+        return max(map(self._executors_for, plans))
 
-    def _wanted(self, plan: Plan | None) -> int:
+    def _executors_for(self, plan: Plan | None) -> int:
         p = self._settings.partitioner.workers if plan is None else plan.p
         r = self._settings.reducers if plan is None else plan.r
         return demand.executors(self._settings, PARTS, p=p, r=r)

@@ -12,6 +12,7 @@ import fcntl
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,7 +51,31 @@ def connector_jar() -> Path:
     return jar
 
 
-def _run(command: Sequence[str]) -> None:
+def compiled(source: Path, python: Path, folder: Path) -> Path:
+    """A jar, in this folder, of a function in Java for the Flink of this Python.
+
+    ServiceError with the compiler's reason. A Java without a compiler (a JRE) has no `javac`.
+    """
+    (libraries,) = python.parents[1].glob("lib/python*/site-packages/pyflink/lib")
+    classes = folder / "classes"
+    _run(
+        ["javac", "--release", "11", "-cp", f"{libraries}/*", "-d", str(classes), str(source)],
+        failure=f"{source.name} cannot be compiled",
+        hint="the scenario needs a JDK: install javac (Debian: openjdk-17-jdk-headless)",
+    )
+    jar = folder / f"{source.stem}.jar"
+    with zipfile.ZipFile(jar, "w") as archive:
+        for each in sorted(classes.rglob("*.class")):
+            archive.write(each, each.relative_to(classes))
+    return jar
+
+
+def _run(
+    command: Sequence[str],
+    *,
+    failure: str = f"Flink {VERSION} cannot be installed",
+    hint: str = "pip needs a package index, 1 GB of disk and a Python that this Flink supports (3.11)",
+) -> None:
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_PIP_SECONDS, stdin=subprocess.DEVNULL
@@ -60,7 +85,4 @@ def _run(command: Sequence[str]) -> None:
         output = str(error)
     if output is not None:
         tail = "\n  ".join(output.strip().splitlines()[-5:])
-        raise ServiceError(
-            f"Flink {VERSION} cannot be installed: {' '.join(command[1:4])} failed\n  {tail}",
-            hint="pip needs a package index, 1 GB of disk and a Python that this Flink supports (3.11)",
-        )
+        raise ServiceError(f"{failure}: {' '.join(command[:4])} failed\n  {tail}", hint=hint)

@@ -32,7 +32,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from evenflow.elasticity.observation import PARTS, Observation, Part, known
+from evenflow.elasticity.observation import PARTS, Observation, Part, is_known
 from evenflow.elasticity.policy import Cause, Count, Decision, Policy, restored
 from evenflow.elasticity.recommended import steps_in, whole_above
 from evenflow.numeric.arrays import Float64s
@@ -141,7 +141,7 @@ class ContTune(Policy):
     def _small(self, observation: Observation, status: str) -> Decision:
         answers = {part: self._enough(observation, part) for part in PARTS}
         if not any(answers.values()):
-            return self._held(
+            return self._no_decision(
                 observation, f"nothing is decided: arrivals or capacity of every part is not known ({status})"
             )
         self._memory.big = False
@@ -153,14 +153,14 @@ class ContTune(Policy):
 
     def _is_idle(self, observation: Observation, part: Part) -> bool:
         load, (least, _) = observation.stage(part).load, self.bounds.side(part)
-        return known(load) and load < self.options.low and observation.in_force(part) > least
+        return is_known(load) and load < self.options.low and observation.in_force(part) > least
 
     def _enough(self, observation: Observation, part: Part) -> tuple[int, str] | None:
         """The fewest units that are enough for a part, and why. None if the part's arrivals or capacity
         are not known.
         """
         arrivals, measured = observation.stage(part).arrivals, self._memory.measurements(part)
-        if not known(arrivals) or not 0 <= arrivals <= _MOST or not measured:
+        if not is_known(arrivals) or not 0 <= arrivals <= _MOST or not measured:
             return None
         least, most = self.bounds.side(part)
         needed = arrivals / self.options.target * self._shared(observation, part)
@@ -189,7 +189,7 @@ class ContTune(Policy):
         time.
         """
         own, whole = observation.stage(part).load, observation.load
-        if observation.wiring == "split" or not known(own) or not known(whole) or own <= 0:
+        if observation.wiring == "split" or not is_known(own) or not is_known(whole) or own <= 0:
             return 1.0
         return max(1.0, min(whole / own, 1_000.0))
 
@@ -205,7 +205,7 @@ class ContTune(Policy):
         self._notice_change(observation)
         for part in PARTS:
             capacity, units = observation.stage(part).capacity, observation.in_force(part)
-            if known(capacity) and 0 < capacity <= _MOST:
+            if is_known(capacity) and 0 < capacity <= _MOST:
                 self._measure(self._memory.measurements(part), units, capacity)
 
     def _measure(self, measured: list[_Measurement], units: int, capacity: float) -> None:

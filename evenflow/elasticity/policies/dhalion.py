@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from evenflow.elasticity.observation import PARTS, Observation, Part, known
+from evenflow.elasticity.observation import PARTS, Observation, Part, is_known
 from evenflow.elasticity.policy import Cause, Count, Decision, Policy, restored
 from evenflow.elasticity.recommended import steps_in, whole_above
 from evenflow.text.options import Options
@@ -190,7 +190,7 @@ class Dhalion(Policy):
 
     def _own(self, observation: Observation, part: Part) -> float:
         load = observation.stage(part).load
-        return load if known(load) else 0.0
+        return load if is_known(load) else 0.0
 
     def _load(self, observation: Observation, part: Part) -> float:
         """The W by which a part is scaled.
@@ -202,9 +202,9 @@ class Dhalion(Policy):
     def _idle(self, observation: Observation, part: Part) -> bool:
         """Whether almost nothing waits before a part. A queue that is not known does not speak against it."""
         stage = observation.stage(part)
-        if not known(stage.queue):
+        if not is_known(stage.queue):
             return True
-        arriving = stage.arrivals if known(stage.arrivals) else 0.0
+        arriving = stage.arrivals if is_known(stage.arrivals) else 0.0
         return stage.queue <= self.options.pending * arriving * observation.interval_ms / 1000
 
     def _may_shrink(self, observation: Observation, part: Part) -> bool:
@@ -250,5 +250,5 @@ class Dhalion(Policy):
 def _rate(observation: Observation, part: Part) -> float | None:
     """Tuples/s that arrive at a part, or those of the whole pipeline if that is not known."""
     arrivals = observation.stage(part).arrivals
-    rate = arrivals if known(arrivals) else observation.rate
-    return rate if known(rate) else None
+    rate = arrivals if is_known(arrivals) else observation.rate
+    return rate if is_known(rate) else None

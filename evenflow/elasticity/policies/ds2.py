@@ -37,7 +37,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from evenflow.elasticity.observation import PARTS, Observation, Part, known
+from evenflow.elasticity.observation import PARTS, Observation, Part, is_known
 from evenflow.elasticity.policy import Count, Decision, Policy, restored
 from evenflow.elasticity.recommended import Recommendations, cause_of, steps_in, whole_above
 from evenflow.text.options import Options
@@ -151,9 +151,9 @@ class Ds2(Policy):
 
     def _decide(self, observation: Observation) -> Decision:
         parts = self._parts(observation)
-        missing = [part for part in parts if not known(observation.stage(part).arrivals)]
+        missing = [part for part in parts if not is_known(observation.stage(part).arrivals)]
         if missing:
-            return self._held(
+            return self._no_decision(
                 observation, f"nothing is decided: arrivals at {' and '.join(missing)} are not known"
             )
         self._take_in(observation)
@@ -162,7 +162,7 @@ class Ds2(Policy):
             part for part in parts if rates[part].unit is None and _has_work(observation, part, rates)
         ]
         if unmeasured:
-            return self._held(
+            return self._no_decision(
                 observation, f"nothing is decided: the capacity of {' and '.join(unmeasured)} is not known"
             )
         need = _Need(observation, rates, self.options, parts, growth=self._growth(observation))
@@ -306,7 +306,7 @@ def growth(rates: Sequence[float], *, ahead: float) -> float:
 
 def _rates(observation: Observation, part: Part) -> _Rates:
     stage = observation.stage(part)
-    unit = stage.capacity / observation.in_force(part) if known(stage.capacity) else None
+    unit = stage.capacity / observation.in_force(part) if is_known(stage.capacity) else None
     return _Rates(arrivals=stage.arrivals or 0.0, unit=unit)
 
 
@@ -316,4 +316,4 @@ def _has_work(observation: Observation, part: Part, rates: dict[Part, _Rates]) -
 
 def _queue(observation: Observation, part: Part) -> float:
     queue = observation.stage(part).queue
-    return queue if known(queue) else 0.0
+    return queue if is_known(queue) else 0.0

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from evenflow.elasticity.learning.agents import Agent, Load, is_amount
-from evenflow.elasticity.observation import PARTS, Observation, Part, known
+from evenflow.elasticity.observation import PARTS, Observation, Part, is_known
 from evenflow.elasticity.policy import Decision, Policy
 from evenflow.elasticity.simulated.objective import Form, Objective
 from evenflow.text.options import Options
@@ -98,7 +98,7 @@ class LinUCB(Policy):
         loads = self._loads(observation)
         if not loads:
             self._forget()
-            return self._held(
+            return self._no_decision(
                 observation, "nothing is decided: arrivals, capacity or queue of every part is not known"
             )
         if loads.keys() != self._arrivals.keys():  # other parts are known than before: their means begin anew
@@ -159,7 +159,7 @@ class LinUCB(Policy):
         loads: dict[Part, Load] = {}
         for part, units in zip(PARTS, (observation.p, observation.r), strict=True):
             stage = observation.stage(part)
-            capacity = stage.capacity * _time_share(observation, part) if known(stage.capacity) else None
+            capacity = stage.capacity * _time_share(observation, part) if is_known(stage.capacity) else None
             mu = self._one_does(part, capacity, units)
             if mu is not None and is_amount(stage.arrivals) and is_amount(stage.queue):
                 loads[part] = Load(arrivals=stage.arrivals, mu=mu, queue=stage.queue)
@@ -222,7 +222,7 @@ def _time_share(observation: Observation, part: Part) -> float:
     It is the part's own W over the W of the application, or 1 where they are not known.
     """
     own, whole = observation.stage(part).load, observation.load
-    if observation.wiring == "split" or not known(own) or not known(whole) or not 0 < own < whole:
+    if observation.wiring == "split" or not is_known(own) or not is_known(whole) or not 0 < own < whole:
         return 1.0
     return own / whole
 

@@ -115,7 +115,7 @@ class MBLinUCB(LinUCB):
             # Even with both options one observation is needed: it says which parts there are.
             observations_needed = 1 if self.options.rate and self.options.mu else self.options.watch
             if len(self._watched) < observations_needed:
-                return self._held(
+                return self._no_decision(
                     observation,
                     f"watching what comes: {len(self._watched)} of {observations_needed} observations",
                 )
@@ -126,7 +126,7 @@ class MBLinUCB(LinUCB):
         """Train every part's agent that has not practised, in the order
         in which tuples pass the parts (Alg. 1).
         """
-        loads = self._known()
+        loads = self._mean_loads()
         self._shares = self._profile(observation, loads)
         selectivity = self._selectivity(loads)
         pupils: dict[str, Pupil] = {
@@ -153,7 +153,7 @@ class MBLinUCB(LinUCB):
             breadth=options.breadth,
         )
 
-    def _known(self) -> dict[Part, Load]:
+    def _mean_loads(self) -> dict[Part, Load]:
         """The mean load of each part, in the order in which tuples pass the parts.
         Options override observations.
         """

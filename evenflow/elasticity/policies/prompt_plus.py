@@ -45,7 +45,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator, model_validator
 
-from evenflow.elasticity.observation import PARTS, Observation, Part, known
+from evenflow.elasticity.observation import PARTS, Observation, Part, is_known
 from evenflow.elasticity.policy import Cause, Count, Decision, ParallelismAt, Policy, restored
 from evenflow.elasticity.recommended import whole_above
 from evenflow.text.options import Options
@@ -196,7 +196,7 @@ class PromptPlus(Policy):
         memory.last = ParallelismAt.of(observation)
         counts = not (observation.stale or observation.starting)
         rate, keys = (
-            value if known(value) and counts else None for value in (observation.rate, observation.keys)
+            value if is_known(value) and counts else None for value in (observation.rate, observation.keys)
         )
         memory.batches = [*memory.batches, _Batch(load=load, rate=rate, keys=keys)][-2 * self.options.d :]
 
@@ -249,7 +249,7 @@ class PromptPlus(Policy):
 
     def _by_own_load(self, observation: Observation, zone: int, able: list[Part], status: str) -> Decision:
         """Move one unit at the part with the worst W. For scale-in that is the part with the lowest W."""
-        own = {part: load for part in PARTS if known(load := observation.stage(part).load)}
+        own = {part: load for part in PARTS if is_known(load := observation.stage(part).load)}
         if not own:
             reason = f"{status}, and no part says its own W: nothing is decided"
             return Decision(

@@ -54,7 +54,7 @@ class QTable(NamedTuple):
     """(capacity, n): value of each worker. Meaningless while the key is cold."""
     last: Int64s
     """(capacity, n): slide in which the worker last got the key."""
-    kept: Float64s
+    retention: Float64s
     """(capacity, n) or empty: share of the present value that remains when deferred rewards are applied."""
     gain: Float64s
     """(capacity, n) or empty: what the deferred rewards add."""
@@ -170,7 +170,7 @@ def learn(table: QTable, r: Whole, worker: Whole, reward: float, gamma: float) -
 @kernel
 def defer(table: QTable, r: Whole, worker: Whole, reward: float, gamma: float) -> None:
     """Note a reward to be learned later. Any number of rewards is one affine map Q -> kept*Q + gain."""
-    retention, gain = table.kept, table.gain
+    retention, gain = table.retention, table.gain
     retention[r, worker] *= 1.0 - gamma
     gain[r, worker] += gamma * (reward - gain[r, worker])
 
@@ -178,7 +178,7 @@ def defer(table: QTable, r: Whole, worker: Whole, reward: float, gamma: float) -
 @kernel
 def apply_deferred(table: QTable) -> None:
     """Learn all deferred rewards and forget them."""
-    q, retention, gain = table.q, table.kept, table.gain
+    q, retention, gain = table.q, table.retention, table.gain
     for r in range(table.meta[()]["rows"]):
         for worker in range(q.shape[1]):
             q[r, worker] = retention[r, worker] * q[r, worker] + gain[r, worker]
@@ -239,7 +239,7 @@ def slide_on(table: QTable, oldest: Whole) -> None:
 
 @kernel
 def _move(table: QTable, old: Whole, new: Whole) -> None:
-    q, last, retention, gain = table.q, table.last, table.kept, table.gain
+    q, last, retention, gain = table.q, table.last, table.retention, table.gain
     table.key[new] = table.key[old]
     table.bound[new] = table.bound[old]
     table.row[new] = table.row[old]
@@ -297,9 +297,9 @@ def admit(table: QTable, key: np.uint64, r: Whole, home: Home, expiry: Whole) ->
             row[r]["held"] = 1
     for worker in range(q.shape[1]):
         q[r, worker] = INITIAL
-    if table.kept.shape[0]:
+    if table.retention.shape[0]:
         for worker in range(q.shape[1]):
-            table.kept[r, worker] = 1.0
+            table.retention[r, worker] = 1.0
             table.gain[r, worker] = 0.0
     # All values are equal, so home is the best. Without a second worker nothing bounds it.
     row[r]["best"] = home.worker
@@ -318,7 +318,7 @@ def adopt(table: QTable, hot_keys: CommonRows, oldest: Whole, window: Whole) -> 
     Deferred rewards of these keys are learned on top. Those of other keys are dropped with their rows. There
     must be room for the keys.
     """
-    row, q, retention, gain, meta = table.row, table.q, table.kept, table.gain, table.meta[()]
+    row, q, retention, gain, meta = table.row, table.q, table.retention, table.gain, table.meta[()]
     many = hot_keys.keys.shape[0]
     for old in range(meta["rows"]):
         row[old]["expiry"] = COLD

@@ -31,7 +31,7 @@ def _arrays(workers: int, capacity: int, deferring: bool, cap: int) -> QTable:
         bound=np.zeros(capacity),
         q=np.full((capacity, workers), INITIAL),
         last=np.full((capacity, workers), NEVER, np.int64),
-        kept=np.ones(buffered),
+        retention=np.ones(buffered),
         gain=np.zeros(buffered),
         meta=record(META, cap=cap),
     )
@@ -132,7 +132,7 @@ class SplitKeyTable:
             "rows": np.array([t.meta[name] for name in _COUNTED]),
         }
         if self.deferring:
-            state |= {"kept": t.kept[:size][order], "gain": t.gain[:size][order]}
+            state |= {"kept": t.retention[:size][order], "gain": t.gain[:size][order]}
         return state
 
     def load(self, state: State, *, capacity: int = _LEAST_ROWS) -> None:
@@ -145,8 +145,11 @@ class SplitKeyTable:
         t.meta["rows"] = size
         for name, value in zip(_COUNTED, state["rows"], strict=True):
             t.meta[name] = value
-        for name in ("row", "bound", "q", "last", *(("kept", "gain") if self.deferring else ())):
-            getattr(t, name)[:size] = state[name]
+        columns = {"row": t.row, "bound": t.bound, "q": t.q, "last": t.last}
+        if self.deferring:
+            columns |= {"kept": t.retention, "gain": t.gain}
+        for name, column in columns.items():
+            column[:size] = state[name]
         t.key[:size] = state["row_key"]
         index(t)
         self.table = t

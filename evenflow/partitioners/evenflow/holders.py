@@ -30,7 +30,7 @@ because a burst at one time says nothing about the rate.
 """
 _FILLED = 128
 """While no window has been full, so many tuples per watched key count as a full window."""
-_GRAINS = 2
+_COMMON_KEYS = 2
 """Tuples of so many average keys of the window are no reason to split a passing key."""
 CERTAIN = 1 << 32
 """A worker that accepts so many of 2^32 keys accepts all."""
@@ -215,7 +215,7 @@ def price_of(water: Water, rule: Rule, owner: Owner, certain: Whole, mean: float
     lasting = filled * mean * math.sqrt(dear * water.summary.meta[()]["seen"] / certain)
     # The first runs of a stream are all that its window has, so they would be taken for keys that last.
     whole = filled if in_long_runs(water) else 1.0
-    passing = _passing(water, rule, owner, certain, whole * tuples) * _grain(
+    passing = _passing(water, rule, owner, certain, whole * tuples) * _coarseness(
         water, rule, owner, whole * mean, tuples
     )
     return max(lasting + passing, filled * rule.level * mean * water.window.loads.shape[0])
@@ -242,19 +242,19 @@ def _passing(water: Water, rule: Rule, owner: Owner, certain: Whole, tuples: flo
 
 
 @inlined
-def _grain(water: Water, rule: Rule, owner: Owner, mean: float, tuples: Whole) -> float:
+def _coarseness(water: Water, rule: Rule, owner: Owner, mean: float, tuples: Whole) -> float:
     """The overload that is no reason to split a passing key: what whole keys leave,
     however well they are placed.
 
-    That is the key's own tuples, up to _GRAINS average keys of the window (where homes are hashed, it is that
-    much). A key that has more is no common key, so it is less again, the more the key has. It is at most half
-    of a worker's load, and less where an average key has more than a worker's load, because whole keys cannot
-    be level then.
+    That is the key's own tuples, up to _COMMON_KEYS average keys of the window (where homes are hashed, it is
+    that much). A key that has more is no common key, so it is less again, the more the key has. It is at most
+    half of a worker's load, and less where an average key has more than a worker's load, because whole keys
+    cannot be level then.
     """
     average = rule.unit * tuples / max(1.0, keys_of(water.places))
     own = max(1.0, rule.unit * water.summary.lasting[owner.at] / PARTS)
     most = min(1.0, math.sqrt(mean / average)) * mean / 2
-    common = _GRAINS * average
+    common = _COMMON_KEYS * average
     if not rule.remembers:
         # A home that is hashed is above the mean for what others left there, not only for the key's own
         # tuples.

@@ -68,7 +68,7 @@ def from_bytes(body: bytes) -> Int64s:
 class Loads(NamedTuple):
     """What a table says. Both have the shape (workers,)."""
 
-    told: Int64s
+    reported: Int64s
     """Loads of the sources whose messages the table was made of."""
     remembered: Int64s
     """Loads of other sources, which told them in an earlier round."""
@@ -77,9 +77,9 @@ class Loads(NamedTuple):
 def table_bytes(loads: Loads) -> bytes:
     """The body of a table. What is remembered is only there if it is not 0."""
     if not loads.remembered.any():
-        return to_bytes(loads.told)
+        return to_bytes(loads.reported)
     # The mark tells such a body from loads of twice as many workers.
-    return to_bytes(np.concatenate([loads.told, loads.remembered])) + _MARK
+    return to_bytes(np.concatenate([loads.reported, loads.remembered])) + _MARK
 
 
 def table_loads(body: bytes) -> Loads:

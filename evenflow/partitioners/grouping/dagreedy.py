@@ -206,14 +206,14 @@ class Dagreedy(Partitioner):
     def _assign(self, block: Block) -> None:
         row = 0
         rule = GreedyRule(self._salt, self.options.alpha, self._theta)
-        while (row := int(_route(block, self._known(), rule, row))) < len(block.keys):
+        while (row := int(_route(block, self._greedy(), rule, row))) < len(block.keys):
             if self._stop[0] == _FULL_HOLDERS:
                 self._holders.grow()
             else:
                 self._counts.make_room()
         self._holders.trim()
 
-    def _known(self) -> Greedy:
+    def _greedy(self) -> Greedy:
         return Greedy(self._loads, self._tree, self._holders.pool, self._counts.table, self._stop)
 
     def _explain(self, key: np.uint64, now: int | None) -> Explanation:

@@ -9,5 +9,6 @@ from evenflow.sources.generators import generate
 from evenflow.sources.source import SourceFormat
 
 FORMATS = tuple(
-    SourceFormat(name, f"seeded generator: {law.what}", partial(generate, name)) for name, law in LAWS.items()
+    SourceFormat(name, f"seeded generator: {law.description}", partial(generate, name))
+    for name, law in LAWS.items()
 )

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evenflow.errors import ConfigError
-from evenflow.sources.event_time import TimeUnit, parse_times, render_times
+from evenflow.grammar.inputs import TimeUnit
+from evenflow.sources.event_time import parse_times, render_times
 from evenflow.sources.files import is_parquet
 from evenflow.sources.source import (
     BATCH_TUPLES,

@@ -103,7 +103,9 @@ def reduce_leaders(
     def report() -> BucketReport:
         # Called after the last table, when `leading` knows all windows of the micro-batch.
         arrivals = [(pane, arrival_time) for pane, arrival_time, _ in leading.arrivals]
-        return BucketReport(bucket=meta.bucket, closed=meta.closed, came=arrivals, tuples=leading.tuples)
+        return BucketReport(
+            bucket=meta.bucket, closed=meta.closed, arrival_times=arrivals, tuples=leading.tuples
+        )
 
     tables = _reduced(plan, layout, bucket, decoded, leading, _none_emitted(on_tally))
     yield from told_leaders(plan, tables, report)
@@ -133,7 +135,9 @@ def reduce_part(
         arrivals = [(pane, arrival_time) for pane, arrival_time, _ in emitted.arrivals if pane in tuples]
         # To the task that merges, a bucket of each part is a bucket of its own.
         of_all = number * layout.buckets + meta.bucket
-        return BucketReport(bucket=of_all, closed=meta.closed, came=arrivals, tuples=sorted(tuples.items()))
+        return BucketReport(
+            bucket=of_all, closed=meta.closed, arrival_times=arrivals, tuples=sorted(tuples.items())
+        )
 
     tables = _reduced(part.plan, layout, bucket, decoded, emitted, _none_emitted(on_tally))
     yield from sent_partials(summary, part, tables, report)
@@ -182,8 +186,8 @@ def _reduced(
             if updates is not None:
                 updates.note(pane, table)
         for blob in blobs:
-            if blob.header.came is not None:
-                bucket.meta.note_came(pc.unique(blob.batch["pane"]).to_pylist(), blob.header.came)
+            if blob.header.arrival_time is not None:
+                bucket.meta.note_arrival(pc.unique(blob.batch["pane"]).to_pylist(), blob.header.arrival_time)
     # Frames of a session that has ended may still be missing: then a pane may lack their tuples.
     if bucket.sessions.settled():
         yield from _close(plan, bucket, emitted, updates)
@@ -259,7 +263,7 @@ def _tally(
         repeated=sum(blob.batch.num_rows for blob in blobs) - merged.num_rows,
         keys=sketch(hash_keys(merged["key"])),
         # The latency of rows that were merged before has been told already.
-        arrivals=count_arrivals((blob.header.came, blob.batch.num_rows) for blob in blobs)
+        arrivals=count_arrivals((blob.header.arrival_time, blob.batch.num_rows) for blob in blobs)
         if merged.num_rows
         else {},
         emitted=count_arrivals((time, count) for _, time, count in emitted.arrivals),

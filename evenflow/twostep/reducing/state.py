@@ -105,7 +105,7 @@ class Meta:
     """By routed partition, the segment of which only some rows were merged."""
     came: dict[int, int] = field(default_factory=dict)
     """By open pane: when the newest of its tuples came into the input topic, ms,
-    as far as blobs say it (`BlobHeader.came`)."""
+    as far as blobs say it (`BlobHeader.arrival_time`)."""
     came_closed: list[ClosedPane] = field(default_factory=list)
     """The closed panes that may hold the newest tuple of a later window.
     Their numbers ascend and their times descend."""
@@ -150,7 +150,7 @@ class Meta:
             del fields["due"], fields["revisions"]
         return json.dumps(fields, separators=(",", ":")).encode()
 
-    def note_came(self, panes: Iterable[int], arrival_time: int) -> None:
+    def note_arrival(self, panes: Iterable[int], arrival_time: int) -> None:
         """Note that tuples of these panes came at this time (ms) or later. Closed panes are passed over."""
         for pane in panes:
             if pane >= self.closed:

@@ -45,7 +45,7 @@ class BucketReport:
     """The bucket that reports, by its number."""
     closed: int
     """The bucket's panes below this one are closed."""
-    came: list[tuple[int, int | None]] = field(default_factory=list)
+    arrival_times: list[tuple[int, int | None]] = field(default_factory=list)
     """For each window with rows: its last pane, and when its newest tuple came (ms) or None."""
     tuples: list[tuple[int, int]] = field(default_factory=list)
     """For each window with rows: its last pane, and how many tuples all keys of the bucket have in it."""
@@ -206,7 +206,7 @@ class MergeProgress:
 
     def hears(self, report: BucketReport) -> None:
         self.closed[report.bucket] = report.closed
-        for pane, arrival_time in report.came:
+        for pane, arrival_time in report.arrival_times:
             earlier = self.arrival_times.get(pane, arrival_time)
             newest = None if arrival_time is None or earlier is None else max(arrival_time, earlier)
             self.arrival_times[pane] = newest

@@ -66,7 +66,7 @@ def cells(plan: RunPlan) -> list[Cell]:
 def measure(setting: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """One value per seed as in `word_count`, or what is kept."""
     if setting in deciding_cells():
-        return kept_times.kept(setting)
+        return kept_times.timed_values(setting)
     return rates(opened.at(), setting, plan, slide=plan.pick(SLIDE, 200), reducers=PLACES[_PLACES])
 
 

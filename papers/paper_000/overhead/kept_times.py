@@ -40,7 +40,7 @@ def deciding_cell(keys: int, zipf: float, combiners: int, rule: str) -> Cell:
     return Cell(NAME, _experiment(DECIDING), Stream("zipf", 0, keys, zipf), combiners, rule)
 
 
-def kept(setting: Cell) -> Values:
+def timed_values(setting: Cell) -> Values:
     """ns: per tuple, one value for each turn. MB: memory of what was timed. KeyError if it is not kept."""
     which = setting.experiment.partition(",")[0]
     rows = {_place(which, row): row for row in _rows(which)}

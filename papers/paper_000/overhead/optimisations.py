@@ -64,7 +64,7 @@ def cells(plan: RunPlan) -> list[Cell]:
 
 def measure(setting: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """What is kept."""
-    return kept_times.kept(setting)
+    return kept_times.timed_values(setting)
 
 
 def _rates(figures: SectionFigures, plan: RunPlan, stream: str, places: int, variant: str) -> list[float]:

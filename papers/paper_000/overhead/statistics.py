@@ -36,7 +36,7 @@ def cells(plan: RunPlan) -> list[Cell]:
 
 def measure(setting: Cell, opened: StreamCache, plan: RunPlan) -> Values:
     """What is kept."""
-    return kept_times.kept(setting)
+    return kept_times.timed_values(setting)
 
 
 def _ns(figures: SectionFigures, law: str, way: str) -> dict[int, list[float]]:

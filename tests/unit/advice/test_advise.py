@@ -36,21 +36,21 @@ def of(kind: str, workers: int, **stream: float) -> Advice:
 def test_many_keys_of_equal_weight_are_hashed() -> None:
     found = of("uniform", 4)
     assert found.partitioner == "hashing"
-    assert (found.paper_rule.says, found.agrees) == ("affinity", True)
+    assert (found.paper_rule.verdict, found.agrees) == ("affinity", True)
     assert found.hot_keys == ()
 
 
 def test_many_keys_of_moderate_skew_that_hashing_does_not_balance_are_kept_by_affinity() -> None:
     found = of("zipf", 8, zipf=0.8)
     assert (found.partitioner, found.chosen.family, found.chosen.ksr) == ("cam", "affinity", 1)
-    assert (found.paper_rule.says, found.agrees) == ("affinity", True)
+    assert (found.paper_rule.verdict, found.agrees) == ("affinity", True)
     assert found.candidates[0].slowest_worker > 1.1 > found.chosen.slowest_worker
 
 
 def test_few_keys_of_heavy_skew_are_shuffled() -> None:
     found = of("zipf", 8, keys=10, zipf=1.5)
     assert found.partitioner == "shuffle"
-    assert (found.paper_rule.says, found.agrees) == ("splitting", True)
+    assert (found.paper_rule.verdict, found.agrees) == ("splitting", True)
     assert found.chosen.slowest_worker < 1.01
 
 
@@ -58,7 +58,7 @@ def test_a_key_hotter_than_a_worker_is_split_also_among_many_and_the_rule_overru
     found = of("zipf", 32, zipf=1.5)
     assert found.chosen.family == "splitting"
     assert found.partitioner != "shuffle"
-    assert (found.paper_rule.says, found.agrees) == ("affinity", False)
+    assert (found.paper_rule.verdict, found.agrees) == ("affinity", False)
     assert found.top_share > 1 / 32
     assert "the simulation overrules the rule" in found.reasons[-1]
     assert found.hot_keys[0].key == "k0"

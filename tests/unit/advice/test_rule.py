@@ -66,7 +66,7 @@ def test_few_and_constant_groups_are_to_be_split_and_all_others_kept_together(
     groups: float, tuples_per_worker: float, new_share: float, says: str
 ) -> None:
     rule = paper_rule(groups=groups, tuples_per_worker=tuples_per_worker, new_share=new_share)
-    assert rule.says == says
+    assert rule.verdict == says
     assert (rule.few and rule.constant) == (says == "splitting")
 
 

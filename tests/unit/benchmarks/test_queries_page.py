@@ -55,7 +55,7 @@ def rows_of(*names: str, **changes: Any) -> list[Row]:
 
 
 def test_every_query_stands_with_every_partitioner_and_a_difference_is_not_hidden() -> None:
-    known = queries.known()
+    known = queries.all_queries()
     rows = [
         row | {"differences": 3} if (row["query"], row["partitioner"]) == ("flights", "dalton") else row
         for row in rows_of(*(query.name for query in known))
@@ -94,7 +94,7 @@ def test_rows_of_queries_that_ran_again_are_replaced_and_all_others_stay() -> No
 
 def test_the_page_is_that_of_the_kept_figures() -> None:
     rows = json.loads(FIGURES.read_text(encoding="utf-8"))
-    assert PAGE.read_text(encoding="utf-8") == page(queries.known(), rows)
+    assert PAGE.read_text(encoding="utf-8") == page(queries.all_queries(), rows)
 
 
 @pytest.mark.parametrize(("differences", "status"), [(0, 0), (2, 1)])

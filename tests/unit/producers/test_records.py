@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
+from evenflow.grammar.inputs import TimeUnit
 from evenflow.settings import InputSettings
-from evenflow.sources.event_time import TimeUnit, render_times
+from evenflow.sources.event_time import render_times
 from evenflow.sources.source import Batch
 from producers.records import ValuesAtAnyTime, csv_values, json_values, text_values, values_of
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import ConfigError
-from evenflow.queries import known, named
+from evenflow.queries import all_queries, named
 from tests.outside import forgotten, module, package
 
 OWN = """
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_a_query_is_taken_from_its_module(folder: Path) -> None:
     assert named("own:LETTERS").what == "letters by the minute"
-    assert "letters" not in {query.name for query in known()}
+    assert "letters" not in {query.name for query in all_queries()}
 
 
 def test_a_package_offers_a_query_and_a_broken_one_is_left_out_with_a_warning(
@@ -39,7 +39,7 @@ def test_a_package_offers_a_query_and_a_broken_one_is_left_out_with_a_warning(
 ) -> None:
     package(folder, "their-package", "evenflow.queries", letters="own:LETTERS", broken="nowhere:QUERY")
     with caplog.at_level(logging.WARNING):
-        assert known()[-1] is named("letters")
+        assert all_queries()[-1] is named("letters")
     assert "the query 'broken' is not there" in caplog.text
 
 

@@ -16,7 +16,7 @@ from evenflow.sources.datasets import open_source
 from evenflow.sources.source import Source, SourceOptions
 from evenflow.testing import check_query
 
-EVERY = pytest.mark.parametrize("query", queries.known(), ids=lambda query: query.name)
+EVERY = pytest.mark.parametrize("query", queries.all_queries(), ids=lambda query: query.name)
 
 
 def settings_of(query: queries.BuiltInQuery, folder: Path) -> Settings:
@@ -55,7 +55,7 @@ def test_an_unknown_query_is_answered_with_the_known_ones() -> None:
 def test_the_list_says_source_key_window_and_data() -> None:
     done = CliRunner().invoke(library_application(), ["queries", "--json"])
     listed = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [row["name"] for row in listed] == [query.name for query in queries.known()]
+    assert [row["name"] for row in listed] == [query.name for query in queries.all_queries()]
     (flights,) = (row for row in listed if row["name"] == "flights")
     assert (flights["key"], flights["window"], flights["slide"]) == ("carrier", "1d", "1h")
     assert flights["source"] == "flights"

@@ -43,7 +43,7 @@ def test_a_format_of_files_keeps_every_law(kind: str, tmp_path: Path) -> None:
 
 
 def test_every_source_is_checked_here_or_with_the_query_that_it_feeds() -> None:
-    of_queries = {query.source.partition(":")[0] for query in queries.known()}
+    of_queries = {query.source.partition(":")[0] for query in queries.all_queries()}
     assert set(BY_NAME) == {item.name for item in (*GENERATORS, *FILES)} | (of_queries & set(BY_NAME))
 
 

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
+from evenflow.grammar.inputs import FileFormat
 from evenflow.sources.datasets import FILES, open_source, reading_of
 from evenflow.sources.files import head_lines
-from evenflow.sources.source import FileFormat, SourceOptions
+from evenflow.sources.source import SourceOptions
 from evenflow.sources.tables import DELIMITERS, delimiter_of, is_table
 
 SPACED = "a 100 0.5\nb 200 0.25\na 300 1.0\n" * 2

@@ -16,7 +16,7 @@ from evenflow.numeric.arrays import records
 from evenflow.settings import Settings
 from evenflow.twostep import BucketPosition, FrameAt, Tally
 from evenflow.windows import END_MARK
-from evenflow.wire import LANE, TOLD, BlobHeader, FrameHeader, Segment, encode_blob, encode_frame, records_of
+from evenflow.wire import LANE, MARKS, BlobHeader, FrameHeader, Segment, encode_blob, encode_frame, records_of
 from spark_consumers import end_of_stream
 from spark_consumers.end_of_stream import EndOfTopic, check_complete, reads_on
 from topics.state import TopicState
@@ -52,7 +52,7 @@ def tells(marks: tuple[tuple[int, int], ...]) -> bytes:
         input_partitions=2,
         routed_partitions=3,
         session=1,
-        told=records_of([(partition, mark, 1) for partition, mark in marks], TOLD),
+        marks=records_of([(partition, mark, 1) for partition, mark in marks], MARKS),
     )
     return encode_frame(NO_ROWS, header, sequence=0)
 

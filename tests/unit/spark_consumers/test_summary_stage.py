@@ -22,7 +22,7 @@ from spark_consumers.reducer import MergeParts, PartBuckets
 from spark_consumers.sinks import sink_of
 from tests.unit.spark_consumers.test_state_pieces import Map
 from tests.unit.twostep.pipe import INPUTS, ROUTED, Pipe
-from tests.unit.twostep.test_summary import BUCKETS, settings_of
+from tests.unit.twostep.reducing.test_summary import BUCKETS, settings_of
 
 SETTINGS = settings_of(spark={"buckets": BUCKETS}, partitioner={"workers": ROUTED})
 

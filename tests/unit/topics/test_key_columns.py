@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from evenflow.errors import ConfigError
-from evenflow.queries import known
+from evenflow.queries import all_queries
 from evenflow.settings import Settings
 from topics.query import input_topic, record
 from topics.state import TopicState
@@ -71,6 +71,6 @@ def test_a_part_may_be_called_rank_where_no_rank_is_written() -> None:
 
 
 def test_every_builtin_query_can_begin() -> None:
-    for query in known():
+    for query in all_queries():
         settings = Settings(query=dict(query.fields), input={"partitions": 1})
         assert admitted(settings).query.result_keys

@@ -16,7 +16,7 @@ from evenflow.numeric.arrays import UInt64s
 from evenflow.settings import Query
 from evenflow.twostep import Layout, combine_task, reduce, reduce_task
 from evenflow.windows import END_MARK
-from evenflow.wire import OFFSETS, TOLD, FrameHeader, encode_frame, records_of
+from evenflow.wire import MARKS, OFFSETS, FrameHeader, encode_frame, records_of
 
 SLIDE = 10
 INPUTS, ROUTED = 2, 3
@@ -94,8 +94,8 @@ class Pipe:
         header = FrameHeader(
             epoch=0,
             offsets=records_of([(partition, at, at) for partition in marks], OFFSETS),
-            told=records_of([(partition, mark, at + 1) for partition, mark in marks.items()], TOLD),
-            came=came,
+            marks=records_of([(partition, mark, at + 1) for partition, mark in marks.items()], MARKS),
+            arrival_time=came,
             session=SESSION,
             batch=batch,
             split=split,

@@ -10,7 +10,7 @@ import pytest
 
 from evenflow.errors import DataLossError, ProtocolError
 from evenflow.twostep import combine_task
-from evenflow.wire import OFFSETS, TOLD, FrameHeader, FramePacker, decode_frame, encode_frame, records_of
+from evenflow.wire import MARKS, OFFSETS, FrameHeader, FramePacker, decode_frame, encode_frame, records_of
 from tests.unit.twostep.pipe import INVERTIBLE, LAYOUT, ROUTED, Pipe, Row, plan_of
 
 
@@ -23,9 +23,9 @@ def frame(
     batch = pa.record_batch(
         [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
     )
-    after = records_of([(p, 0, last + 1) for p, _, last in offsets] if told else [], TOLD)
+    after = records_of([(p, 0, last + 1) for p, _, last in offsets] if told else [], MARKS)
     read = records_of(offsets if not told or rows else [], OFFSETS)
-    header = FrameHeader(epoch=0, offsets=read, told=after, session=1, **LAYOUT)
+    header = FrameHeader(epoch=0, offsets=read, marks=after, session=1, **LAYOUT)
     return encode_frame(batch, header, sequence=number)
 
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from evenflow.wire import (
     LANE,
+    MARKS,
     OFFSETS,
     SEQUENCE,
-    TOLD,
     TOTAL,
     BlobHeader,
     FrameHeader,
@@ -36,7 +36,7 @@ def frame_header(**fields: object) -> FrameHeader:
     known: dict[str, object] = {"fingerprint": "f", "epoch": 2, "input_partitions": 4, "routed_partitions": 3}
     known |= {"session": 2**63 - 2, "totals": records_of([(5, 3), (2**63 - 2, 9)], TOTAL)}
     known |= {"offsets": records_of([(0, 5, 9), (3, 0, 0)], OFFSETS)}
-    known |= {"told": records_of([(0, 1000, 10), (3, -5, 1)], TOLD)}
+    known |= {"marks": records_of([(0, 1000, 10), (3, -5, 1)], MARKS)}
     return FrameHeader(**(known | fields))  # type: ignore[arg-type]
 
 

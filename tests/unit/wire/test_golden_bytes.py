@@ -73,7 +73,7 @@ def test_an_old_frame_is_read() -> None:
     old, new = (decode_frame(data, fingerprint="f") for data in (base64.b64decode(FRAME), a_frame()))
     assert old.batch.equals(new.batch)
     assert old.header.offsets.tolist() == new.header.offsets.tolist() == [(0, 5, 9), (3, 0, 0)]
-    assert old.header.told.tolist() == new.header.told.tolist() == [(0, 1000, 10), (3, -5, 1)]
+    assert old.header.marks.tolist() == new.header.marks.tolist() == [(0, 1000, 10), (3, -5, 1)]
     assert old.header.totals.tolist() == new.header.totals.tolist() == [(5, 3), (2**63 - 2, 9)]
     assert (old.header.session, old.sequence) == (new.header.session, new.sequence) == (2**63 - 2, 2**40)
 

@@ -18,9 +18,9 @@ from evenflow.errors import IncompatibleStateError, ProtocolError
 from evenflow.numeric.arrays import records
 from evenflow.wire import (
     LANE,
+    MARKS,
     OFFSETS,
     SEQUENCE,
-    TOLD,
     TOTAL,
     Piece,
     Segment,
@@ -52,7 +52,7 @@ def test_a_frame_reads_back_as_what_it_was() -> None:
     assert frame.header.session == 2**63 - 2
     assert frame.header.totals.tolist() == [(5, 3), (2**63 - 2, 9)]
     assert frame.header.offsets.tolist() == [(0, 5, 9), (3, 0, 0)]
-    assert frame.header.told.tolist() == [(0, 1000, 10), (3, -5, 1)]
+    assert frame.header.marks.tolist() == [(0, 1000, 10), (3, -5, 1)]
     assert (frame.header.epoch, frame.header.input_partitions, frame.header.routed_partitions) == (2, 4, 3)
 
 
@@ -181,7 +181,7 @@ def test_another_kind_query_or_version_is_refused(monkeypatch: pytest.MonkeyPatc
         {"offsets": records_of([(4, 0, 0)], OFFSETS)},
         {"offsets": records_of([(0, 0, 0), (0, 1, 1)], OFFSETS)},
         {"offsets": records_of([(0, 5, 4)], OFFSETS)},
-        {"told": records_of([(-1, 0, 0)], TOLD)},
+        {"marks": records_of([(-1, 0, 0)], MARKS)},
         {"epoch": -1},
         {"epoch": 1.5},
         {"epoch": True},
@@ -275,6 +275,6 @@ def test_compressed_rows_are_refused_before_anything_is_made_of_their_claims() -
 
 
 def test_more_numbers_than_there_can_be_are_refused() -> None:
-    many = records(5, TOLD)
+    many = records(5, MARKS)
     with pytest.raises(ProtocolError, match="more than 4 rows"):
-        decode_frame(encode_frame(frame_rows(), frame_header(told=many), sequence=0), fingerprint="f")
+        decode_frame(encode_frame(frame_rows(), frame_header(marks=many), sequence=0), fingerprint="f")

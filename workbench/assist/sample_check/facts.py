@@ -121,7 +121,7 @@ class SampleFacts:
     """Records without a record key."""
     filtered: int
     """Readable records of which no tuple is kept."""
-    kept: int
+    tuples: int
     """Tuples that the query's condition keeps."""
     large: int = 0
     """Records that were left out because they are too large to be looked at."""
@@ -209,7 +209,7 @@ def facts_of(
         hottest=keys.hottest,
         keyless=sum(key is None for stretch in sample.stretches for key in stretch.keys),
         filtered=filtered,
-        kept=keys.tuples,
+        tuples=keys.tuples,
         large=sample.large,
         damaged=sample.damaged,
         costs=np.concatenate(costs) if costs else None,

@@ -71,7 +71,7 @@ class SampleReport:
             return f"sample of {facts.topic}: {', '.join(beside or ['no tuples yet'])}"
         parts = [f"{facts.records:,} records", f"{facts.rejected + self.late:,} would be rejected", *beside]
         if facts.hottest is not None and facts.span is not None:
-            parts.append(f"{facts.keys:,} keys, the hottest {share(facts.hottest[1], facts.kept)}")
+            parts.append(f"{facts.keys:,} keys, the hottest {share(facts.hottest[1], facts.tuples)}")
             strays = strays_of(self.settings.query, facts, now=self.now)
             behind = furthest_behind(strays.rest.times)
             order = f"up to {span(behind)} out of order" if behind else "in order"

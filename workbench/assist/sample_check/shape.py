@@ -18,13 +18,13 @@ from typing import Any, Literal
 import numpy as np
 
 from evenflow.grammar.explosion import BLANKS, Explosion
+from evenflow.grammar.inputs import TimeUnit
 from evenflow.grammar.paths import MOST_LEVELS, segments, written
 from evenflow.settings import InputSettings
 from evenflow.text.strict_json import INT64
 from workbench.unreadable import Unreadable
 
 Kind = Literal["text", "whole number", "decimal", "truth value", "null", "nested"]
-TimeUnit = Literal["s", "ms", "us", "iso"]
 NumericUnit = Literal["s", "ms", "us", "ns"]
 Row = dict[str, Any]
 

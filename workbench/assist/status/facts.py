@@ -197,7 +197,7 @@ class Facts:
     """Partitions that the topic has besides, and that the query has not taken in."""
     delays: ResultDelays | None = None
     """What windows of the query wait for before they come out."""
-    gone: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     """Topics that the query had and that no longer exist."""
     losses: tuple[Trouble, ...] = ()
     """Results that were written outside of Kafka and are gone."""

@@ -79,11 +79,11 @@ def _not_begun(facts: Facts) -> Trouble:
 
 
 def _missing_topics(facts: Facts) -> Iterator[str]:
-    if facts.gone:
-        are = "is" if len(facts.gone) == 1 else "are"
+    if facts.missing:
+        are = "is" if len(facts.missing) == 1 else "are"
         yield (
-            f"{', '.join(facts.gone)} {are} gone, with all that was in it: see 'Rebuild after data loss' in "
-            "docs/operations/data-loss.md"
+            f"{', '.join(facts.missing)} {are} gone, with all that was in it: see 'Rebuild after data loss'"
+            " in docs/operations/data-loss.md"
         )
 
 

@@ -101,7 +101,7 @@ def read(settings: Settings, *, now: Callable[[], float] = time.time) -> Facts:
         added=0 if state is None else state.partitions - len(partitions),
         leap=leap_of(settings, partitions),
         delays=ResultDelays.of(settings.query),
-        gone=_missing_topics(settings, aggregated=aggregated)
+        missing=_missing_topics(settings, aggregated=aggregated)
         if any(partition.state for partition in partitions)
         else (),
         losses=tuple(losses(every_query, checkpoint=bool(at_work), parts=activity.parts, begun=_has_begun)),

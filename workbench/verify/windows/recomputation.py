@@ -194,7 +194,7 @@ def _whole(
     with ExitStack() as functions:
         for oracle in due:
             if oracle.function is not None:
-                functions.enter_context(oracle.function.known(db))
+                functions.enter_context(oracle.function.registered(db))
         db.execute(
             f"""CREATE TABLE wholes AS
                 WITH placed AS (SELECT id, time, {pane} AS pane{columns} FROM {tuples} AS tuples

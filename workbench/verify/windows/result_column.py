@@ -28,7 +28,7 @@ class Function:
     """Type of the result in SQL."""
 
     @contextmanager
-    def known(self, db: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    def registered(self, db: duckdb.DuckDBPyConnection) -> Iterator[None]:
         """The connection knows the function within. Null comes as None.
         An EvenflowError of the function is raised.
         """

@@ -11,6 +11,7 @@ from evenflow.grammar.aggregate_spec import Aggregates, AggregateSpec
 from evenflow.grammar.column_types import MOST_SCALE, PLAIN_TYPES, ColumnType, decimal_scale
 from evenflow.grammar.emission import Emission
 from evenflow.grammar.explosion import Explosion
+from evenflow.grammar.inputs import TimeUnit
 from evenflow.limits import KEY_BYTES, RESULT_BYTES, STATE_BYTES, VALUE_BYTES
 from evenflow.settings.durations import Duration
 from evenflow.settings.sections.query.lookup import Lookup
@@ -45,7 +46,7 @@ class QueryFields(BaseModel):
         default="time",
         description="Column that holds the event time, or '@timestamp' for the record timestamp.",
     )
-    time_unit: Literal["s", "ms", "us", "iso"] = Field(
+    time_unit: TimeUnit = Field(
         default="ms",
         description=(
             "Unit of the time column: seconds (a fraction is rounded to the nearest ms), whole milliseconds"

@@ -17,7 +17,7 @@ from evenflow.grammar.explosion import MOST_ELEMENTS, Explosion
 from evenflow.settings import Settings, load_settings
 from partitioner_service.reading.parse import ParsedBlock, Parser, taken_apart
 from tests.examples import examples
-from tests.unit.workbench.verify.test_expressions import by_partitioner, by_verify
+from tests.unit.workbench.verify.input.test_expressions import by_partitioner, by_verify
 
 ITEMS = Settings(
     query={

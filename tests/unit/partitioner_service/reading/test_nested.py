@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evenflow.settings import Settings
 from partitioner_service.reading.parse import Parser
 from tests.examples import examples
-from tests.unit.workbench.verify.test_expressions import by_partitioner, by_verify
+from tests.unit.workbench.verify.input.test_expressions import by_partitioner, by_verify
 
 PATHS = {
     "key": "user.id",

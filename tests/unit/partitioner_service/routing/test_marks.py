@@ -61,8 +61,8 @@ class Instance:
         for worker, data in frames:
             frame = decode_frame(data, fingerprint=self.settings.fingerprint)
             self.tuples += frame.batch.num_rows
-            tells += bool(len(frame.header.told))
-            self.told[worker] += frame.header.told.tolist()
+            tells += bool(len(frame.header.marks))
+            self.told[worker] += frame.header.marks.tolist()
         return tells
 
 

@@ -120,8 +120,8 @@ def test_only_the_last_part_tells_and_a_large_share_is_cut_within_its_plan() -> 
     instance.learn(1, 1, 5_000)
     instance.learn(2, 1, 6_000)
     frames = [f for f in instance.read({0: list(range(4_000, 7_000, 5))}, end=True) if f.parts > 2]
-    assert all(frame.header.told.size == 0 for frame in frames if frame.part + 1 < frame.parts)
-    assert frames[-1].part + 1 == frames[-1].parts or len(frames[-1].header.told)
+    assert all(frame.header.marks.size == 0 for frame in frames if frame.part + 1 < frame.parts)
+    assert frames[-1].part + 1 == frames[-1].parts or len(frames[-1].header.marks)
     mine = [frame for frame in frames if frame.parts == max(f.parts for f in frames)]
     assert [frame.part for frame in mine] == list(range(mine[0].parts))
     assert [f.header.epoch for f in mine] == sorted(f.header.epoch for f in mine)

@@ -113,4 +113,4 @@ def kept_back(p: DaltonCooperative) -> int:
     """How many values have rewards that are kept back."""
     size = len(p._split)
     # `kept` is 1 where the affine map Q -> kept*Q + gain is still the identity.
-    return int((p._split.table.kept[:size] != 1).sum())
+    return int((p._split.table.retention[:size] != 1).sum())

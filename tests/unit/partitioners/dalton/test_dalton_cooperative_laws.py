@@ -93,7 +93,7 @@ def test_the_new_table_replaces_the_old_one_and_rewards_kept_back_go_on_top_of_i
     p.assign(keys, times)
     own = p._split.values()
     rows = {key: find(p._split.table, np.uint64(key)) for key in own}
-    kept = {key: p._split.table.kept[row].copy() for key, row in rows.items()}
+    kept = {key: p._split.table.retention[row].copy() for key, row in rows.items()}
     gain = {key: p._split.table.gain[row].copy() for key, row in rows.items()}
     assert any((one < 1).any() for one in kept.values())
     common = {key: np.linspace(-1, -0.5, 6) + 0.01 * at for at, key in enumerate(sorted(own))}
@@ -138,7 +138,7 @@ def test_rewards_kept_back_equal_rewards_learned_one_by_one(
         defer(later, 0, worker, reward, gamma)
     apply_deferred(later)
     np.testing.assert_allclose(later.q[0], now.q[0], atol=1e-12)
-    assert (later.kept == 1).all()
+    assert (later.retention == 1).all()
     assert (later.gain == 0).all()
 
 

@@ -149,7 +149,7 @@ def test_rewards_kept_back_are_learned_on_top_of_the_values_taken_over() -> None
     made = SplitKeyTable(3, deferring=True)
     row = enter(made, 9)
     made.table.q[row] = -0.125
-    made.table.kept[row] = 0.5, 1.0, 0.25
+    made.table.retention[row] = 0.5, 1.0, 0.25
     made.table.gain[row] = -0.25, 0.0, 0.125
     take_over(made, {9: [-1.0, -0.75, -2.0], 4: [-0.5, -1.0, -1.5]})
     assert {key: q.tolist() for key, q in made.values().items()} == {
@@ -160,7 +160,7 @@ def test_rewards_kept_back_are_learned_on_top_of_the_values_taken_over() -> None
     row = find(t, np.uint64(9))
     assert best_of(t, row) == 2
     assert t.bound[row] == -0.75
-    assert (t.kept == 1).all()
+    assert (t.retention == 1).all()
     assert (t.gain == 0).all()
 
 
@@ -201,5 +201,5 @@ def test_a_table_taken_over_equals_one_held_all_along_that_learned_each_reward_a
         assert t.row[row]["expiry"] == 7
         assert best_of(t, row) == q.argmax()
     assert all(t.row[row]["expiry"] in (7, COLD) for row in range(len(waiting)))
-    assert (t.kept == 1).all()
+    assert (t.retention == 1).all()
     assert (t.gain == 0).all()

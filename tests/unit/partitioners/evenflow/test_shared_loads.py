@@ -141,7 +141,7 @@ def test_a_source_that_is_gone_counts_with_what_is_left_of_its_window() -> None:
     first, second = (Message(source, 7, to_bytes(np.array([8, 4 * source]))) for source in (0, 1))
     merger.merge([first, second])
     tables = [table_loads(merger.merge([first._replace(round=7 + since)])) for since in range(1, 6)]
-    assert [table.told.tolist() for table in tables] == [[8, 0]] * 5
+    assert [table.reported.tolist() for table in tables] == [[8, 0]] * 5
     assert [table.remembered.tolist() for table in tables] == [[6, 3], [4, 2], [2, 1], [0, 0], [0, 0]]
     merger.rescale(3)
     assert table_loads(merger.merge([second._replace(round=13)])).remembered.tolist() == [0, 0, 0]
@@ -156,7 +156,7 @@ def test_a_merger_that_follows_another_one_counts_what_was_told_to_it() -> None:
     for message in told:
         merger.remember(message)
     table = table_loads(merger.merge([told[1]._replace(round=8)]))
-    assert (table.told.tolist(), table.remembered.tolist()) == ([8, 4], [6, 3])
+    assert (table.reported.tolist(), table.remembered.tolist()) == ([8, 4], [6, 3])
 
 
 def test_a_source_whose_message_was_lost_does_not_take_its_own_loads_for_those_of_others() -> None:
@@ -177,7 +177,10 @@ def test_a_source_whose_message_was_lost_does_not_take_its_own_loads_for_those_o
 def test_the_loads_of_a_table_are_read_as_they_were_written(pairs: list[tuple[int, int]]) -> None:
     loads = Loads(*np.array(pairs, np.int64).T)
     read = table_loads(table_bytes(loads))
-    assert (read.told.tolist(), read.remembered.tolist()) == (loads.told.tolist(), loads.remembered.tolist())
+    assert (read.reported.tolist(), read.remembered.tolist()) == (
+        loads.reported.tolist(),
+        loads.remembered.tolist(),
+    )
 
 
 def test_a_source_that_takes_over_another_ones_state_tells_none_of_its_tuples() -> None:

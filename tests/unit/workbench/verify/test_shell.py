@@ -18,7 +18,7 @@ from evenflow.settings import Settings, load_settings
 from evenflow.settings.beginning import Beginning
 from partitioner_service.kafka.committed_state import data_plane_group
 from tests.unit.workbench.verify.pipeline_model import Topics
-from tests.unit.workbench.verify.test_reach import live
+from tests.unit.workbench.verify.windows.test_reach import live
 from topics import clients
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA, Report, shell
 

@@ -97,10 +97,10 @@ def judge_filter(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
 
 
 def _judge_exploded(query: Query, facts: SampleFacts) -> Iterator[Finding]:
-    message = f"explode = {query.explode!r} makes {facts.kept:,} tuples of {facts.readable:,} records"
+    message = f"explode = {query.explode!r} makes {facts.tuples:,} tuples of {facts.readable:,} records"
     if facts.filtered:
         message += f"; {counted(facts.filtered, facts.readable)} become none"
-    if facts.kept or query.where is not None:
+    if facts.tuples or query.where is not None:
         yield Finding("explode", "ok", message)
     else:
         yield Finding("explode", "warning", message, "name a column that has elements in query.explode")
@@ -116,9 +116,9 @@ def judge_keys(settings: Settings, facts: SampleFacts) -> Iterator[Finding]:
     workers = settings.partitioner.workers
     message = (
         f"{facts.keys:,} keys; the hottest, {shown_bytes(key)!r}, has"
-        f" {share(tuples, facts.kept)} of the tuples"
+        f" {share(tuples, facts.tuples)} of the tuples"
     )
-    if tuples * workers > facts.kept:
+    if tuples * workers > facts.tuples:
         message += f", a worker's fair share is {share(1, workers)}"
         yield Finding("keys", "ok", message, "`evenflow advise` says which partitioner and how many workers")
     else:

@@ -422,7 +422,7 @@ def test_a_record_that_where_drops_needs_no_key() -> None:
     rows = [order(number, **({} if number % 4 else {"user": None})) for number in HUNDRED]
     rows[0]["amount"], rows[4]["amount"] = 500, 501
     found = look(sample(rows), query={"where": "user IS NOT NULL OR amount = 500"})
-    assert (found.facts.rejected, found.facts.filtered, found.facts.kept) == (1, 24, 75)
+    assert (found.facts.rejected, found.facts.filtered, found.facts.tuples) == (1, 24, 75)
     (key,) = named(found, "the key")
     assert key.do.startswith("such records are rejected, unless query.where drops them. To keep them")
 

@@ -335,7 +335,7 @@ def test_what_a_partitioner_calls_unhealthy_is_wrong_here_too_and_said_once() ->
 
 
 def test_topics_that_are_gone_are_named() -> None:
-    found = facts(partition(0, state(20_700)), written=(20_000, NOW), gone=("w.results", "w.routed"))
+    found = facts(partition(0, state(20_700)), written=(20_000, NOW), missing=("w.results", "w.routed"))
     assert wrong(found)[0].startswith("w.results, w.routed are gone, with all that was in it")
     assert level(found) == "wrong"
 

@@ -25,7 +25,7 @@ from evenflow.settings import load_settings
 from evenflow.twostep import json_rows
 
 
-@pytest.mark.parametrize("step", [*PARTITIONER, *COMBINER, *REDUCER], ids=lambda step: step.what)
+@pytest.mark.parametrize("step", [*PARTITIONER, *COMBINER, *REDUCER], ids=lambda step: step.description)
 def test_every_step_names_functions_that_there_are(step: Step) -> None:
     for name in step.functions:
         file, function = name.split(":")
@@ -61,7 +61,7 @@ def test_the_cores_call_what_the_steps_name() -> None:
         add(reduced, profiled(lambda: list(map(json_rows, pipeline.results(blobs[-1])[0])))[0])
     for steps, seconds in ((COMBINER, combined), (REDUCER, reduced)):
         found = shares(steps, seconds, tuples=tuples)
-        assert all(found[step.what] > 0 for step in steps)
+        assert all(found[step.description] > 0 for step in steps)
         assert sum(found.values()) == pytest.approx(1e9 * seconds[""] / tuples, rel=0.01)
 
 
@@ -91,16 +91,16 @@ def test_the_page_has_every_step_and_says_what_a_way_adds_to_the_one_before() ->
             **{"tuples": 1_000, "keys": 10, "workers": 8, "rows_a_tuple": 2.0},
             "machine": {"cores": 2, "cpu": "a processor", "load_average": 0.1},
             "limits": {"fetched": 100.0, "produced": 50.0, "copied": 5.0},
-            "partitioner": {step.what: 10.0 for step in PARTITIONER} | {"the rest": 20.0},
-            "combiner": {step.what: 10.0 for step in COMBINER} | {"the rest": 0.0},
-            "reducer": {step.what: 10.0 for step in REDUCER} | {"the rest": 0.0},
+            "partitioner": {step.description: 10.0 for step in PARTITIONER} | {"the rest": 20.0},
+            "combiner": {step.description: 10.0 for step in COMBINER} | {"the rest": 0.0},
+            "reducer": {step.description: 10.0 for step in REDUCER} | {"the rest": 0.0},
             "spark": {
                 way: {"spark_jvm": 100.0 + 10 * number, "spark_python": 5.0 * number}
                 for number, way in enumerate(WAYS)
             },
         }
     )
-    assert all(step.what in found for step in (*PARTITIONER, *COMBINER, *REDUCER))
+    assert all(step.description in found for step in (*PARTITIONER, *COMBINER, *REDUCER))
     assert "| take records out of the client's queues | 10 | 10 % | copied: 5 |" in found
     assert "| **all** | **100** |  |  |" in found
     assert "| combiner | 120 | 10 | 10 | 5 |" in found

@@ -32,7 +32,7 @@ def test_every_time_that_the_page_cites_is_kept_with_one_value_for_each_turn(par
     cells = [cell for cell in part.cells(PLAN) if "times" in cell.experiment]  # type: ignore[attr-defined]
     assert cells
     for cell in cells:
-        kept = kept_times.kept(cell)
+        kept = kept_times.timed_values(cell)
         assert len(kept["ns"]) >= 9
         assert all(value > 0 for value in (*kept["ns"], *kept["MB"]))
 
@@ -40,7 +40,7 @@ def test_every_time_that_the_page_cites_is_kept_with_one_value_for_each_turn(par
 def test_a_time_that_is_not_kept_is_an_error() -> None:
     cell = heavy_hitters.deciding_cells()[0]
     with pytest.raises(KeyError):
-        kept_times.kept(replace(cell, workers=cell.workers + 1))
+        kept_times.timed_values(replace(cell, workers=cell.workers + 1))
 
 
 def test_the_kept_times_are_those_of_the_scenarios_settings() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.workbench.verify.pipeline_model import end, record, run
-from tests.unit.workbench.verify.test_idle import SETTINGS
+from tests.unit.workbench.verify.rejected.test_idle import SETTINGS
 from workbench.verify import INPUT_SCHEMA, REJECTED_SCHEMA
 from workbench.verify.input.markers import marker_of
 from workbench.verify.input.messages import input_row, rejected_row

@@ -17,9 +17,9 @@ change.
 def test_a_position_is_written_and_read_as_ever() -> None:
     meta = Meta("f", "t", 1, 2, 2, 3, 5)
     meta.pending[2] = PendingSegment(3, 7, 10, 4)
-    meta.note_came([4, 5, 6, 7, 9], 700)
-    meta.note_came([5], 900)
-    meta.note_came([6], 800)
+    meta.note_arrival([4, 5, 6, 7, 9], 700)
+    meta.note_arrival([5], 900)
+    meta.note_arrival([6], 800)
     newest = []
     for pane in (5, 6, 7, 8):
         meta.newest = pane

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
 from tests.examples import examples
+from tests.unit.workbench.verify.input.test_expressions import by_partitioner, by_verify
 from tests.unit.workbench.verify.judging import judged
-from tests.unit.workbench.verify.test_expressions import by_partitioner, by_verify
 
 KEYS = ["", "a", "b,", 'c"', "é", "line\nbreak", "null", "NA"]
 COLUMNS = {

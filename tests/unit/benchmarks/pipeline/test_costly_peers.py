@@ -1,0 +1,47 @@
+"""Systems with costly tuples are held against perfect balance, and a compiler that is missing is named."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from benchmarks.measuring.slopes import Length
+from benchmarks.pipeline import costly_peers
+from benchmarks.pipeline.rivals import flink, spark_costly
+from evenflow.errors import ServiceError
+
+
+def test_the_speed_of_perfect_balance_is_one() -> None:
+    start = 7.0
+    runs = [
+        Length(tuples, start + tuples / costly_peers.PERFECT, {"spark_jvm": tuples / 1e6})
+        for tuples in (100_000, 400_000)
+    ]
+    figures = costly_peers.against_perfect(runs)
+    assert figures["of_perfect"] == 1.0
+    assert figures["tuples_per_second"] == costly_peers.PERFECT
+    assert figures["cpu_seconds_per_million_tuples"]["all"] == 1.0
+
+
+def test_a_single_run_has_its_seconds_and_no_speed() -> None:
+    assert costly_peers.against_perfect([Length(10, 3.0, {})]) == {"seconds_of_each": [3.0]}
+
+
+def test_a_java_without_a_compiler_is_an_error_that_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lib" / "python3.11" / "site-packages" / "pyflink" / "lib").mkdir(parents=True)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ServiceError, match=r"CostlySum\.java cannot be compiled: .*javac") as error:
+        flink.compiled(Path("CostlySum.java"), tmp_path / "bin" / "python", tmp_path / "out")
+    assert "openjdk-17-jdk-headless" in str(error.value.hint)
+
+
+def test_sparks_function_waits_for_all_tuples_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("time.sleep", waits.append)
+    add_up = spark_costly.costly_sum(400)
+    group = pa.table({"start": [1000] * 30, "key": ["k"] * 30, "amount": [2] * 30})
+    totals = [add_up(group).to_pylist() for _ in range(4)]
+    assert totals == [[{"start": 1000, "key": "k", "total": 60}]] * 4
+    assert waits == [pytest.approx(60 * 400e-6)] * 2
