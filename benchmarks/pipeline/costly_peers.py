@@ -30,8 +30,8 @@ PERFECT = WORKERS * 1_000_000 / COST_US
 """Tuples per second at perfect balance."""
 SKEWS = (1.4, 2.0)
 _SALTS = 8
-_LENGTHS = (100_000, 400_000)
-"""Tuples of the short and of the long topic, that is 2 and 8 s of event time."""
+_LENGTHS = (100_000, 600_000)
+"""Tuples of the short and of the long topic, that is 2 and 12 s of event time."""
 _SMOKE = 2_000
 _MIB = 2**20
 

@@ -70,7 +70,7 @@ class Stage:
         self.runs += 1
         query = f"peer-{self.zipf}-{self.runs}".replace(".", "-")
         with running_query(self.kafka, self.meter, query, input=self._input(tuples), **parts) as running:
-            seconds, used = run_to_end(running, f"{parts}, {tuples:,} tuples")
+            seconds, used = run_to_end(running, f"{query}, {tuples:,} tuples")
             rows = running.records("results")
             # No later run reads these topics, and all runs share one disk.
             delete_topics(self.kafka, [running.settings.topic(role) for role in ("routed", "results")])
