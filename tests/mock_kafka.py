@@ -85,15 +85,15 @@ class TopicReader:
 
     def read(self, count: int) -> dict[int, list[Any]]:
         """So many records by partition: value, key, timestamp and headers."""
-        deadline, found = time.monotonic() + PATIENCE, 0
+        deadline, result = time.monotonic() + PATIENCE, 0
         rows: dict[int, list[Any]] = {partition: [] for partition in range(self._partitions)}
-        while found < count:
+        while result < count:
             assert time.monotonic() < deadline, rows
-            for record in self._consumer.consume(count - found, 0.1):
+            for record in self._consumer.consume(count - result, 0.1):
                 assert record.error() is None
                 stamp = record.timestamp()[1]
                 rows[record.partition()].append((record.value(), record.key(), stamp, record.headers()))
-                found += 1
+                result += 1
         assert not self._consumer.consume(1, 0), "more records than were handed over"
         return rows
 

@@ -168,7 +168,7 @@ def packages() -> dict[str, Package]:
         place = next((top / name for top in (ROOT / "evenflow", ROOT) if (top / name).is_dir()), None)
         if place is not None:
             folders[name] = place
-    found: dict[str, Package] = {}
+    result: dict[str, Package] = {}
     for name, place in folders.items():
         below = [other for other in folders.values() if place in other.parents]
         files = [
@@ -177,8 +177,8 @@ def packages() -> dict[str, Package]:
             if not any(other in file.parents for other in below)
         ]
         tests = [str(test.relative_to(ROOT)) for test in sorted((unit / name).glob("test_*.py"))]
-        found[name] = Package(name, files, tests)
-    return found
+        result[name] = Package(name, files, tests)
+    return result
 
 
 class Place(NamedTuple):
@@ -215,12 +215,12 @@ def places(file: Path) -> list[Place]:
     """Every place of a file's functions, in the order of its lines."""
     tree = ast.parse(file.read_text())
     module = _compiled_module(tree, file)
-    found = [
+    result = [
         Place(file, number, change, line, words, _code_of(function, module).co_qualname)
         for number, function in enumerate(_outermost(tree))
         for change, (line, words, _) in enumerate(_changes(function))
     ]
-    return sorted(found, key=lambda place: place.line)
+    return sorted(result, key=lambda place: place.line)
 
 
 def _compiled_module(tree: ast.Module, file: Path) -> CodeType:
@@ -245,17 +245,17 @@ def _first_line(function: ast.FunctionDef) -> int:
 
 def _outermost(tree: ast.Module) -> list[ast.FunctionDef]:
     """Functions and methods that are in no other function, but for compiled ones."""
-    found: list[ast.FunctionDef] = []
+    result: list[ast.FunctionDef] = []
 
     def look(body: Sequence[ast.stmt]) -> None:
         for node in body:
             if isinstance(node, ast.ClassDef):
                 look(node.body)
             elif isinstance(node, ast.FunctionDef) and not _compiled(node):
-                found.append(node)
+                result.append(node)
 
     look(tree.body)
-    return found
+    return result
 
 
 def _compiled(function: ast.FunctionDef) -> bool:

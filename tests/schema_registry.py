@@ -64,8 +64,8 @@ class RegistryInMemory:
             return self.status, {"error_code": self.status, "message": "as the test has it"}
         if method == "GET" and path == "/subjects":
             return 200, list(self.subjects)
-        if found := re.fullmatch(r"/schemas/ids/(\d+)", path):
-            number = int(found[1])
+        if result := re.fullmatch(r"/schemas/ids/(\d+)", path):
+            number = int(result[1])
             if number in self.raw:
                 return self.raw[number]
             if number in self.forbidden:
@@ -76,15 +76,15 @@ class RegistryInMemory:
             if 1 <= number <= len(self.schemas):
                 return 200, _shown(self.schemas[number - 1])
             return 404, {"error_code": 40403, "message": f"Schema {number} not found"}
-        if found := re.fullmatch(r"/subjects/(.+)/versions/latest", path):
-            subject = unquote(found[1])
+        if result := re.fullmatch(r"/subjects/(.+)/versions/latest", path):
+            subject = unquote(result[1])
             if subject not in self.subjects:
                 return 404, {"error_code": 40401, "message": f"Subject '{subject}' not found."}
             number = self.subjects[subject][-1]
             about = {"subject": subject, "version": len(self.subjects[subject]), "id": number}
             return 200, _shown(self.schemas[number - 1]) | about
-        if (found := re.fullmatch(r"/subjects/(.+)/versions", path)) and method == "POST":
-            kind, subject = body.get("schemaType", "AVRO"), unquote(found[1])
+        if (result := re.fullmatch(r"/subjects/(.+)/versions", path)) and method == "POST":
+            kind, subject = body.get("schemaType", "AVRO"), unquote(result[1])
             if self.read_only:
                 return 403, {
                     "error_code": 40301,
@@ -94,13 +94,13 @@ class RegistryInMemory:
                 return 409, {"error_code": 409, "message": "Schema being registered is incompatible"}
             return 200, {"id": self.register(body["schema"], kind, subject, body.get("references") or ())}
         if (
-            found := re.fullmatch(r"/compatibility/subjects/(.+)/versions/latest", path)
+            result := re.fullmatch(r"/compatibility/subjects/(.+)/versions/latest", path)
         ) and method == "POST":
-            if unquote(found[1]) not in self.subjects:
+            if unquote(result[1]) not in self.subjects:
                 return 404, {"error_code": 40401, "message": "Subject not found."}
-            return 200, {"is_compatible": self._fits(unquote(found[1]), body["schema"])}
-        if (found := re.fullmatch(r"/subjects/([^/]+)", path)) and method == "POST":
-            subject = unquote(found[1])
+            return 200, {"is_compatible": self._fits(unquote(result[1]), body["schema"])}
+        if (result := re.fullmatch(r"/subjects/([^/]+)", path)) and method == "POST":
+            subject = unquote(result[1])
             if subject not in self.subjects:
                 return 404, {"error_code": 40401, "message": f"Subject '{subject}' not found."}
             for version, number in enumerate(self.subjects[subject], 1):
@@ -108,9 +108,9 @@ class RegistryInMemory:
                     about = {"subject": subject, "version": version, "id": number}
                     return 200, _shown(self.schemas[number - 1]) | about
             return 404, {"error_code": 40403, "message": "Schema not found"}
-        if found := re.fullmatch(r"/subjects/(.+)/versions/(\d+)", path):
-            number = self.subjects[unquote(found[1])][int(found[2]) - 1]
-            about = {"subject": unquote(found[1]), "version": int(found[2]), "id": number}
+        if result := re.fullmatch(r"/subjects/(.+)/versions/(\d+)", path):
+            number = self.subjects[unquote(result[1])][int(result[2]) - 1]
+            about = {"subject": unquote(result[1]), "version": int(result[2]), "id": number}
             return 200, _shown(self.schemas[number - 1]) | about
         return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
 

@@ -44,7 +44,7 @@ def _below(above: int) -> list[tuple[int, str]]:
     """Process ids and commands of all processes that this one has started, directly or not."""
     with suppress(psutil.Error):
         below = psutil.Process(above).children(recursive=True)
-        return sorted(found for process in below for found in _running(process))
+        return sorted(result for process in below for result in _running(process))
     return []
 
 

@@ -142,10 +142,10 @@ def show_table(seeds: int, only: str | None, processes: int, *, write: bool) -> 
     commit = ledger.committed() if write else ""
     names = list(MENDS) if only is None else [only]
     with _pool(processes) as pool:
-        for name, found in zip(names, pool.map(seeds_that_show, names, [seeds] * len(names)), strict=True):
-            print(f"{name} ({MENDS[name].focus}): {len(found)} of {seeds}: {list(found)}", flush=True)
+        for name, result in zip(names, pool.map(seeds_that_show, names, [seeds] * len(names)), strict=True):
+            print(f"{name} ({MENDS[name].focus}): {len(result)} of {seeds}: {list(result)}", flush=True)
             if write:
-                row = ledger.Shown(name, MENDS[name].focus, commit, found, seeds)
+                row = ledger.Shown(name, MENDS[name].focus, commit, result, seeds)
                 ledger.note_shown(row, list(MENDS))
     return 0
 

@@ -21,14 +21,14 @@ def flipped(piece: bytes, draw: Random) -> bytes:
     """The piece with another bit. Mostly one that can be read all the same, so that only a checksum shows
     the damage.
     """
-    found = piece
+    result = piece
     for _ in range(_TRIES if draw.random() < 0.8 else 1):
         damaged = bytearray(piece)
         damaged[draw.randrange(len(piece))] ^= 1 << draw.randrange(8)
-        found = bytes(damaged)
-        if _can_be_read(found[_ENVELOPE:], piece[_ENVELOPE:]):
+        result = bytes(damaged)
+        if _can_be_read(result[_ENVELOPE:], piece[_ENVELOPE:]):
             break
-    return found
+    return result
 
 
 def _can_be_read(value: bytes, before: bytes) -> bool:

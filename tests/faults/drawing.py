@@ -67,21 +67,21 @@ def drawn(seed: int, *, focus: str | None = None) -> Schedule:
 
 def _anywhere(seed: int, draw: Random) -> Schedule:
     shape = _shape(draw)
-    found = (*_faults(draw, draw.random() < _DESTRUCTIVE_SHARE), *_growth(draw), *_destroyed_too(seed))
-    quiet = any(fault.kind == "expire offsets" for fault in found) and draw.random() < 0.6
+    result = (*_faults(draw, draw.random() < _DESTRUCTIVE_SHARE), *_growth(draw), *_destroyed_too(seed))
+    quiet = any(fault.kind == "expire offsets" for fault in result) and draw.random() < 0.6
     if quiet:
         shape = replace(shape, start="latest" if draw.random() < 0.7 else "earliest", filtered=True)
     focus = Focus(quiet=quiet, texts=0.05, batches=0.05, emits=0.1, cut=0.2, limits=0.1)
-    return _with_more(Schedule(seed, shape, tuple(_records(draw, shape, focus)), found), focus)
+    return _with_more(Schedule(seed, shape, tuple(_records(draw, shape, focus)), result), focus)
 
 
 def _focused(seed: int, draw: Random, focus: Focus) -> Schedule:
     chosen = {name: draw.choice(choices) for name, choices in focus.shape.items()}
     shape = replace(_shape(draw), **chosen)
-    found = tuple(fault for aim in focus.aims for fault in aim.drawn(draw))
+    result = tuple(fault for aim in focus.aims for fault in aim.drawn(draw))
     records = tuple(_records(draw, shape, focus))
-    found = found if _grows(found) else (*found, *_growth(draw))
-    return _with_more(Schedule(seed, shape, records, found), focus)
+    result = result if _grows(result) else (*result, *_growth(draw))
+    return _with_more(Schedule(seed, shape, records, result), focus)
 
 
 def _with_more(schedule: Schedule, focus: Focus) -> Schedule:

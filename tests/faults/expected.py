@@ -234,7 +234,7 @@ def _emitted(rows: Rows, shape: Shape) -> Rows:
     for where in sorted(rows, key=lambda where: (-(rows[where][1] or 0), where)):
         windows[where[1]].append(where)
     most = int(shape.emit.removeprefix("top(").split(",")[0])
-    return {where: rows[where] for found in windows.values() for where in found[:most]}
+    return {where: rows[where] for result in windows.values() for where in result[:most]}
 
 
 def _read(entry: Entry, ended: bool) -> tuple[dict[str, Any] | None, str | None]:

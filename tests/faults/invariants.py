@@ -18,44 +18,44 @@ if TYPE_CHECKING:
 
 def violations(cluster: Cluster, ended: bool) -> list[str]:
     """What is wrong after this run, in words. ended: whether all processes came to their end."""
-    found: list[str] = []
-    rejected = rejected_records(cluster, found)
+    result: list[str] = []
+    rejected = rejected_records(cluster, result)
     expected = Expected(cluster, rejected)
-    found += expected.wrong
-    found += cluster.growth.wrong + cluster.given_marks.wrong
+    result += expected.wrong
+    result += cluster.growth.wrong + cluster.given_marks.wrong
     if not cluster.destroyed:
-        found += cluster.growth.left_out()
-    found += _beginning(cluster)
-    found += _counters(cluster, expected)
-    got = results_of(cluster, found)
+        result += cluster.growth.left_out()
+    result += _beginning(cluster)
+    result += _counters(cluster, expected)
+    got = results_of(cluster, result)
     if cluster.destroyed and not ended:
-        return [*found, f"stands still, and nobody says why: {', '.join(cluster.destroyed)} lost"]
-    found += differences(expected.rows, got)
+        return [*result, f"stands still, and nobody says why: {', '.join(cluster.destroyed)} lost"]
+    result += differences(expected.rows, got)
     if cluster.schedule.shape.verified and ended:
-        found += misjudged(cluster, found)
-    elif cluster.losses.of_input and ended and found:
+        result += misjudged(cluster, result)
+    elif cluster.losses.of_input and ended and result:
         # Other records stand now where the query has read. No stage sees that, and `verify` does.
-        return [] if is_red(cluster) else [*found, "verify is green"]
+        return [] if is_red(cluster) else [*result, "verify is green"]
     if not ended:
         waits = [p.name for p in cluster.running if not p.done]
-        found.insert(0, f"not over by {cluster.world.now:.0f} s: {', '.join(waits) or 'nobody runs'}")
-    return found
+        result.insert(0, f"not over by {cluster.world.now:.0f} s: {', '.join(waits) or 'nobody runs'}")
+    return result
 
 
 def wrong_rows(cluster: Cluster) -> list[str]:
     """What is wrong in the rows that came out before a loss was noticed: a part stops before a wrong one
     comes out.
     """
-    found: list[str] = []
-    got = results_of(cluster, found)
+    result: list[str] = []
+    got = results_of(cluster, result)
     if cluster.schedule.shape.idle is not None or cluster.losses.of_input:
-        return found  # what would have been rejected as idle is not known, and neither is what the input was
-    rows = Expected(cluster, rejected_records(cluster, found)).rows
+        return result  # what would have been rejected as idle is not known, and neither is what the input was
+    rows = Expected(cluster, rejected_records(cluster, result)).rows
     if (
         cluster.schedule.shape.updates
     ):  # a row that was not updated any more has fewer tuples than it would have had
         got = {where: row for where, row in got.items() if where not in rows or row[0] >= rows[where][0]}
-    return found + differences({where: row for where, row in rows.items() if where in got}, got)
+    return result + differences({where: row for where, row in rows.items() if where in got}, got)
 
 
 def _beginning(cluster: Cluster) -> list[str]:
@@ -85,22 +85,24 @@ def _state(cluster: Cluster, number: int) -> PartitionState | None:
 
 def _counters(cluster: Cluster, expected: Expected) -> list[str]:
     """Committed counters against what the input holds."""
-    found = []
+    result = []
     for log in cluster.broker.topics["in"].logs:
         if log.number not in expected.taken:
             continue
         state = _state(cluster, log.number)
         if state is None:
             if not cluster.losses.of_offsets:  # else the group forgot it after its partitioners had ended
-                found.append(f"in[{log.number}] has no committed offset")
+                result.append(f"in[{log.number}] has no committed offset")
             continue
         if state.read != state.routed + state.rejected + state.filtered:
-            found.append(f"in[{log.number}]: {state.read} read is not routed, rejected and filtered together")
+            result.append(
+                f"in[{log.number}]: {state.read} read is not routed, rejected and filtered together"
+            )
         if cluster.destroyed and state.offset < log.end:
             continue  # it stands still before its end
         if (state.read, state.routed) != (expected.read[log.number], expected.routed[log.number]):
-            found.append(
+            result.append(
                 f"in[{log.number}]: committed {state.read} read and {state.routed} routed, the input has "
                 f"{expected.read[log.number]} and {expected.routed[log.number]}"
             )
-    return found
+    return result

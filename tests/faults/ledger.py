@@ -55,7 +55,7 @@ class Shown:
 def rows() -> list[Row]:
     """The rows of runs.csv."""
     with RUNS.open(newline="") as file:
-        return [_row(found) for found in csv.DictReader(file)]
+        return [_row(result) for result in csv.DictReader(file)]
 
 
 def next_seed() -> int:
@@ -90,14 +90,14 @@ def shown() -> dict[str, Shown]:
     """The rows of mends.csv by mend."""
     with SHOWN.open(newline="") as file:
         return {
-            found["mend"]: Shown(
-                found["mend"],
-                found["focus"],
-                found["commit"],
-                tuple(int(seed) for seed in found["seeds"].split()),
-                int(found["of"]),
+            result["mend"]: Shown(
+                result["mend"],
+                result["focus"],
+                result["commit"],
+                tuple(int(seed) for seed in result["seeds"].split()),
+                int(result["of"]),
             )
-            for found in csv.DictReader(file)
+            for result in csv.DictReader(file)
         }
 
 
@@ -118,10 +118,10 @@ def page() -> str:
     """The page, with what runs.csv and mends.csv say."""
     text = PAGE.read_text()
     for pattern, made in ((_SUM, _sum()), (_MENDS, _mends())):
-        found = pattern.search(text)
-        if found is None:
+        result = pattern.search(text)
+        if result is None:
             raise ValueError(f"{PAGE.name} has no passage like {pattern.pattern}")
-        text = text[: found.start()] + made + text[found.end() :]
+        text = text[: result.start()] + made + text[result.end() :]
     return text
 
 
@@ -163,13 +163,13 @@ def _mends() -> str:
         "|---|---|---|---|---|",
     ]
     for name, mend in MENDS.items():
-        found = known.get(name)
-        if found is None or not found.seeds:
+        result = known.get(name)
+        if result is None or not result.seeds:
             lines.append(f"| {name} | {mend.focus} | - | - | - |")
         else:
-            first = ", ".join(map(str, found.seeds[:3]))
+            first = ", ".join(map(str, result.seeds[:3]))
             lines.append(
-                f"| {name} | {mend.focus} | {first} | {len(found.seeds)} of {found.of} | {found.commit} |"
+                f"| {name} | {mend.focus} | {first} | {len(result.seeds)} of {result.of} | {result.commit} |"
             )
     return "\n".join([*lines, "", ""])
 

@@ -137,7 +137,7 @@ class Writer:
 
     def _claimed(self, offsets: dict[tuple[str, int], Committed]) -> None:
         """The query has begun at these offsets: what was there before does not count."""
-        self.begins = {number: found.offset for (_, number), found in offsets.items()}
+        self.begins = {number: result.offset for (_, number), result in offsets.items()}
         if self._late:
             self._begin(1_000.0)
 

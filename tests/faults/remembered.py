@@ -23,10 +23,10 @@ def seams() -> list[tuple[Any, str, Any]]:
         """held: what the ids in the key are of. It lives as long as the answer, so no other object gets
         its id.
         """
-        found = known.get(key)
-        if found is None:
-            found = known[key] = answer(), held
-        return found[0]
+        result = known.get(key)
+        if result is None:
+            result = known[key] = answer(), held
+        return result[0]
 
     def fingerprint(self: Settings) -> str:
         origin = self.origin

@@ -97,9 +97,9 @@ def text_of(held: Any) -> str:
 
 
 def differences(expected: Rows, got: Rows) -> list[str]:
-    found = []
+    result = []
     for where in sorted(expected.keys() | got.keys()):
         if expected.get(where) != got.get(where):
-            found.append(f"window {where}: expected {expected.get(where)}, got {got.get(where)}")
-    more = len(found) - _MOST_SHOWN
-    return [*found[:_MOST_SHOWN], *([f"and {more} more windows"] if more > 0 else [])]
+            result.append(f"window {where}: expected {expected.get(where)}, got {got.get(where)}")
+    more = len(result) - _MOST_SHOWN
+    return [*result[:_MOST_SHOWN], *([f"and {more} more windows"] if more > 0 else [])]

@@ -62,17 +62,19 @@ def run(schedule: Schedule) -> Outcome:
     with modelled(world, broker):
         cluster = Cluster(schedule, world, broker)
         ended = cluster.run()
-        found = list(cluster.problems)
-        if not found and not cluster.noticed:
-            found = violations(cluster, ended)
+        result = list(cluster.problems)
+        if not result and not cluster.noticed:
+            result = violations(cluster, ended)
         elif cluster.noticed and not cluster.destroyed:
-            found.append(f"refused although nothing was lost: {cluster.noticed[0]}")
+            result.append(f"refused although nothing was lost: {cluster.noticed[0]}")
         elif cluster.noticed:
-            found += wrong_rows(cluster)
+            result += wrong_rows(cluster)
             if not cluster.losses.names(cluster.noticed[0]):
-                found.append(f"refused, but not because of what was lost: {cluster.noticed[0]}")
+                result.append(f"refused, but not because of what was lost: {cluster.noticed[0]}")
     tables = 0 if cluster.sync is None else len(cluster.sync.tables)
-    return Outcome(schedule, found, cluster.noticed, history, world.struck, len(history), world.total, tables)
+    return Outcome(
+        schedule, result, cluster.noticed, history, world.struck, len(history), world.total, tables
+    )
 
 
 class Cluster:
@@ -152,8 +154,8 @@ class Cluster:
 
     def _committed(self, offsets: dict[tuple[str, int], Committed]) -> None:
         states = {
-            number: PartitionState.decode(found.metadata, offset=found.offset)
-            for (_, number), found in offsets.items()
+            number: PartitionState.decode(result.metadata, offset=result.offset)
+            for (_, number), result in offsets.items()
         }
         self.states |= states
         self.growth.committed(states)

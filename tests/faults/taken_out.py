@@ -72,7 +72,9 @@ def remembering(give_up: Any) -> Any:
 def remembered(load: Any) -> Any:
     def loaded(consumer: Any, *words: Any) -> Any:
         known = _REMEMBERED.get(id(consumer), {})
-        return {partition: known.get(partition, found) for partition, found in load(consumer, *words).items()}
+        return {
+            partition: known.get(partition, result) for partition, result in load(consumer, *words).items()
+        }
 
     return loaded
 

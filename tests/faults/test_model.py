@@ -97,8 +97,8 @@ def _left(side: Any, topic: str, group: str) -> list[str]:
     said = []
     parts = [TopicPartition(topic, number, 0) for number in range(2)]
     for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED):
-        found = side.admin.list_offsets(dict.fromkeys(parts, OffsetSpec.latest()), isolation_level=level)
-        ends = sorted((p.partition, f.result().offset) for p, f in found.items())
+        result = side.admin.list_offsets(dict.fromkeys(parts, OffsetSpec.latest()), isolation_level=level)
+        ends = sorted((p.partition, f.result().offset) for p, f in result.items())
         said.append(f"ends {ends}")
     reader = side.consumer(
         group_id=f"{group}-r",
@@ -140,9 +140,9 @@ def _answer(call: Callable[[], object]) -> str:
     try:
         call()
     except KafkaException as error:
-        found = error.args[0]
-        flags = [name for name in ("fatal", "retriable", "txn_requires_abort") if getattr(found, name)()]
-        return " ".join([found.name(), *flags])
+        result = error.args[0]
+        flags = [name for name in ("fatal", "retriable", "txn_requires_abort") if getattr(result, name)()]
+        return " ".join([result.name(), *flags])
     return "ok"
 
 

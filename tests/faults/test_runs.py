@@ -55,9 +55,9 @@ def test_many_more_runs_with_faults_give_every_result_or_say_what_is_lost(first:
 def test_the_product_without_a_mend_is_found(mend: str) -> None:
     schedules = [drawn(seed, focus=MENDS[mend].focus) for seed in range(_MOST_SEEDS)]
     with without(mend):
-        found = next((schedule for schedule in schedules if shows(mend, schedule)), None)
-    assert found is not None
-    assert not run(found).violations
+        result = next((schedule for schedule in schedules if shows(mend, schedule)), None)
+    assert result is not None
+    assert not run(result).violations
 
 
 def test_each_focus_looks_for_a_mend() -> None:

@@ -54,9 +54,9 @@ def _functions(module: ModuleType) -> Iterator[FunctionType]:
     owners = [vars(module), *(vars(one) for one in vars(module).values() if isinstance(one, type))]
     for owner in owners:
         for one in owner.values():
-            found = getattr(one, "__func__", getattr(one, "fget", one))
-            if isinstance(found, FunctionType) and found.__module__ == module.__name__:
-                yield found
+            result = getattr(one, "__func__", getattr(one, "fget", one))
+            if isinstance(result, FunctionType) and result.__module__ == module.__name__:
+                yield result
 
 
 def main() -> None:

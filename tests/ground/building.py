@@ -52,10 +52,10 @@ def _pip_configuration() -> str:
     done = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
     )
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for line in done.stdout.splitlines():
         name, _, value = line.partition("=")
         key = name.rpartition(".")[2]
         if key in _PIP:
-            found[key] = value.strip("'\"")
-    return "[global]\n" + "".join(f"{key} = {value}\n" for key, value in found.items())
+            result[key] = value.strip("'\"")
+    return "[global]\n" + "".join(f"{key} = {value}\n" for key, value in result.items())

@@ -49,8 +49,8 @@ class Definitions:
 def _of_prometheus_operator(version: str, folder: Path) -> None:
     """From its Go module, which the checksum database vouches for."""
     module = f"github.com/prometheus-operator/prometheus-operator@v{version}"
-    found = json.loads(go("mod", "download", "-json", module, folder=folder, what=module))
-    source = Path(found["Dir"])
+    result = json.loads(go("mod", "download", "-json", module, folder=folder, what=module))
+    source = Path(result["Dir"])
     for kind in ("podmonitors", "prometheusrules"):
         file = source / "example/prometheus-operator-crd" / f"monitoring.coreos.com_{kind}.yaml"
         (folder / f"{kind}.yaml").write_text(file.read_text())

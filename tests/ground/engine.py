@@ -79,22 +79,22 @@ class Engine:
 
     def identities(self, *images: str) -> dict[str, str]:
         """The id of each image, without `sha256:`."""
-        found = self.docker("image", "inspect", "--format={{.Id}}", *images).split()
-        return {name: one.removeprefix("sha256:") for name, one in zip(images, found, strict=True)}
+        result = self.docker("image", "inspect", "--format={{.Id}}", *images).split()
+        return {name: one.removeprefix("sha256:") for name, one in zip(images, result, strict=True)}
 
     def sizes(self, *images: str) -> dict[str, int]:
         """Bytes of each image."""
-        found = self.docker("image", "inspect", "--format={{.Size}}", *images).split()
-        return {name: int(one) for name, one in zip(images, found, strict=True)}
+        result = self.docker("image", "inspect", "--format={{.Size}}", *images).split()
+        return {name: int(one) for name, one in zip(images, result, strict=True)}
 
 
 def docker_command() -> str:
     """Debian's, whose builds need no plugin; else the one on the path."""
     debian = Path("/usr/bin/docker")
-    found = str(debian) if debian.exists() else shutil.which("docker")
-    if found is None:
+    result = str(debian) if debian.exists() else shutil.which("docker")
+    if result is None:
         raise ServiceError("there is no docker", hint="install Debian's docker.io, or set DOCKER_HOST")
-    return found
+    return result
 
 
 @contextmanager
@@ -239,5 +239,5 @@ def _links() -> list[str]:
 
 def _address(link: str) -> str:
     """The first IPv4 address of a link; empty where it has none."""
-    found = [each for each in psutil.net_if_addrs().get(link, ()) if each.family == socket.AF_INET]
-    return str(found[0].address) if found else ""
+    result = [each for each in psutil.net_if_addrs().get(link, ()) if each.family == socket.AF_INET]
+    return str(result[0].address) if result else ""

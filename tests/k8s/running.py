@@ -34,10 +34,10 @@ class Running:
     def pods(self, selector: str) -> list[dict[str, Any]]:
         """Those with these labels, the oldest first; a component's name stands for its label."""
         label = selector if "=" in selector else f"app.kubernetes.io/component={selector}"
-        found = self.cluster.get(
+        result = self.cluster.get(
             "pods", f"--namespace={SPACE}", f"--selector={label}", "--sort-by=.metadata.creationTimestamp"
         )
-        return list(found["items"])
+        return list(result["items"])
 
     def ready(self, selector: str) -> set[str]:
         """The uids of those that are ready and not being deleted."""

@@ -43,14 +43,14 @@ _WANTED = {
 
 def _ready(kube: Kube) -> dict[str, int]:
     """How many pods of each workload of the pipeline are ready."""
-    found = kube.get("deployments,statefulsets", HERE, "--selector=app.kubernetes.io/name=evenflow")["items"]
-    return {one["metadata"]["name"]: one["status"].get("readyReplicas", 0) for one in found}
+    result = kube.get("deployments,statefulsets", HERE, "--selector=app.kubernetes.io/name=evenflow")["items"]
+    return {one["metadata"]["name"]: one["status"].get("readyReplicas", 0) for one in result}
 
 
 def _nodes(kube: Kube, component: str) -> list[str]:
     """Where the living pods of a component are."""
-    found = kube.get("pods", HERE, f"--selector=app.kubernetes.io/component={component}")["items"]
-    return sorted(pod["spec"]["nodeName"] for pod in found if "deletionTimestamp" not in pod["metadata"])
+    result = kube.get("pods", HERE, f"--selector=app.kubernetes.io/component={component}")["items"]
+    return sorted(pod["spec"]["nodeName"] for pod in result if "deletionTimestamp" not in pod["metadata"])
 
 
 def test_two_of_a_kind_stand_on_two_nodes(kube: Kube) -> None:

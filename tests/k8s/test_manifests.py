@@ -169,8 +169,8 @@ def _any_pod(kube: Kube) -> str:
 
 
 def _pods(kube: Kube) -> list[dict[str, Any]]:
-    found = kube.get("pods", f"--namespace={SPACE}", "--selector=app.kubernetes.io/component=combiner")
-    return list(found["items"])
+    result = kube.get("pods", f"--namespace={SPACE}", "--selector=app.kubernetes.io/component=combiner")
+    return list(result["items"])
 
 
 @contextmanager

@@ -45,8 +45,8 @@ def applied(api_server: Kube) -> Iterator[Kube]:
 
 
 def test_a_strict_api_server_takes_all_of_it(applied: Kube) -> None:
-    found = applied.get("podmonitors,prometheusrules,statefulsets,deployments", f"--namespace={SPACE}")
-    assert {(one["kind"], one["metadata"]["name"]) for one in found["items"]} == {
+    result = applied.get("podmonitors,prometheusrules,statefulsets,deployments", f"--namespace={SPACE}")
+    assert {(one["kind"], one["metadata"]["name"]) for one in result["items"]} == {
         ("PodMonitor", "evenflow"),
         ("PrometheusRule", "evenflow"),
         ("Deployment", "evenflow-controller"),

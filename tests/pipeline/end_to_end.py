@@ -197,13 +197,13 @@ def _aggregated(aggregates: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
         "min": min,
         "max": max,
     }
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, spec in aggregates.items():
         present = [row[spec.column] for row in rows if row.get(spec.column) is not None]
-        found[name] = (
+        result[name] = (
             len(rows) if spec.function == "count" else how[spec.function](present) if present else None
         )
-    return found
+    return result
 
 
 def assert_equal(found: Result, expected: Result) -> None:
@@ -392,12 +392,12 @@ def owners(settings: Settings) -> list[int]:
     """
     group = data_plane_group(settings)
     try:
-        found = _kept("admin", settings).describe_consumer_groups([group])[group].result(timeout=10)
+        result = _kept("admin", settings).describe_consumer_groups([group])[group].result(timeout=10)
     except KafkaException as error:
         if error.args[0].code() in _NOT_YET:
             return []
         raise
-    return sorted(len(member.assignment.topic_partitions) for member in found.members if member.assignment)
+    return sorted(len(member.assignment.topic_partitions) for member in result.members if member.assignment)
 
 
 def committed(settings: Settings) -> int:

@@ -110,9 +110,9 @@ def read_routed(settings: Settings) -> Routed:
             assert mark >= routed.lanes.get(lane, NO_MARK), "a mark fell"
             routed.lanes[lane] = mark
     sessions = Sessions(None, routed=len(ranges), most=1_000, partial=False)
-    for number, found in ranges.items():
-        if len(found.rows()):
-            sessions.add(found.rows().tolist(), f"routed partition {number}")
+    for number, result in ranges.items():
+        if len(result.rows()):
+            sessions.add(result.rows().tolist(), f"routed partition {number}")
     sessions.settled()
     return routed
 
@@ -135,11 +135,11 @@ def records(settings: Settings, role: str) -> list[Message]:
 
 def rejections(settings: Settings) -> list[tuple[str, str, Message]]:
     """(reason, source, record) of every rejected record, by source position."""
-    found = []
+    result = []
     for message in records(settings, "rejected"):
         headers = dict(message.headers())
-        found.append((headers["evenflow-reason"].decode(), headers["evenflow-source"].decode(), message))
-    return sorted(found, key=lambda entry: [int(x) if x.isdigit() else x for x in entry[1].split(":")])
+        result.append((headers["evenflow-reason"].decode(), headers["evenflow-source"].decode(), message))
+    return sorted(result, key=lambda entry: [int(x) if x.isdigit() else x for x in entry[1].split(":")])
 
 
 def expected_counts(

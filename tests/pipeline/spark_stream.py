@@ -161,15 +161,15 @@ def results(settings: Settings) -> tuple[Result, int]:
     """Rows of the results topic by (window start, key), and how many records hold them; repeated ones are
     equal.
     """
-    found: Result = {}
+    result: Result = {}
     records = 0
     for batch in reader.read_range(settings.kafka, settings.topic("results")):
         for message in batch:
             records += 1
             at, row = result_row(settings, message.value())
             assert (message.key() or b"") == at[1]
-            assert found.setdefault(at, row) == row, "a repeated row differs"
-    return found, records
+            assert result.setdefault(at, row) == row, "a repeated row differs"
+    return result, records
 
 
 def telemetry(settings: Settings) -> list[Telemetry]:

@@ -117,8 +117,8 @@ def test_points_in_time_are_milliseconds_rounded_down_in_every_form(times: list[
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     expected = [(when - epoch) // timedelta(milliseconds=1) for when in times]
     for form in time_forms(times):
-        found = time_column(form)
-        assert (found.dtype, found.tolist()) == (np.int64, expected), type(form)
+        result = time_column(form)
+        assert (result.dtype, result.tolist()) == (np.int64, expected), type(form)
 
 
 @given(NUMBERS)

@@ -43,23 +43,23 @@ def _files(proof: list[str]) -> dict[str, list[Path]]:
     pipeline = ROOT / "tests" / "pipeline"
     folders = [ROOT / "tests", pipeline, ROOT, *sorted(path for path in pipeline.iterdir() if path.is_dir())]
     for named in _PATH.findall(" ".join(proof)):
-        found = next((folder / named for folder in folders if (folder / named).exists()), None)
-        if found is None:
+        result = next((folder / named for folder in folders if (folder / named).exists()), None)
+        if result is None:
             files.setdefault(named, [])
-        elif found.is_dir():
-            files[named] = sorted(found.rglob("*.py"))
+        elif result.is_dir():
+            files[named] = sorted(result.rglob("*.py"))
         else:
-            files[named] = [found]
-            folders.append(found.parent)
+            files[named] = [result]
+            folders.append(result.parent)
     return files
 
 
 @pytest.mark.parametrize("proof", PROOFS, ids=[proof[0] for proof in PROOFS])
 def test_each_test_that_a_proof_names_exists(proof: list[str]) -> None:
     files = _files(proof)
-    assert [named for named, found in files.items() if not found] == []
+    assert [named for named, result in files.items() if not result] == []
     tests = {
-        path: {path.stem, *_DEFINED.findall(path.read_text())} for found in files.values() for path in found
+        path: {path.stem, *_DEFINED.findall(path.read_text())} for result in files.values() for path in result
     }
     for named, test in _TEST.findall(" ".join(proof)):
         places = files.get(named, tests)
@@ -95,11 +95,11 @@ def test_every_rule_that_is_cited_stands_on_the_page() -> None:
         "docs",
     ]
     cited = {
-        (path.relative_to(ROOT), _words(found))
+        (path.relative_to(ROOT), _words(result))
         for package in packages
         for path in (ROOT / package).rglob("*")
         if path.suffix in SUFFIXES and path != Path(__file__)
-        for found in re.findall(r'[Rr]ule "([^"]+)"', path.read_text())
+        for result in re.findall(r'[Rr]ule "([^"]+)"', path.read_text())
     }
     assert cited
     assert {entry for entry in cited if entry[1] not in known} == set()

@@ -57,7 +57,7 @@ sys.meta_path.insert(0, Hides())
 def closure(extras: str) -> set[str]:
     """Names of all distributions that these extras of evenflow install."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    found: set[str] = set()
+    result: set[str] = set()
     waiting = [Requirement(text) for text in project["dependencies"]] + [Requirement(f"evenflow[{extras}]")]
     seen: set[tuple[str, str]] = set()
     while waiting:
@@ -70,12 +70,12 @@ def closure(extras: str) -> set[str]:
             if name == "evenflow":
                 waiting += map(Requirement, project["optional-dependencies"][extra])
                 continue
-            found.add(name)
+            result.add(name)
             for text in requires(name) or ():
                 one = Requirement(text)
                 if one.marker is None or one.marker.evaluate({"extra": extra}):
                     waiting.append(one)
-    return found
+    return result
 
 
 @pytest.mark.parametrize("service", SERVICES)

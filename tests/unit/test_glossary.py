@@ -240,7 +240,7 @@ def sources(package: str) -> list[Path]:
 @pytest.mark.parametrize("word", OTHER_MEANINGS)
 def test_a_word_of_the_glossary_has_no_other_meaning_in_a_package(word: str) -> None:
     rule = OTHER_MEANINGS[word]
-    found = [
+    result = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for package in rule.packages
         for path in sources(package)
@@ -248,7 +248,7 @@ def test_a_word_of_the_glossary_has_no_other_meaning_in_a_package(word: str) -> 
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if re.search(rule.word, line, re.IGNORECASE)
     ]
-    assert found == [], f"say {rule.say}"
+    assert result == [], f"say {rule.say}"
 
 
 def lines_with(word: str) -> list[tuple[str, str]]:

@@ -140,9 +140,9 @@ def _look(**words: Any) -> Callable[[bytes], Any]:
             many = len(values)
             stretch = Stretch(0, many, values=values, keys=[None] * many, timestamps=[1] * many)
             stretch.offsets = list(range(many))
-            found = check_sample(made, TopicRecords("t", (stretch,)), now=1_800_000_000_000)
-            said = [found.summary(), found.toml(), *(one.what + one.do for one in found.findings)]
-            said.append(json.dumps(found.as_json(), ensure_ascii=False))
+            result = check_sample(made, TopicRecords("t", (stretch,)), now=1_800_000_000_000)
+            said = [result.summary(), result.toml(), *(one.what + one.do for one in result.findings)]
+            said.append(json.dumps(result.as_json(), ensure_ascii=False))
             "".join(said).encode()
             starting_file(Settings(), TopicRecords("t", (stretch,)), now=1_800_000_000_000).encode()
 

@@ -45,10 +45,10 @@ def test_the_columns_are_read_back_and_written_again_they_are_the_same_text(
     rows: list[tuple[object, ...]],
 ) -> None:
     columns = _columns(rows)
-    found = parts(arrays(columns), _KINDS)
-    assert [column.to_pylist() for column in found] == [column.to_pylist() for column in columns]
-    assert [column.type for column in found] == _KINDS
-    assert arrays(found).equals(arrays(columns))
+    result = parts(arrays(columns), _KINDS)
+    assert [column.to_pylist() for column in result] == [column.to_pylist() for column in columns]
+    assert [column.type for column in result] == _KINDS
+    assert arrays(result).equals(arrays(columns))
     assert [column.to_pylist() for column in parts(pa.array([], pa.string()), _KINDS)] == [[]] * 5
 
 
@@ -69,10 +69,10 @@ def test_the_columns_are_read_back_and_written_again_they_are_the_same_text(
 def test_a_text_that_is_no_such_array_is_refused(texts: list[str]) -> None:
     kinds = [pa.string(), pa.int64()]
     try:
-        found = parts(pa.array(texts, pa.string()), kinds)
+        result = parts(pa.array(texts, pa.string()), kinds)
     except ValueError:
         return
-    assert arrays(found).to_pylist() == texts
+    assert arrays(result).to_pylist() == texts
 
 
 def test_the_refusal_shows_the_text() -> None:

@@ -27,8 +27,8 @@ def test_it_is_the_same_in_another_process(name: str) -> None:
         f"from evenflow.numeric.kernels import fingerprint; import {module} as m; "
         f"print(fingerprint(m.{KERNELS[name].py_func.__name__}.py_func))"
     )
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == fingerprint(KERNELS[name].py_func)
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == fingerprint(KERNELS[name].py_func)
 
 
 def test_it_changes_with_a_kernel_in_another_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +81,7 @@ def pick(pair):
 def test_it_changes_with_the_field_that_a_kernel_reads_and_with_the_order_of_fields(tmp_path: Path) -> None:
     (tmp_path / "outer.py").write_text(_OUTER)
     settings = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": f"{tmp_path}:{ROOT}"}
-    found = []
+    result = []
     for first, second, picked in (("x", "y", "x"), ("x", "y", "y"), ("y", "x", "y")):
         (tmp_path / "inner.py").write_text(_INNER.format(first=first, second=second, picked=picked))
         made = subprocess.run(
@@ -92,8 +92,8 @@ def test_it_changes_with_the_field_that_a_kernel_reads_and_with_the_order_of_fie
             text=True,
             check=True,
         )
-        found.append(made.stdout.strip())
-    assert found == ["101", "102", "102"]
+        result.append(made.stdout.strip())
+    assert result == ["101", "102", "102"]
 
 
 def test_an_index_with_types_that_are_no_more_is_an_empty_one(tmp_path: Path) -> None:
@@ -125,9 +125,9 @@ def test_two_processes_that_compile_two_forms_at_once_never_get_each_others_code
     monkeypatch.setattr(theirs, "_load_index", dict)  # both have looked before either wrote
     monkeypatch.setattr(ours, "_save_data", late)
     ours.save("our signature", "our code")
-    found = reader.load("our signature"), reader.load("their signature")
-    assert found[0] in ("our code", None), "what is lost is compiled again"
-    assert found[1] in ("their code", None)
+    result = reader.load("our signature"), reader.load("their signature")
+    assert result[0] in ("our code", None), "what is lost is compiled again"
+    assert result[1] in ("their code", None)
     monkeypatch.undo()
     ours.save("our signature", "our code")
     theirs.save("their signature", "their code")

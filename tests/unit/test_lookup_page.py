@@ -19,9 +19,9 @@ PAGE = (Path(__file__).parents[2] / "docs" / "lookup.md").read_text()
 
 
 def block(kind: str) -> str:
-    found = re.search(rf"^```{kind}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    assert found is not None
-    return found[1]
+    result = re.search(rf"^```{kind}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    assert result is not None
+    return result[1]
 
 
 @pytest.fixture
@@ -39,9 +39,9 @@ def test_the_records_of_the_page_make_its_rows_and_its_rejection(settings: Setti
     parsed = Parser(settings).parse([json.dumps(record).encode() for record in records])
     made = pa.table({"key": parsed.keys, "paid": parsed.values["paid"]}).group_by("key")
     rows = made.aggregate([("paid", "count"), ("paid", "sum")]).to_pylist()
-    found = {row["key"].decode(): (row["paid_count"], row["paid_sum"]) for row in rows}
+    result = {row["key"].decode(): (row["paid_count"], row["paid_sum"]) for row in rows}
     shown = re.findall(r"^\| (business|private) \| (\d+) \| ([\d.]+) \|$", PAGE, re.MULTILINE)
-    assert found == {key: (int(orders), Decimal(revenue)) for key, orders, revenue in shown}
+    assert result == {key: (int(orders), Decimal(revenue)) for key, orders, revenue in shown}
 
 
 def test_the_words_of_the_page_are_those_of_the_settings(settings: Settings) -> None:

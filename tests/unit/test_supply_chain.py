@@ -25,8 +25,8 @@ SITE = (ROOT / "website/requirements.hashed.lock").read_text()
 
 
 def pins(text: str) -> dict[str, str]:
-    found = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", text, re.MULTILINE)
-    return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in found}
+    result = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", text, re.MULTILINE)
+    return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in result}
 
 
 def test_both_locks_have_the_same_packages_and_versions() -> None:
@@ -85,15 +85,15 @@ def test_an_image_gets_the_packages_that_come_as_sources_before_the_dry_run() ->
     extras = project["optional-dependencies"]
 
     def names(extra: str) -> set[str]:
-        found: set[str] = set()
+        result: set[str] = set()
         for word in extras[extra]:
             own = re.fullmatch(r"evenflow\[(.+)\]", word)
-            found |= (
+            result |= (
                 set().union(*map(names, own[1].split(",")))
                 if own
                 else {re.split(r"[^A-Za-z0-9_.-]", word)[0]}
             )
-        return found
+        return result
 
     install = (ROOT / "docker/install.sh").read_text()
     chosen = install[install.index("case ") : install.index("esac")] + 'esac; echo "$sources"'

@@ -57,13 +57,13 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def required(name: str, seen: frozenset[str] = frozenset()) -> set[str]:
     """Names of the distributions that this one needs without any extra, and theirs."""
-    found: set[str] = set()
+    result: set[str] = set()
     for text in distribution(name).requires or ():
         wanted = Requirement(text)
         if wanted.name in seen or (wanted.marker and not wanted.marker.evaluate({"extra": ""})):
             continue
-        found |= {wanted.name} | required(wanted.name, seen | found | {wanted.name})
-    return found
+        result |= {wanted.name} | required(wanted.name, seen | result | {wanted.name})
+    return result
 
 
 def top_level(of: Distribution) -> Iterator[Path]:

@@ -126,5 +126,5 @@ def _offset(part: Any, spec: int, committed: bool) -> Answer:
 
 def _since(log: Log, stamp: int) -> int:
     """Offset of the first record with this timestamp or a later one, -1 if there is none."""
-    found = (e.offset for e in log.entries[log.begin :] if not e.marker and e.stamp >= stamp)
-    return next(found, -1)
+    result = (e.offset for e in log.entries[log.begin :] if not e.marker and e.stamp >= stamp)
+    return next(result, -1)

@@ -53,8 +53,8 @@ class Broker:
 
     def log(self, topic: str, partition: int) -> Log | None:
         """The log of a partition, None if there is no such partition."""
-        found = self.topics.get(topic)
-        return found.logs[partition] if found is not None and 0 <= partition < len(found.logs) else None
+        result = self.topics.get(topic)
+        return result.logs[partition] if result is not None and 0 <= partition < len(result.logs) else None
 
     def note(self, what: str, detail: str) -> None:
         """Write an event of the broker into the history."""

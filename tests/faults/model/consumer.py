@@ -104,9 +104,9 @@ class Consumer:
         wanted = {(part.topic, part.partition) for part in partitions}
         deadline = self._world.now + (timeout if timeout >= 0 else 30.0)
         while True:
-            found = self._world.call("committed", lambda: self._offsets(wanted), lost=timed_out)
-            if found is not None:
-                return [_told(topic, number, found.get((topic, number))) for topic, number in sorted(wanted)]
+            result = self._world.call("committed", lambda: self._offsets(wanted), lost=timed_out)
+            if result is not None:
+                return [_told(topic, number, result.get((topic, number))) for topic, number in sorted(wanted)]
             if self._world.now >= deadline:
                 raise timed_out()
             self._world.sleep(_WAIT * 5)

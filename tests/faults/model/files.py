@@ -44,8 +44,8 @@ class MemoryFolder:
 
     def names(self, folder: str = "") -> list[str]:
         start = self._path(folder) + "/"
-        found = {path[len(start) :].split("/")[0]: None for path in self._held if path.startswith(start)}
-        return list(found)
+        result = {path[len(start) :].split("/")[0]: None for path in self._held if path.startswith(start)}
+        return list(result)
 
     def exists(self, name: str) -> bool:
         whole = self._path(name)

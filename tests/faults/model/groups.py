@@ -83,10 +83,10 @@ class Groups:
 
     def of(self, name: str) -> Group:
         """The group of this name, which need not exist yet."""
-        found = self._groups.get(name)
-        if found is None:
-            found = self._groups[name] = Group(name)
-        return found
+        result = self._groups.get(name)
+        if result is None:
+            result = self._groups[name] = Group(name)
+        return result
 
     def join(self, name: str, process: Process | None, topics: list[str], config: dict[str, Any]) -> Member:
         """A new member."""

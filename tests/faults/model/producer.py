@@ -70,8 +70,8 @@ class Producer:
         if self._id is not None and (self._abort is not None or not self._open):
             raise kafka_error(KafkaError._STATE, "Local: Erroneous state")
         if partition < 0:
-            found = self._broker.topics.get(topic)
-            count = 1 if found is None else len(found.logs)
+            result = self._broker.topics.get(topic)
+            count = 1 if result is None else len(result.logs)
             partition = 0 if count == 1 or key is None else zlib.crc32(_bytes(key) or b"") % count
         log = self._broker.log(topic, partition)
         if log is None:
@@ -122,11 +122,11 @@ class Producer:
         self, offsets: list[TopicPartition], metadata: Any, timeout: float = -1
     ) -> None:
         group, generation, member = metadata
-        found = {(part.topic, part.partition): (part.offset, part.metadata or "") for part in offsets}
+        result = {(part.topic, part.partition): (part.offset, part.metadata or "") for part in offsets}
 
         def deed() -> None:
             self._broker.groups.check(group, generation, member)
-            self._broker.transactions.offsets(self._identity, self._epoch, group, found)
+            self._broker.transactions.offsets(self._identity, self._epoch, group, result)
             self._touched = True
 
         self._raise_fatal()

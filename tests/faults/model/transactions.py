@@ -126,8 +126,8 @@ class Transactions:
 
         def offsets() -> None:
             if outcome == "commit":
-                for group, found in transaction.offsets.items():
-                    self._broker.groups.of(group).take(found)
+                for group, result in transaction.offsets.items():
+                    self._broker.groups.of(group).take(result)
             self._broker.ending.remove(transaction)
             written()
 
@@ -148,7 +148,7 @@ def _shown(transaction: Transaction) -> str:
     wrote = " ".join(sorted(f"{log.topic}[{log.number}]" for log in transaction.logs))
     offsets = " ".join(
         f"{topic}[{part}]->{offset}"
-        for found in transaction.offsets.values()
-        for (topic, part), (offset, *_) in sorted(found.items())
+        for result in transaction.offsets.values()
+        for (topic, part), (offset, *_) in sorted(result.items())
     )
     return f"wrote {wrote or 'nothing'}, offsets {offsets or 'none'}"

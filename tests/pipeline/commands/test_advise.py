@@ -118,7 +118,7 @@ def test_a_topic_that_is_missing_empty_or_ended_before_it_began_is_refused(
 def test_stray_times_in_a_topic_are_named_and_change_no_figure(
     kafka_settings: KafkaSettings, query_name: str, tmp_path: Path
 ) -> None:
-    found = []
+    result = []
     for name, stray in ((f"{query_name}-clean", False), (f"{query_name}-stray", True)):
         file = _settings_file(tmp_path, kafka_settings, name)
         settings = load_settings(file)
@@ -131,8 +131,8 @@ def test_stray_times_in_a_topic_are_named_and_change_no_figure(
                 body = json.dumps({"who": f"k{row % 7}", "at": time}).encode()
                 client.produce(settings.topic("input"), body, partition=row % 2)
         clients.flush(client, settings.kafka)
-        found.append(_advice(file))
-    clean, dirty = found
+        result.append(_advice(file))
+    clean, dirty = result
     assert [(one["tuples"], one["cause"]) for one in dirty["strays"]] == [
         (2, "are in s, not ms"),
         (1, "lie further ahead of the clock than query.max_ahead_of_clock allows"),

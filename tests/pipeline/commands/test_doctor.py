@@ -43,11 +43,11 @@ def test_a_missing_broker_is_a_problem_and_exit_1(tmp_path: Path, query_name: st
     file = config(tmp_path, query_name, "127.0.0.1:1", "request_timeout = 500\n")
     result = CliRunner().invoke(app, ["--config", str(file), "doctor", "--json"])
     assert result.exit_code == 1
-    found = {finding["name"]: finding for finding in json.loads(result.stdout)["findings"]}
-    assert found["broker"]["status"] == "problem"
-    assert "evenflow broker" in found["broker"]["do"]
-    assert "doctor" not in found["broker"]["do"]
-    assert found["java"]["status"] == "ok"
+    outcome = {finding["name"]: finding for finding in json.loads(result.stdout)["findings"]}
+    assert outcome["broker"]["status"] == "problem"
+    assert "evenflow broker" in outcome["broker"]["do"]
+    assert "doctor" not in outcome["broker"]["do"]
+    assert outcome["java"]["status"] == "ok"
 
 
 def test_a_retention_that_deletes_replays_is_a_problem(

@@ -64,11 +64,11 @@ def test_the_consumer_loop_puts_every_record_into_the_partition_of_its_worker(
     expected = create("evenflow", workers=WORKERS).assign_keys(
         keys, range(1_700_000_000_000, 1_700_000_000_000 + RECORDS)
     )
-    found = {
+    result = {
         int(record.value()): (record.key(), record.partition())
         for block in read_range(kafka_settings, target)
         for record in block
     }
-    assert [found[number] for number in range(RECORDS)] == list(zip(keys, expected.tolist(), strict=True))
+    assert [result[number] for number in range(RECORDS)] == list(zip(keys, expected.tolist(), strict=True))
     loads = [expected.tolist().count(worker) for worker in range(WORKERS)]
     assert told == f"tuples of each worker: {loads}\n"

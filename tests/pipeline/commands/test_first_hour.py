@@ -101,11 +101,11 @@ class Terminals:
 
 @pytest.fixture
 def terminals(tmp_path: Path) -> Iterator[Terminals]:
-    found = Terminals(tmp_path)
+    result = Terminals(tmp_path)
     try:
-        yield found
+        yield result
     finally:
-        found.stop()
+        result.stop()
 
 
 def test_every_command_of_the_first_hour_works_as_it_stands(terminals: Terminals) -> None:

@@ -70,12 +70,12 @@ def without_recent(said: str) -> dict[str, Any]:
 
 def workers_of(settings: Settings, key: str) -> set[int]:
     """The workers to which tuples of the key have gone, by the routed topic."""
-    found = set()
+    result = set()
     for message in records(settings, "routed"):
         frame = decode_frame(message.value(), fingerprint=settings.fingerprint)
         if key.encode() in frame.batch["key"].to_pylist():
-            found.add(message.partition())
-    return found
+            result.add(message.partition())
+    return result
 
 
 def named(answer: dict[str, Any]) -> set[int]:

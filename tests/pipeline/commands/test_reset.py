@@ -156,8 +156,8 @@ def test_results_with_a_name_of_the_users_go_only_when_asked_for(
     files = settings.results.model_copy(update={"sink": "parquet", "path": str(folder), "topic": None})
     settings = settings.model_copy(update={"results": files})
     assert not find(settings, results=False).folders
-    (found,) = find(settings, results=True).folders
-    assert (found.at.place, found.files, found.bytes) == (str(folder), 1, 5)
+    (result,) = find(settings, results=True).folders
+    assert (result.at.place, result.files, result.bytes) == (str(folder), 1, 5)
     (folder / "thesis.txt").write_text("mine")
     with pytest.raises(IncompatibleStateError, match=r"also holds thesis.txt"):
         find(settings, results=True)

@@ -114,16 +114,16 @@ def test_a_query_is_explained_before_it_runs_and_nothing_is_made(stranger: Stran
     before = {name for name in topic_names(stranger.kafka) if not name.startswith("__")}
     result = CliRunner().invoke(app, ["--config", str(file), "query", "check", "--json"])
     assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
-    assert found["sections"]["columns"]["amount"] == (
+    outcome = json.loads(result.stdout)
+    assert outcome["sections"]["columns"]["amount"] == (
         f"read as float64: total = sum(amount), where; found: decimal in {ORDERS:,}"
     )
-    assert found["sections"]["tuples"]["filtered"] == f"400 of {ORDERS:,}"
-    assert found["kept"]["tuples"] == ORDERS - 400
-    assert 21 <= found["kept"]["window_tuples"] <= 100  # one every 10 ms, over a second
-    assert found["kept"]["window_keys"] == 21
-    assert found["kept"]["whole"]
-    assert found["sections"]["verify compares"]["n"] == "count: exact"
+    assert outcome["sections"]["tuples"]["filtered"] == f"400 of {ORDERS:,}"
+    assert outcome["kept"]["tuples"] == ORDERS - 400
+    assert 21 <= outcome["kept"]["window_tuples"] <= 100  # one every 10 ms, over a second
+    assert outcome["kept"]["window_keys"] == 21
+    assert outcome["kept"]["whole"]
+    assert outcome["sections"]["verify compares"]["n"] == "count: exact"
     words = CliRunner().invoke(app, ["--config", str(file), "query", "check"])
     assert "nothing is wrong with it" in words.output
     assert {name for name in topic_names(stranger.kafka) if not name.startswith("__")} == before
@@ -337,12 +337,12 @@ def plenty(seconds: Iterable[int]) -> list[dict[str, Any]]:
     """20,002 orders, one every 5 ms until now, some of them 1.5 s late. seconds: those with their time in
     seconds.
     """
-    found = [order(number) | {"at": NOW - (PLENTY - number) * 5} for number in range(PLENTY)]
+    result = [order(number) | {"at": NOW - (PLENTY - number) * 5} for number in range(PLENTY)]
     for number in range(0, PLENTY, 50):
-        found[number]["at"] -= 1_500
+        result[number]["at"] -= 1_500
     for number in seconds:
-        found[number]["at"] //= 1_000
-    return found
+        result[number]["at"] //= 1_000
+    return result
 
 
 PLENTY = 20_002

@@ -38,17 +38,17 @@ def status(settings: Settings, folder: Path) -> dict[str, Any]:
     said = CliRunner().invoke(app, ["--config", str(file), "status", "--json"])
     seen = CliRunner().invoke(app, ["--config", str(file), "status"])
     assert f"query {settings.query.name}" in seen.stdout, (said.exception, seen.exception)
-    found = dict(json.loads(said.stdout))
-    assert said.exit_code == EXIT_STATUS[found["state"]], found["findings"]
-    return found
+    result = dict(json.loads(said.stdout))
+    assert said.exit_code == EXIT_STATUS[result["state"]], result["findings"]
+    return result
 
 
 def status_alone(settings: Settings, folder: Path) -> dict[str, Any]:
     """The same while nothing else runs: no topic and no group is made."""
     before = present(settings)
-    found = status(settings, folder)
+    result = status(settings, folder)
     assert present(settings) == before
-    return found
+    return result
 
 
 def present(settings: Settings) -> list[str]:
@@ -91,21 +91,21 @@ def test_a_query_is_shown_from_the_missing_topic_to_its_last_result(
     rows: list[Any] = [(p, row) for p, row in some_rows(3_000) if p != 3]
     rows += [(p, {"k": "late", "t": 0, "v": 1}) for p in (0, 1, 2)] + [(0, b"no JSON")] * 30
     write(settings, rows, end=False)
-    found = status_alone(settings, tmp_path)
-    assert found["wrong"] == ["the query has not begun: start `evenflow partition`"]
-    assert found["lag"] == len(rows)
+    result = status_alone(settings, tmp_path)
+    assert result["wrong"] == ["the query has not begun: start `evenflow partition`"]
+    assert result["lag"] == len(rows)
 
     settings = prepare(settings)
     publish(settings, workers=2)
     plane = DataPlane(settings)
     thread, errors = start_thread(plane)
     wait_until(lambda: total(all_states(settings))[0] == len(rows))
-    found = status(settings, tmp_path)
-    (member,) = found["members"]
+    result = status(settings, tmp_path)
+    (member,) = result["members"]
     assert (member["client_id"], member["partitions"]) == (f"evenflow-{query_name}-0", [0, 1, 2, 3])
-    assert found["wrong"][0].startswith("waits for partition 3 without any record")
-    assert found["windows"]["due"] is None
-    assert found["plan"] == {
+    assert result["wrong"][0].startswith("waits for partition 3 without any record")
+    assert result["windows"]["due"] is None
+    assert result["plan"] == {
         "epoch": 1,
         "workers": 2,
         "reducers": settings.spark.buckets,
@@ -117,11 +117,11 @@ def test_a_query_is_shown_from_the_missing_topic_to_its_last_result(
     thread.join(30)
     assert errors == []
 
-    found = status_alone(settings, tmp_path)
-    assert found["members"] == []
-    assert [part["name"] for part in found["parts"]] == ["partitioner 0"]
-    assert found["rejected"] == {"by_reason": {"unreadable": 30, "late": 3}, "whole": True}
-    nothing, share = found["wrong"]
+    result = status_alone(settings, tmp_path)
+    assert result["members"] == []
+    assert [part["name"] for part in result["parts"]] == ["partitioner 0"]
+    assert result["rejected"] == {"by_reason": {"unreadable": 30, "late": 3}, "whole": True}
+    nothing, share = result["wrong"]
     assert nothing.startswith(
         "nothing aggregates: up to 6 windows are due and not written, and Spark has not run yet"
     )
@@ -132,9 +132,9 @@ def test_a_query_is_shown_from_the_missing_topic_to_its_last_result(
     produce(settings, "results", b"no result", partition=1)
     assert status(settings, tmp_path)["windows"]["written"] == 6_000
     changed = settings.model_copy(update={"query": settings.query.model_copy(update={"window": 8_000})})
-    found = status(changed, tmp_path)
-    assert found["changed"] == ['query.window: "4s" -> "8s"']
-    assert found["begun"]
+    result = status(changed, tmp_path)
+    assert result["changed"] == ['query.window: "4s" -> "8s"']
+    assert result["begun"]
 
 
 def test_what_anybody_writes_into_the_topics_of_a_query_is_passed_over(
@@ -155,11 +155,11 @@ def test_what_anybody_writes_into_the_topics_of_a_query_is_passed_over(
         for role in ("telemetry", "plan", "results", "rejected"):
             client.produce(settings.topic(role), key=b"any", value=data, headers=[(REASON, data[:100])])
     clients.flush(client, settings.kafka)
-    found = status(settings, tmp_path)
-    assert found["rejected"] == {"by_reason": {"?": len(hostile)}, "whole": True}
-    assert found["telemetry_ignored"] == before["telemetry_ignored"] + len(hostile)
+    result = status(settings, tmp_path)
+    assert result["rejected"] == {"by_reason": {"?": len(hostile)}, "whole": True}
+    assert result["telemetry_ignored"] == before["telemetry_ignored"] + len(hostile)
     for same in ("parts", "plan", "windows", "wrong"):
-        assert found[same] == before[same]
+        assert result[same] == before[same]
 
 
 def test_the_newest_window_is_found_in_frames_and_in_files_too(
@@ -197,8 +197,8 @@ def test_a_query_that_lost_its_own_topics_is_still_shown(
         settings.kafka,
         [settings.topic(role) for role in ("rejected", "routed", "telemetry", "plan", "results")],
     )
-    found = status_alone(settings, tmp_path)
-    assert (found["ended"], found["lag"]) == (True, 0)
+    result = status_alone(settings, tmp_path)
+    assert (result["ended"], result["lag"]) == (True, 0)
     admin.delete_topics(settings.kafka, [settings.topic("input")])
     create_topics(settings)
     wrong = status(settings, tmp_path)["wrong"]

@@ -45,12 +45,12 @@ def published(pipeline: Pipeline, *, workers: int, reducers: int) -> plans.Plan:
 def newest(settings: Settings, kind: str) -> Any:
     """The newest record of a kind of part: a partitioner instance, or what Spark said last."""
     kinds = {"partitioner": ("partitioner",), "spark": ("batch", "heartbeat")}[kind]
-    found = None
+    result = None
     for message in records(settings, "telemetry"):
         record = telemetry.parse(message.value())
         if record.kind in kinds:
-            found = record
-    return found
+            result = record
+    return result
 
 
 def test_executors_go_1_3_1_and_workers_4_8_4_while_one_of_two_instances_reads_the_plans_late(
@@ -171,10 +171,10 @@ def test_a_controller_scales_a_pipeline_that_a_spike_overloads_and_all_results_a
         *("--profile", "spike:base=1000,peak=2200,at=15s,for=60s"),
     )
     assert child.wait(480) == 0, child.output()
-    found = json.loads(child.output().splitlines()[-1])
-    assert found["differences"] == 0
-    assert found["actions"] >= 1
-    assert found["plans"][0]["p"] > 2
-    assert found["provenance"]["policy_options"]["proportional"] is True
+    result = json.loads(child.output().splitlines()[-1])
+    assert result["differences"] == 0
+    assert result["actions"] >= 1
+    assert result["plans"][0]["p"] > 2
+    assert result["provenance"]["policy_options"]["proportional"] is True
     # Not by micro-batches: those that were under way when an executor came may last until the end.
-    assert found["most_executors"] > 1
+    assert result["most_executors"] > 1

@@ -72,8 +72,8 @@ def test_the_plan_in_force_is_shown_and_clear_gives_workers_its_meaning_back(
 
     record = json.loads(said(settings, tmp_path, "--clear", "--because", "the spike is over"))
     assert (record["epoch"], record["p"], record["r"]) == (3, 3, settings.reducers)
-    found = json.loads(said(settings, tmp_path, "--json"))
-    assert (found["in_force"]["epoch"], found["in_force"]["p"], found["upcoming"]) == (3, 3, [])
+    result = json.loads(said(settings, tmp_path, "--json"))
+    assert (result["in_force"]["epoch"], result["in_force"]["p"], result["upcoming"]) == (3, 3, [])
 
     entries = [written.entry for written in read_entries(settings)[0]]
     assert [entry.what.partition(":")[0] for entry in entries] == ["plan 1", "plan 2", "plan 3"]

@@ -40,14 +40,14 @@ def epochs_by_pane(settings: Settings, partitions: set[int]) -> dict[int, set[tu
     """Of what came from these input partitions: pane -> (epoch, whether a worker above the first four had
     some).
     """
-    found: defaultdict[int, set[tuple[int, bool]]] = defaultdict(set)
+    result: defaultdict[int, set[tuple[int, bool]]] = defaultdict(set)
     for message in records(settings, "routed"):
         frame = decode_frame(message.value(), fingerprint=settings.fingerprint)
         if partitions & set(frame.header.offsets["partition"].tolist()):
             workers = frame.row_workers(message.partition()).tolist()
             for pane, worker in zip(frame.batch.column(0).to_pylist(), workers, strict=True):
-                found[pane].add((frame.header.epoch, worker >= 4))
-    return dict(found)
+                result[pane].add((frame.header.epoch, worker >= 4))
+    return dict(result)
 
 
 def results(settings: Settings) -> Counter[tuple[int, bytes]]:
@@ -62,7 +62,7 @@ def results(settings: Settings) -> Counter[tuple[int, bytes]]:
     frames: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
     for message in records(settings, "routed"):
         frames[message.partition()].append((message.offset(), message.value()))
-    found: Counter[tuple[int, bytes]] = Counter()
+    result: Counter[tuple[int, bytes]] = Counter()
     for half in (0, 1):
         stretches = [
             (worker, mine[len(mine) // 2 :] if half else mine[: len(mine) // 2])
@@ -70,8 +70,8 @@ def results(settings: Settings) -> Counter[tuple[int, bytes]]:
         ]
         table = reduce(plan, layout, state, [blob.data for blob in combine_task(plan, layout, stretches)])
         for row in table.to_pylist():
-            found[row["window_start"], row["key"]] += row["n"]
-    return found
+            result[row["window_start"], row["key"]] += row["n"]
+    return result
 
 
 @pytest.mark.parametrize("partitions", [8, 3])

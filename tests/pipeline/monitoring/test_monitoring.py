@@ -178,13 +178,13 @@ def test_every_panel_and_metric_of_micro_batches_has_data_and_status_and_page_sa
         try:
             for number in range(2):
                 instances.start(number)
-            found: dict[str, int | str] = {}
+            result: dict[str, int | str] = {}
 
             def all_have_data() -> bool:
-                found.update(
+                result.update(
                     {name: asked(prometheus, expression, query_name) for name, expression in asking.items()}
                 )
-                return all(map(has_data, found.values()))
+                return all(map(has_data, result.values()))
 
             instances.feed_until(all_have_data)
             assert {name for name in series() if name.startswith(BATCHES)} <= prometheus.metadata()

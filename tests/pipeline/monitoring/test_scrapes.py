@@ -42,8 +42,8 @@ _COMMON: dict[str, Any] = {"query": "large", "fingerprint": "0123456789abcdef"}
 
 def value(prometheus: Prometheus, expression: str) -> float | None:
     """Of the one series that an expression has."""
-    found = prometheus.query(expression)
-    return float(found[0]["value"][1]) if found else None
+    result = prometheus.query(expression)
+    return float(result[0]["value"][1]) if result else None
 
 
 def test_a_partitioner_that_starts_again_is_a_failed_scrape_and_its_counters_go_on(

@@ -103,8 +103,8 @@ class ObjectStore:
         """Names of the objects in a folder of the stage's newest run, without what is still being written."""
         place = f"{settings.query_checkpoint.removeprefix('s3a://')}/{stage}"
         chosen = fs.FileSelector(place, recursive=True, allow_not_found=True)
-        found = [one.path for one in self.files().get_file_info(chosen) if one.type == fs.FileType.File]
-        names = [path.removeprefix(f"{place}/") for path in found if not path.endswith(".tmp")]
+        result = [one.path for one in self.files().get_file_info(chosen) if one.type == fs.FileType.File]
+        names = [path.removeprefix(f"{place}/") for path in result if not path.endswith(".tmp")]
         run = newest_run({name.partition("/")[0] for name in names}, lambda run: f"{run}/{COMPLETE}" in names)
         inside = f"{run}/{folder}/"
         return [name.removeprefix(inside) for name in names if name.startswith(inside)]

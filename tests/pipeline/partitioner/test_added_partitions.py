@@ -121,8 +121,8 @@ def check(settings: Settings, counted: Rows, too_old: Rows) -> None:
     routed = read_routed(settings)
     assert routed.counts == expected_counts(settings, counted)
     assert every_lane_ended(settings, routed)
-    found = rejections(settings)
-    assert [reason for reason, _, _ in found] == ["idle"] * len(too_old)
+    result = rejections(settings)
+    assert [reason for reason, _, _ in result] == ["idle"] * len(too_old)
     assert total(all_states(settings)) == (len(counted) + len(too_old), len(counted), len(too_old))
     assert recorded_partitions(settings) == settings.input_partitions
 

@@ -92,11 +92,11 @@ def test_each_kind_of_bad_record_is_rejected_with_its_reason_and_its_neighbours_
     with Pipeline(settings, tmp_path) as pipeline:
         pipeline.start("partition", "--until-ended")
         pipeline.finish()
-    found = rejections(settings)
+    result = rejections(settings)
     # the first tuple of a partition needs the same confirmation as any other jump (rule "jumps need
     # confirmation")
-    assert [reason for reason, _, _ in found] == ["jump", *(reason for _, reason, _ in rows)]
-    for (_, source, message), (value, _, detail) in zip(found[1:], rows, strict=True):
+    assert [reason for reason, _, _ in result] == ["jump", *(reason for _, reason, _ in rows)]
+    for (_, source, message), (value, _, detail) in zip(result[1:], rows, strict=True):
         assert message.value() == value
         assert detail in dict(message.headers())["evenflow-detail"].decode(), source
     (state,) = all_states(settings).values()
@@ -130,10 +130,10 @@ def test_a_live_topic_of_nothing_but_bad_records_flows_into_rejected_and_sigterm
         pipeline.start("partition", "--until-ended")
         pipeline.finish()
     assert total(all_states(settings)) == (60_001, 1, 60_000)
-    found = rejections(settings)
-    assert len(found) == 60_000
-    assert Counter(message.partition() for _, _, message in found) == {0: 30_000, 1: 30_000}
-    details = {dict(message.headers())["evenflow-detail"] for _, _, message in found}
+    result = rejections(settings)
+    assert len(result) == 60_000
+    assert Counter(message.partition() for _, _, message in result) == {0: 30_000, 1: 30_000}
+    details = {dict(message.headers())["evenflow-detail"] for _, _, message in result}
     assert b"column 'amount' holds a number where text is needed (14999.75)" in details
     assert len(details) == 60_000
 

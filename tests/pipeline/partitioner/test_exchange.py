@@ -252,11 +252,11 @@ def test_every_panel_and_metric_of_the_exchange_has_data_under_a_real_prometheus
         client = clients.producer(instances.settings[0].kafka)
         client.produce(instances.settings[0].topic("sync"), value=b"no record")
         clients.flush(client, instances.settings[0].kafka)
-        found: dict[str, int | str] = {}
+        result: dict[str, int | str] = {}
 
         def all_have_data() -> bool:
-            found.update({name: asked(prometheus, expression, query) for name, expression in asking.items()})
-            return all(map(has_data, found.values()))
+            result.update({name: asked(prometheus, expression, query) for name, expression in asking.items()})
+            return all(map(has_data, result.values()))
 
         instances.feed_until(all_have_data)
         assert {name for name in series() if name.startswith(EXCHANGE)} <= prometheus.metadata()

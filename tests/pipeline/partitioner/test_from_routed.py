@@ -125,8 +125,8 @@ def test_offsets_that_expired_before_anything_was_routed_are_no_beginning(
         run(settings)
     with pytest.raises(DataLossError, match="has begun, at offset 1 of"):
         read_committed(settings, read_beginning(settings))
-    found = continue_from_routed(settings)
-    assert {p: (s.begin, s.offset, s.read) for p, s in found.items()} == {0: (1, 1, 0), 1: (0, 0, 0)}
+    result = continue_from_routed(settings)
+    assert {p: (s.begin, s.offset, s.read) for p, s in result.items()} == {0: (1, 1, 0), 1: (0, 0, 0)}
     run(settings)
     assert read_routed(settings).counts == expected_counts(settings, later)
     assert sum(s.filtered for s in all_states(settings).values()) == 100
@@ -161,8 +161,8 @@ def test_what_an_interrupted_query_reads_after_from_routed_is_what_it_would_have
     write(settings, two)
     with pytest.raises(IncompatibleStateError, match="--from-routed"):
         run(settings)
-    found = continue_from_routed(settings)
-    assert found == awake(before)
+    result = continue_from_routed(settings)
+    assert result == awake(before)
     with pytest.raises(IncompatibleStateError, match="are all there"):
         continue_from_routed(settings)
     run(settings)
@@ -201,13 +201,13 @@ def test_a_mark_that_an_idle_partition_was_given_is_found_again(kafka_settings: 
     assert before[1].rejected == 2
     assert before[1].idle_mark == 10_500
     forget(settings)
-    found, known = continue_from_routed(settings), awake(before)
+    result, known = continue_from_routed(settings), awake(before)
     # Partition 0 may have slept at its own mark, which changes no verdict, is told to nobody and is not found
     # again.
     own = replace(known[0], idle_mark=None).mark(settings.query)
     assert known[0].idle_mark in (None, own)
     known[0] = replace(known[0], idle_mark=None)
-    assert found == known
+    assert result == known
 
 
 def test_what_cannot_be_found_again_exactly_is_refused(kafka_settings: Any, query_name: str) -> None:

@@ -41,13 +41,13 @@ def test_a_claimant_that_stalls_between_its_reading_and_its_commit_overwrites_no
     read = claim.all_states
 
     def read_and_stall(*words, **more):
-        found = read(*words, **more)
+        result = read(*words, **more)
         if threading.current_thread().name == "stalled":
-            stalled.append(found)
+            stalled.append(result)
             if len(stalled) == 2:  # the reading that its commit rests on
                 has_read.set()
                 assert go_on.wait(60)
-        return found
+        return result
 
     monkeypatch.setattr(claim, "all_states", read_and_stall)
     late = threading.Thread(target=claim.claim, args=(settings, Watchdog()), name="stalled", daemon=True)
@@ -59,7 +59,7 @@ def test_a_claimant_that_stalls_between_its_reading_and_its_commit_overwrites_no
     go_on.set()
     late.join(60)
     assert not late.is_alive()
-    assert [len(found) for found in stalled] == [0, 0, 4], "its commit was refused, and it looked again"
+    assert [len(result) for result in stalled] == [0, 0, 4], "its commit was refused, and it looked again"
     assert total(all_states(settings)) == (200, 200, 0), "live offsets were overwritten"
     write(settings, rows[200:], end=False)
     write_end(settings, Counter(p for p, _ in rows))

@@ -59,19 +59,19 @@ def test_late_and_unreadable_records_go_to_rejected_unchanged_with_reason_and_po
     plane.stop()
     thread.join(30)
     assert not errors
-    found = rejections(settings)
-    assert [(reason, source) for reason, source, _ in found] == [
+    result = rejections(settings)
+    assert [(reason, source) for reason, source, _ in result] == [
         ("late", f"{topic}:0:1"),
         ("unreadable", f"{topic}:0:2"),
         ("unreadable", f"{topic}:0:3"),
         ("late", f"{topic}:0:4"),
         ("after-end", f"{topic}:0:6"),
     ]
-    late = found[0][2]
+    late = result[0][2]
     assert (late.key(), late.value(), late.timestamp()[1]) == (b"raw", b'{"k":"a","t":3999}', 1234567)
     assert late.headers()[:2] == [("mine", b"x"), ("n", None)]
     assert dict(late.headers())["evenflow-mark"] == b"5000"
-    assert (found[2][2].key(), found[2][2].value()) == (b"tombstone", None)
+    assert (result[2][2].key(), result[2][2].value()) == (b"tombstone", None)
     assert total(all_states(settings)) == (6, 1, 5)
 
 
@@ -196,9 +196,9 @@ def test_a_block_of_nothing_but_bad_records_is_rejected_one_by_one_in_good_time(
     write_end(settings, Counter({0: 50_001}))
     run(settings)
     assert total(all_states(settings)) == (50_001, 1, 50_000)
-    found = rejections(settings)
-    assert [message.value() for _, _, message in found] == [bad[n % len(bad)] for n in range(50_000)]
-    assert {reason for reason, _, _ in found} == {"unreadable"}
+    result = rejections(settings)
+    assert [message.value() for _, _, message in result] == [bad[n % len(bad)] for n in range(50_000)]
+    assert {reason for reason, _, _ in result} == {"unreadable"}
 
 
 def test_hostile_markers_plans_and_snapshots_end_no_partitioner_and_its_neighbours_are_routed(

@@ -125,9 +125,9 @@ def test_a_decompression_bomb_is_named_and_an_order_goes_past_it(
         with pytest.raises(ServiceError, match=r"offset 50 of .* cannot be fetched"):
             list(read_range(settings.kafka, topic))
 
-        found = bad_batch(settings.kafka, topic, 0, 50, end=261)
-        assert found is not None
-        assert (found.first, found.last) == (50, 209)
+        result = bad_batch(settings.kafka, topic, 0, 50, end=261)
+        assert result is not None
+        assert (result.first, result.last) == (50, 209)
         for partition, offset, through, why in (
             (1, 100, None, "offset 100 .* is behind us|can be read"),
             (0, 10, None, "is behind us: everything below 50"),

@@ -55,8 +55,8 @@ class Visits(Stream):
 
 def identity(value: str) -> tuple[str, Any] | None:
     """What a JSON value is counted by. None for null."""
-    found = json.loads(value, parse_int=Decimal, parse_float=Decimal)
-    return None if found is None else (type(found).__name__, found)
+    result = json.loads(value, parse_int=Decimal, parse_float=Decimal)
+    return None if result is None else (type(result).__name__, result)
 
 
 @pytest.mark.long
@@ -94,9 +94,9 @@ def test_ids_of_any_kind_are_counted_by_kind_and_value(
                 pane = record.row["t"] // 5_000 * 5_000
                 for start in range(pane - length + 5_000, pane + 1, 5_000):
                     expected[start, record.row["shop"].encode()].add(identity(record.row["user"]))
-        found = {at: row["d"] for at, row in results(one)[0].items()}
-        assert found == {at: len(ids - {None}) for at, ids in expected.items()}
-        assert min(found.values()) > 50
+        result = {at: row["d"] for at, row in results(one)[0].items()}
+        assert result == {at: len(ids - {None}) for at, ids in expected.items()}
+        assert min(result.values()) > 50
 
 
 @pytest.mark.long

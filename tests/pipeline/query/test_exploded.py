@@ -67,7 +67,7 @@ def test_the_items_of_orders_are_aggregated_exactly_by_shop_and_product(
     )
     stream = Orders(settings)
     stream.orders(2_000)
-    found = run(settings, stream, tmp_path)
+    result = run(settings, stream, tmp_path)
     lines, sold = Counter[bytes](), Counter[bytes]()
     for record in stream.records:
         for item in [] if record.row is None else record.row["cart"]["items"]:
@@ -77,7 +77,7 @@ def test_the_items_of_orders_are_aggregated_exactly_by_shop_and_product(
                 sold[key] += item["quantity"]
     assert sum(lines.values()) > 3_000
     told = Counter[bytes](), Counter[bytes]()
-    for (_, key), row in found.items():
+    for (_, key), row in result.items():
         told[0][key] += row["lines"]
         told[1][key] += row["sold"]
     assert told == (lines, sold)
@@ -110,7 +110,7 @@ def test_lines_of_text_become_their_words(
         words = [draw.choice(["The", "the", "whale", "a", "Sea", "Ärger"]) for _ in range(draw.randint(0, 9))]
         counted.update(word.lower().encode() for word in words if len(word) > 2)
         stream._send(number % 4, None, "  ".join(words).encode(), {})
-    found = Counter[bytes]()
+    result = Counter[bytes]()
     for (_, key), row in run(settings, stream, tmp_path).items():
-        found[key] += row["n"]
-    assert found == counted
+        result[key] += row["n"]
+    assert result == counted

@@ -54,6 +54,6 @@ def test_filtered_and_derived_columns_are_aggregated_exactly_by_a_key_of_two(
     late = report.rejected
     assert len(wanted) - late <= report.routed <= len(wanted)
     assert report.filtered > 1_000
-    found, _ = results(settings)
-    assert {key for _, key in found} == {b"[0,false]", b"[0,true]", b"[1,false]", b"[1,true]"}
-    assert sum(row["rows"] for row in found.values()) == report.routed
+    result, _ = results(settings)
+    assert {key for _, key in result} == {b"[0,false]", b"[0,true]", b"[1,false]", b"[1,true]"}
+    assert sum(row["rows"] for row in result.values()) == report.routed

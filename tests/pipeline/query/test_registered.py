@@ -126,10 +126,10 @@ def test_avro_whose_schema_changes_in_mid_stream_is_exact_and_bad_records_are_co
     assert sum("schema" in one for one in refused) >= 40
     assert (report.without_schema, later.without_schema) == (0, 10)
     assert (later.exact, later.rejected) == (True, poison), later.text()
-    found, _ = results(settings)
-    assert sum(row["n"] for row in found.values()) == len(rows)
-    assert sum(row["i"] or 0 for row in found.values()) == sum(row["i"] or 0 for row in rows)
-    assert sum(row["f"] or 0 for row in found.values()) == sum(row.get("f", 0) for row in rows)
+    result, _ = results(settings)
+    assert sum(row["n"] for row in result.values()) == len(rows)
+    assert sum(row["i"] or 0 for row in result.values()) == sum(row["i"] or 0 for row in rows)
+    assert sum(row["f"] or 0 for row in result.values()) == sum(row.get("f", 0) for row in rows)
 
 
 @pytest.mark.long
@@ -152,5 +152,5 @@ def test_what_replay_writes_as_protobuf_is_exact(
         report = verify(settings)
     assert report.exact, report.text()
     assert (report.routed, report.rejected) == (2_000, 0)
-    found, _ = results(settings)
-    assert sum(row["i"] for row in found.values()) == sum(range(2_000))
+    result, _ = results(settings)
+    assert sum(row["i"] for row in result.values()) == sum(range(2_000))

@@ -62,20 +62,20 @@ def direct(stream: Stream) -> dict[tuple[int, bytes], dict[str, Any]]:
     types = [("key", pa.binary()), ("t", pa.int64()), ("i", pa.int64()), ("f", pa.float64())]
     with duckdb.connect() as db:
         db.register("tuples", pa.Table.from_pylist(rows, pa.schema(types)))
-        found = db.execute(DIRECT).fetchall()
+        result = db.execute(DIRECT).fetchall()
     return {
         (start, cell.encode()): dict(zip(("vacant", "pay", "worth"), row, strict=True))
-        for start, cell, *row in found
+        for start, cell, *row in result
     }
 
 
 def assert_exact(settings: Settings, stream: Stream) -> None:
     """The summary's rows are those of the direct aggregation, and `verify` finds all parts exact."""
-    found, _ = results(view(settings, "areas"))
+    result, _ = results(view(settings, "areas"))
     wanted = direct(stream)
     assert wanted
     assert {
-        at: {name: row[name] for name in ("vacant", "pay", "worth")} for at, row in found.items()
+        at: {name: row[name] for name in ("vacant", "pay", "worth")} for at, row in result.items()
     } == wanted
     reports = verify_all(settings)
     assert (reports.exact, reports.ended, len(reports.by_query)) == (True, True, 3), reports.text()

@@ -51,7 +51,7 @@ def read(settings: Settings, registry: RegistryInMemory) -> tuple[Result, int]:
 
     A field has the name of its column again. Nothing of evenflow decodes them.
     """
-    found: dict[tuple[int, bytes], dict[str, Any]] = {}
+    result: dict[tuple[int, bytes], dict[str, Any]] = {}
     records = 0
     for batch in reader.read_range(settings.kafka, settings.topic("results")):
         for message in batch:
@@ -71,12 +71,12 @@ def read(settings: Settings, registry: RegistryInMemory) -> tuple[Result, int]:
             start, end = (round(row.pop(name).timestamp() * 1000) for name in ("window_start", "window_end"))
             assert end - start == settings.query.window
             at = start, row.pop("key")
-            before = found.get(at)
+            before = result.get(at)
             if before is None or row.get("revision", 0) > before.get("revision", 0):
-                found[at] = row
+                result[at] = row
             elif row.get("revision") == before.get("revision"):
                 assert row == before, "a repeated row differs"
-    return found, records
+    return result, records
 
 
 @pytest.mark.long
@@ -112,13 +112,13 @@ def test_the_rows_of_a_query_and_its_view_are_those_of_json_also_when_spark_is_k
     with Pipeline(as_json, tmp_path / "json") as pipeline:
         pipeline.run_to_the_end()
     for mine, other in ((settings, as_json), (slow, view(as_json, "slow"))):
-        found, _ = read(mine, registry)
-        assert len(found) > 100
-        assert found == results(other)[0]
+        result, _ = read(mine, registry)
+        assert len(result) > 100
+        assert result == results(other)[0]
         report = verify(mine)
         assert report.exact, report.text()
         assert (report.first, report.ended) == ((), True)
-        assert report.rows == len(found)
+        assert report.rows == len(result)
 
 
 @pytest.mark.long
@@ -143,9 +143,9 @@ def test_updates_and_typed_columns_in_the_split_wiring_are_exact(
             pipeline.wait_until(lambda before=before: read(settings, registry)[1] > before, timeout=150)
         stream.end()
         pipeline.finish()
-    found, records = read(settings, registry)
+    result, records = read(settings, registry)
     newest = {
-        at: {name: value for name, value in row.items() if name != "revision"} for at, row in found.items()
+        at: {name: value for name, value in row.items() if name != "revision"} for at, row in result.items()
     }
     assert records > len(newest)
     assert_equal(newest, stream.expected())
@@ -203,8 +203,8 @@ def test_a_start_is_refused_without_a_schema_and_verify_finds_a_record_that_is_n
     stream.end()
     with Pipeline(settings, tmp_path) as pipeline:
         pipeline.run_to_the_end()
-    found, _ = read(settings, registry)
-    assert_exact(stream, found)
+    result, _ = read(settings, registry)
+    assert_exact(stream, result)
     topic = settings.topic("results")
     (first,) = [m for block in reader.read_range(settings.kafka, topic) for m in block][:1]
     value = first.value() or b""

@@ -59,11 +59,11 @@ class Fragile(Folder):
         number = len(self.seen)
         if number + 0.5 == self.dies_at:
             raise CutOffError
-        found = change(*words)
+        result = change(*words)
         self.seen.append(rows_of(Path(self.location)))
         if number + 1 == self.dies_at:
             raise CutOffError
-        return found
+        return result
 
 
 @pytest.fixture(scope="module")

@@ -208,5 +208,7 @@ def test_the_demo_shows_the_key_of_its_busiest_windows(
 ) -> None:
     settings = settings_of_results(kafka_settings, query_name, tmp_path, sink="kafka", key=key)
     write_results(settings)
-    found = busiest(settings, 5)
-    assert [(window.end, window.tuples, window.keys, window.key) for window in found] == [(4000, 6, 3, first)]
+    result = busiest(settings, 5)
+    assert [(window.end, window.tuples, window.keys, window.key) for window in result] == [
+        (4000, 6, 3, first)
+    ]

@@ -181,21 +181,21 @@ def test_the_lines_for_parquet_give_every_row_once_with_times_and_numbers(
         (datetime.fromtimestamp(end / 1000 - 4, UTC), key, 2) for end in (4000, 5000, 6000) for key in (-5, 8)
     ]
     try:
-        found = {}
+        result = {}
         query = next(query for query in blocks("sql") if "read_parquet" in query and "revision" not in query)
         with duckdb.connect() as db:
             db.execute("SET TimeZone = 'UTC'")
-            found["duckdb"] = [
+            result["duckdb"] = [
                 (start.astimezone(UTC), *rest) for start, *rest in db.execute(query).fetchall()
             ]
         columns = ["window_start", "key", "tuples"]
         frame = function("results_frame")(tmp_path / "results")
-        found["pandas"] = [tuple(row) for row in frame[columns].itertuples(index=False)]
+        result["pandas"] = [tuple(row) for row in frame[columns].itertuples(index=False)]
         tables = [function("window")(tmp_path / "results", start) for start, *_ in expected[::2]]
-        found["pyarrow"] = [tuple(row[name] for name in columns) for t in tables for row in t.to_pylist()]
+        result["pyarrow"] = [tuple(row[name] for name in columns) for t in tables for row in t.to_pylist()]
         rows = function("spark_results")(spark, str(tmp_path / "results")).select(*columns).collect()
-        found["spark"] = [(row[0].astimezone(UTC), row[1], row[2]) for row in rows]
-        for name, given in found.items():
+        result["spark"] = [(row[0].astimezone(UTC), row[1], row[2]) for row in rows]
+        for name, given in result.items():
             assert sorted(given) == expected, name
         assert sink_of(settings).read_back(settings).schema == readable_schema(settings.query)
     finally:
@@ -235,16 +235,16 @@ def test_the_lines_for_spark_give_every_row_once(
         records = source(spark.read, json)
         records.createOrReplaceTempView("records")
         query = next(query for query in blocks("sql") if "records" in query)
-        found = {"sql": spark.sql(query)}
-        found["batch"] = function("distinct_rows")(records, COLUMNS.format(time="BIGINT", key="STRING"))
+        result = {"sql": spark.sql(query)}
+        result["batch"] = function("distinct_rows")(records, COLUMNS.format(time="BIGINT", key="STRING"))
         streamed = function("distinct_rows")(
             source(spark.readStream, json), COLUMNS.format(time="BIGINT", key="STRING")
         )
         streamed.writeStream.format("memory").queryName("streamed").trigger(
             availableNow=True
         ).start().awaitTermination()
-        found["stream"] = spark.table("streamed")
-        for name, frame in found.items():
+        result["stream"] = spark.table("streamed")
+        for name, frame in result.items():
             rows = sorted((row["window_end"], row["key"] or "", row["tuples"]) for row in frame.collect())
             assert rows == sorted(
                 (end, "" if key == b"\xff" else key.decode(), 2) for end, key in EXPECTED

@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280)]
 
 def rows(settings: Settings) -> list[dict[str, Any]]:
     """Every row of the results topic."""
-    found = reader.read_range(settings.kafka, settings.topic("results"))
-    return [json.loads(message.value()) for batch in found for message in batch]
+    result = reader.read_range(settings.kafka, settings.topic("results"))
+    return [json.loads(message.value()) for batch in result for message in batch]
 
 
 @pytest.mark.more

@@ -143,13 +143,13 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
 
 def test_no_port_gives_a_block_to_who_has_not_the_secret() -> None:
     with application({"spark.rdd.compress": "false"}) as protected:
-        found = protected.found()
-        for port in (*found["blocks"], found["driver"]):
-            assert stolen(port, found["application"], found["block"]) == b""
+        result = protected.found()
+        for port in (*result["blocks"], result["driver"]):
+            assert stolen(port, result["application"], result["block"]) == b""
     with application({"spark.rdd.compress": "false", "spark.authenticate": "false"}) as open_to_all:
-        found = open_to_all.found()
+        result = open_to_all.found()
         assert any(
-            b"canary" in stolen(port, found["application"], found["block"]) for port in found["blocks"]
+            b"canary" in stolen(port, result["application"], result["block"]) for port in result["blocks"]
         )
 
 

@@ -221,7 +221,7 @@ def test_parquet_results_by_more_instances_than_partitions_are_exact_and_a_file_
         pipeline.start_instances("--until-ended", names=("a", "b"))
         pipeline.start("aggregate", "--until-ended")
         pipeline.finish()
-    found: Result = {}
+    result: Result = {}
     with duckdb.connect() as db:
         rows = db.execute(
             "SELECT * REPLACE (epoch_ms(window_start) AS window_start, epoch_ms(window_end) AS window_end) "
@@ -232,9 +232,9 @@ def test_parquet_results_by_more_instances_than_partitions_are_exact_and_a_file_
             row = dict(zip(names, values, strict=True))
             at = (row.pop("window_start"), row.pop("key"))
             assert row.pop("window_end") == at[0] + settings.query.window
-            assert at not in found, "a window was emitted twice"
-            found[at] = row
-    assert_exact(stream, found)
+            assert at not in result, "a window was emitted twice"
+            result[at] = row
+    assert_exact(stream, result)
     file = next(target.glob("*.parquet"))
     shutil.copy(file, target / "a-copy.parquet")
     assert set(verify(settings).kinds) == {"duplicate"}

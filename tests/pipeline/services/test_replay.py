@@ -280,8 +280,8 @@ def test_two_announced_producers_each_end_once_in_any_order(
             replay(settings, source_for(settings, rows), producer_id=producer_id)
     _, markers = topic_content(settings)
     assert {
-        partition: {m.producer: (m.tuples, m.producers) for m in found}
-        for partition, found in markers.items()
+        partition: {m.producer: (m.tuples, m.producers) for m in result}
+        for partition, result in markers.items()
     } == {
         0: {"one": (2, 2), "two": (1, 2)},
         1: {"one": (1, 2), "two": (1, 2)},

@@ -118,8 +118,8 @@ def test_a_range_is_read_completely_and_once(kafka_settings: KafkaSettings, quer
 
 def test_begin_and_end_bound_each_partition(kafka_settings: KafkaSettings, query_name: str) -> None:
     rows = fill(kafka_settings, query_name, 2, 10)
-    found = collect(read_range(kafka_settings, query_name, begin={0: 4}, end={0: 6, 1: 1}))
-    assert found == [rows[4], rows[5], rows[10]]
+    result = collect(read_range(kafka_settings, query_name, begin={0: 4}, end={0: 6, 1: 1}))
+    assert result == [rows[4], rows[5], rows[10]]
     assert collect(read_range(kafka_settings, query_name, end={0: 0, 1: 0})) == []
 
 
@@ -161,11 +161,11 @@ def test_an_open_transaction_is_an_error_and_no_hang(kafka_settings: KafkaSettin
     client.begin_transaction()
     client.produce(query_name, b"open")
     client.flush(10)
-    found: list[Message] = []
+    result: list[Message] = []
     batches = read_range(kafka_settings, query_name, timeout=1)
     with pytest.raises(ServiceError, match=r"no progress for 1 s: \[0\] at 2 of 3"):
-        found.extend(message for batch in batches for message in batch)
-    assert [(m.partition(), m.value()) for m in found] == rows
+        result.extend(message for batch in batches for message in batch)
+    assert [(m.partition(), m.value()) for m in result] == rows
     client.abort_transaction(10)
     assert collect(read_range(kafka_settings, query_name)) == rows
 

@@ -72,14 +72,14 @@ class Director:
     def flow_until(self, what: str, reached: Callable[[BatchRecord], bool]) -> BatchRecord:
         """Until a micro-batch that had rows says so."""
         before = len(told(self.settings))
-        found: list[BatchRecord] = []
+        result: list[BatchRecord] = []
 
         def look() -> bool:
-            found[:] = [record for record in told(self.settings)[before:] if reached(record)]
-            return bool(found)
+            result[:] = [record for record in told(self.settings)[before:] if reached(record)]
+            return bool(result)
 
         self._flow(what, look)
-        return found[0]
+        return result[0]
 
     def flow_until_registered(self, executors: int, *, but: str | None = None) -> None:
         """Until there are just so many executor processes, and not that one."""
@@ -149,9 +149,9 @@ def test_executors_grow_as_far_as_there_is_room_and_shrink_again_under_a_flowing
         director.flow_until_registered(1)
 
     director.run(script)
-    found, records = results(settings)
-    assert found == director.stream.expected()
-    assert records == len(found), "each window was emitted once"
+    result, records = results(settings)
+    assert result == director.stream.expected()
+    assert records == len(result), "each window was emitted once"
     assert "plan 1 (p 6, r 1) wants 3 executors of 1 cores" in caplog.messages
 
 
@@ -175,9 +175,9 @@ def test_a_standalone_cluster_gives_takes_and_replaces_executors_and_a_stage_wit
             _wait_for_pulse(settings)
 
         director.run(script)
-    found, records = results(settings)
-    assert found == director.stream.expected()
-    assert records == len(found)
+    result, records = results(settings)
+    assert result == director.stream.expected()
+    assert records == len(result)
 
 
 @pytest.mark.long
@@ -197,9 +197,9 @@ def test_a_request_that_is_refused_is_said_and_the_application_goes_on_with_what
             director.flow_until_said(lambda: any("; it refuses (" in said for said in caplog.messages))
 
         director.run(script)
-    found, records = results(settings)
-    assert found == director.stream.expected()
-    assert records == len(found)
+    result, records = results(settings)
+    assert result == director.stream.expected()
+    assert records == len(result)
 
 
 def _wait_for_pulse(settings: Settings) -> None:

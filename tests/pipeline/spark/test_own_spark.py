@@ -111,8 +111,8 @@ def test_the_aggregation_of_the_page_counts_every_tuple_and_shuffles_partial_cou
 ) -> None:
     settings, stream = text_stream(kafka_settings, query_name, tmp_path)
     counts = function("counts")(spark, settings)
-    found = {(at_ms(row.pane_start), row.key): row.tuples for row in counts.collect()}
-    assert found == Counter((pane * settings.query.slide_ms, key.decode()) for pane, key, *_ in stream.rows)
+    result = {(at_ms(row.pane_start), row.key): row.tuples for row in counts.collect()}
+    assert result == Counter((pane * settings.query.slide_ms, key.decode()) for pane, key, *_ in stream.rows)
     plan = counts._jdf.queryExecution().executedPlan().toString()
     final, _, partial = plan.partition("Exchange")
     assert "partial_count" in partial
@@ -191,11 +191,11 @@ def test_results_of_every_sink_are_the_same_data_frame_with_each_row_once(
     else:
         ways.append(streamed(results(spark, settings, stream=True), name))
     for rows in ways:
-        found = [
+        result = [
             (at_ms(row.window_end), str(row.key).encode() if key == "k" else bytes(row.key), row.n, row.total)
             for row in rows
         ]
-        assert sorted(found, key=repr) == sorted(expected, key=repr)
+        assert sorted(result, key=repr) == sorted(expected, key=repr)
         assert all(at_ms(row.window_end) - at_ms(row.window_start) == 4000 for row in rows)
 
 
@@ -214,8 +214,8 @@ def test_a_key_of_several_columns_is_a_column_for_each(
     pairs = [json.loads(key) for key in PAIRS]
     expected = sorted([*((4, *pair) for pair in pairs), (5, *pairs[0])])
     for rows in (frame.collect(), streamed(results(spark, settings, stream=True), f"several_{sink}")):
-        found = [(row["window_end"].second, *(row[name] for name, _ in own)) for row in rows]
-        assert sorted(found) == expected
+        result = [(row["window_end"].second, *(row[name] for name, _ in own)) for row in rows]
+        assert sorted(result) == expected
 
 
 def test_a_row_without_the_columns_of_the_key_ends_the_job(
@@ -241,11 +241,11 @@ def test_of_rows_that_were_updated_a_batch_has_the_newest_and_a_stream_all(
     write_results(settings)
     write_results(settings, again=1)
     whole = [(4000, each, 1 if each in NUMBERS[:2] else 0) for each in NUMBERS] + [(5000, b"8", 0)]
-    found = [
+    result = [
         (at_ms(row.window_end), str(row.key).encode(), row.revision)
         for row in results(spark, settings).collect()
     ]
-    assert sorted(found) == sorted(whole)
+    assert sorted(result) == sorted(whole)
     if sink != "delta":
         rows = streamed(results(spark, settings, stream=True), f"updated_{sink}")
         seen = [(at_ms(row.window_end), str(row.key).encode(), row.revision) for row in rows]
@@ -309,7 +309,7 @@ def test_a_program_in_java_reads_a_frame_by_the_lines_of_the_page(
     settings, stream = text_stream(kafka_settings, query_name, tmp_path)
     (code,) = re.findall(r"^```java\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (tmp_path / "ReadFrame.java").write_text(code)
-    found: Counter[tuple[int, str]] = Counter()
+    result: Counter[tuple[int, str]] = Counter()
     records = [
         record for block in reader.read_range(settings.kafka, settings.topic("routed")) for record in block
     ]
@@ -325,7 +325,7 @@ def test_a_program_in_java_reads_a_frame_by_the_lines_of_the_page(
         for line in done.stdout.splitlines():
             if line[:1].isdigit():
                 pane, _, key = line.partition(" ")
-                found[int(pane), key] += 1
+                result[int(pane), key] += 1
     of_all = Counter((pane, key.decode()) for pane, key, *_ in stream.rows)
-    assert found
-    assert not found - of_all
+    assert result
+    assert not result - of_all

@@ -57,9 +57,9 @@ def test_the_fused_wiring_gives_exactly_the_direct_results(
     stream.write(5)
     stream.end()
     run(settings, until_ended=True)
-    found, records = results(settings)
-    assert found == stream.expected()
-    assert records == len(found), "each window was emitted once"
+    result, records = results(settings)
+    assert result == stream.expected()
+    assert records == len(result), "each window was emitted once"
     assert _empty_shuffle_partitions(settings, "fused") == []
     run(settings, until_ended=True)  # all is over already: it returns, and emits nothing
     assert results(settings)[1] == records
@@ -98,9 +98,9 @@ def test_the_split_wiring_survives_a_lost_combiner_checkpoint_and_repeated_blobs
             client.produce(message.topic(), message.value(), message.key(), partition=message.partition())
     clients.flush(client, kafka_settings)
     run(settings, ("reduce",), until_ended=True)
-    found, records = results(settings)
-    assert found == stream.expected()
-    assert records == len(found)
+    result, records = results(settings)
+    assert result == stream.expected()
+    assert records == len(result)
     with pytest.raises(IncompatibleStateError, match=r"begun with spark\.wiring = 'split'"):
         run(with_spark(settings, {"wiring": "fused"}))
 
@@ -120,10 +120,10 @@ def test_both_split_stages_run_in_one_application(
     stream.write_rows([(0, b"large", 2**63 - 1, None)] * 2)
     stream.end()
     run(settings, until_ended=True)
-    found = results(settings)[0]
-    (large,) = [row for (_, key), row in found.items() if key == b"large"]
+    result = results(settings)[0]
+    (large,) = [row for (_, key), row in result.items() if key == b"large"]
     assert large == {"n": 2, "total": None, "avg": 2.0**63}, "the sum does not fit int64"
-    assert found == stream.expected()
+    assert result == stream.expected()
     assert sum(record.unfit for record in told(settings)) == 1
     assert _empty_shuffle_partitions(settings, "reduce") == []
 
@@ -263,8 +263,8 @@ def test_what_a_sink_wrote_is_read_back_as_the_direct_results_with_whole_numbers
     stream.write(6)
     stream.end()
     run(settings, until_ended=True)
-    found = sink.read_back(settings)
-    table = found.read_all() if isinstance(found, pa.RecordBatchReader) else found
+    result = sink.read_back(settings)
+    table = result.read_all() if isinstance(result, pa.RecordBatchReader) else result
     if table.schema == JSON_RECORDS:
         rows = [result_row(settings, record["value"]) for record in table.to_pylist()]
         assert dict(rows) == stream.expected()
@@ -285,8 +285,8 @@ def test_labels_map_one_to_one_onto_the_shuffle_partitions_of_real_spark(
         for buckets in (1, 2, 3, 7, 16):
             labels = [(label,) for label in bucket_labels(buckets)]
             placed = spark.createDataFrame(labels, "label int").repartition(buckets, "label")
-            found = placed.selectExpr("label", "spark_partition_id() AS at").collect()
-            assert [label for label, _ in sorted(map(tuple, found), key=lambda row: row[1])] == [
+            result = placed.selectExpr("label", "spark_partition_id() AS at").collect()
+            assert [label for label, _ in sorted(map(tuple, result), key=lambda row: row[1])] == [
                 label for (label,) in labels
             ]
         many = spark.range(-500, 500).selectExpr("int(id) AS n", "pmod(hash(int(id)), 64) AS at").collect()
@@ -296,14 +296,14 @@ def test_labels_map_one_to_one_onto_the_shuffle_partitions_of_real_spark(
 
 
 def _rows(table: Any) -> Result:
-    found: Result = {}
+    result: Result = {}
     for at, column in enumerate(("window_start", "window_end")):
         table = table.set_column(at, column, table[column].cast(pa.int64()))
     for row in table.to_pylist():
         at = (row.pop("window_start"), as_bytes(row.pop("key")))
         row.pop("window_end")
-        found[at] = row
-    return found
+        result[at] = row
+    return result
 
 
 def _empty_shuffle_partitions(settings: Settings, stage: str) -> list[int]:

@@ -89,10 +89,10 @@ def test_a_driver_that_is_paused_in_a_micro_batch_and_replaced_ends_fenced_and_r
     stream.write(4)
     stream.end()
     run(settings, until_ended=True)
-    found = written_rows(settings)
-    assert set(found) == expected_rows(stream)
+    result = written_rows(settings)
+    assert set(result) == expected_rows(stream)
     if sink == "parquet":
-        assert max(found.values()) == 1
+        assert max(result.values()) == 1
 
 
 @pytest.mark.more
@@ -117,9 +117,9 @@ def test_a_second_aggregate_beside_a_live_one_takes_over_in_words_on_both_sides_
     assert f"it ends now with status {FencedError.exit_code}" in said[1]
     for noise in ("Traceback", "Python Proxy", "Py4J", "chmod"):
         assert [noise in text for text in said] == [False, False]
-    found = written_rows(settings)
-    assert set(found) == expected_rows(stream)
-    assert max(found.values()) == 1
+    result = written_rows(settings)
+    assert set(result) == expected_rows(stream)
+    assert max(result.values()) == 1
 
 
 @pytest.mark.long
@@ -181,9 +181,9 @@ def test_a_driver_that_stands_still_between_its_files_and_their_publication_publ
     thread.join()
     assert seen, (tmp_path / "new.log").read_text()[-3000:]
     assert contents(tmp_path / "results") == seen[0], "it has published nothing"
-    found = written_rows(settings)
-    assert set(found) == expected_rows(stream)
-    assert max(found.values()) == 1
+    result = written_rows(settings)
+    assert set(result) == expected_rows(stream)
+    assert max(result.values()) == 1
 
 
 def test_a_place_that_hadoop_reaches_is_taken_along_as_a_folder_of_this_machine_is(

@@ -39,41 +39,41 @@ def comparable(advice: Advice) -> dict:
 
 
 def test_the_hottest_key_is_the_one_with_most_work() -> None:
-    found = advise(costly(), Wishes(workers=8))
-    assert found.hot_keys[0].key == "k999"
-    assert found.hot_keys[0].tuples < 300
-    assert found.top_share == found.hot_keys[0].share > 0.4
+    result = advise(costly(), Wishes(workers=8))
+    assert result.hot_keys[0].key == "k999"
+    assert result.hot_keys[0].tuples < 300
+    assert result.top_share == result.hot_keys[0].share > 0.4
     counted = advise(replace(costly(), costs=None), Wishes(workers=8))
     assert counted.hot_keys[0].key == "k0"
 
 
 def test_only_partitioners_that_weigh_are_recommended_and_the_others_are_shown() -> None:
-    found = advise(costly(), Wishes(workers=8))
-    for one in found.candidates:
+    result = advise(costly(), Wishes(workers=8))
+    for one in result.candidates:
         assert one.weighs == create(name_of(one.partitioner), workers=8).takes_costs
         assert one.weighs or not one.considered
-    assert found.chosen.weighs
-    assert found.chosen.considered
+    assert result.chosen.weighs
+    assert result.chosen.considered
 
 
 def test_the_advice_says_the_column_and_the_share_of_the_fullest_worker_and_gives_the_setting() -> None:
-    found = advise(costly(), Wishes(workers=8))
-    of = {one.partitioner: one.slowest_worker / 8 for one in found.candidates}
-    assert found.reasons[0].startswith("tuples are weighed by value, 2.0")
+    result = advise(costly(), Wishes(workers=8))
+    of = {one.partitioner: one.slowest_worker / 8 for one in result.candidates}
+    assert result.reasons[0].startswith("tuples are weighed by value, 2.0")
     assert (
-        found.reasons[1]
+        result.reasons[1]
         == f"the fullest worker has {of['hashing']:.1%} of the work with hashing and {of['evenflow']:.1%}"
         " with evenflow; a fair share is 12.5%"
     )
-    assert 'cost = "value"' in found.settings().splitlines()
-    fields = found.as_json()
-    assert (fields["cost"], fields["mean_cost"]) == ("value", found.mean_cost)
+    assert 'cost = "value"' in result.settings().splitlines()
+    fields = result.as_json()
+    assert (fields["cost"], fields["mean_cost"]) == ("value", result.mean_cost)
     assert fields["provenance"]["cost"] == "value"
 
 
 def test_remarks_on_the_costs_are_warnings() -> None:
-    found = advise(costly(2_000, cost_remarks=("3 were rounded",)), Wishes(workers=2))
-    assert "3 were rounded" in found.warnings
+    result = advise(costly(2_000, cost_remarks=("3 were rounded",)), Wishes(workers=2))
+    assert "3 were rounded" in result.warnings
 
 
 def test_costs_that_are_all_1_change_no_figure_of_an_advice() -> None:
@@ -105,13 +105,13 @@ def test_costs_that_are_all_1_change_no_figure_of_an_advice() -> None:
 def test_keys_are_ranked_by_their_work(rows: list[tuple[int, int]]) -> None:
     texts = pa.array([f"k{key}" for key, _ in rows])
     stream = from_columns(texts, None, costs=np.array([cost for _, cost in rows], np.int64))
-    found = keys_of(stream, complete=True)
+    result = keys_of(stream, complete=True)
     work = {key: sum(cost for k, cost in rows if k == key) for key, _ in rows}
-    assert found.work.tolist() == sorted(work.values(), reverse=True)
-    assert found.counts.sum() == len(rows)
-    assert found.shares.sum() == pytest.approx(1)
-    first_row = [int(np.argmax(stream.codes == code)) for code in found.codes]
-    assert [work[rows[row][0]] for row in first_row] == found.work.tolist()
+    assert result.work.tolist() == sorted(work.values(), reverse=True)
+    assert result.counts.sum() == len(rows)
+    assert result.shares.sum() == pytest.approx(1)
+    first_row = [int(np.argmax(stream.codes == code)) for code in result.codes]
+    assert [work[rows[row][0]] for row in first_row] == result.work.tolist()
 
 
 @given(st.lists(st.integers(1, 5_000), min_size=1, max_size=30), st.integers(1, 60))
@@ -142,10 +142,10 @@ def test_merging_a_partial_is_as_much_work_as_a_tuple_of_mean_cost() -> None:
     stream = generated("costly", tuples=5_000, keys=200)
     (result,) = simulate(stream, [entrant("shuffle")], Scenario(workers=5), processes=1)
     figures = result.figures
-    found = judged(
+    outcome = judged(
         Candidate("shuffle"), [figures], window_tuples=len(stream), merge_cost=2.0, few_groups=True
     )
     assert stream.costs is not None
     fair, mean = stream.costs.sum() / 5, stream.costs.mean()
     more = 2.0 * mean * (figures.gamma - figures.distinct)
-    assert found.cost == pytest.approx((result.loads.max() + more) / fair)
+    assert outcome.cost == pytest.approx((result.loads.max() + more) / fair)

@@ -24,9 +24,9 @@ def of(codes: np.ndarray) -> KeyedStream:
 @pytest.mark.parametrize("zipf", [0.8, 1.0, 1.5, 2.0])
 @pytest.mark.parametrize("tuples", [10_000, 200_000])
 def test_on_a_steady_stream_next_to_nothing_is_newly_hot(zipf: float, tuples: int) -> None:
-    found = hot_turnover(generated("zipf", tuples=tuples, keys=20_000, zipf=zipf), least=LEAST)
-    assert found is not None
-    assert found < 0.01
+    result = hot_turnover(generated("zipf", tuples=tuples, keys=20_000, zipf=zipf), least=LEAST)
+    assert result is not None
+    assert result < 0.01
 
 
 @pytest.mark.parametrize("workers", [8, 32, 64])
@@ -37,16 +37,16 @@ def test_where_hot_keys_are_replaced_or_move_on_the_change_is_seen(
 ) -> None:
     """Ten ranks a period: at 64 workers no key that gets hot was far below the threshold a part before."""
     stream = generated(kind, tuples=200_000, keys=20_000, zipf=1.2, period_ms=period)
-    found = hot_turnover(stream, least=1 / (5 * workers))
-    assert found is not None
-    assert found > 0.5
+    result = hot_turnover(stream, least=1 / (5 * workers))
+    assert result is not None
+    assert result > 0.5
 
 
 def test_a_sample_as_large_as_the_usual_one_shows_hot_keys_that_move_on_slowly() -> None:
     stream = generated("drift", tuples=1_000_000, keys=100_000, zipf=1.0, period_ms=100_000)
-    found = hot_turnover(stream, least=1 / 320)
-    assert found is not None
-    assert found > 0.5
+    result = hot_turnover(stream, least=1 / 320)
+    assert result is not None
+    assert result > 0.5
 
 
 @given(st.integers(2, 10), st.integers(1, 5))

@@ -73,22 +73,22 @@ def test_few_and_constant_groups_are_to_be_split_and_all_others_kept_together(
 @pytest.mark.parametrize("windowed", [False, True])
 def test_perfect_balance_without_split_keys_costs_1(windowed: bool) -> None:
     perfect = figures(workers=8, imbalance=0.0, gamma=50, distinct=50, windowed=windowed)
-    found = judged(CANDIDATES[0], [perfect], window_tuples=800, merge_cost=1, few_groups=False)
-    assert (found.cost, found.slowest_worker) == (1, 1)
+    result = judged(CANDIDATES[0], [perfect], window_tuples=800, merge_cost=1, few_groups=False)
+    assert (result.cost, result.slowest_worker) == (1, 1)
 
 
 def test_cost_is_the_fullest_worker_and_what_splitting_adds_in_fair_shares() -> None:
     one = figures(workers=4, imbalance=0.05, gamma=130, distinct=100)
-    found = judged(Candidate("pkg"), [one], window_tuples=400, merge_cost=2, few_groups=False)
-    assert found.slowest_worker == pytest.approx(1.2)  # (1/4 + 0.05) of 400 tuples, over 100
-    assert found.cost == pytest.approx(1.2 + 2 * 30 / 100)
-    assert found.window_imbalance == 0.05
+    result = judged(Candidate("pkg"), [one], window_tuples=400, merge_cost=2, few_groups=False)
+    assert result.slowest_worker == pytest.approx(1.2)  # (1/4 + 0.05) of 400 tuples, over 100
+    assert result.cost == pytest.approx(1.2 + 2 * 30 / 100)
+    assert result.window_imbalance == 0.05
 
 
 def test_the_worst_placement_counts_and_the_own_seed_is_shown() -> None:
     lucky, unlucky = (figures(workers=4, imbalance=i, gamma=9, distinct=9) for i in (0.0, 0.25))
-    found = judged(CANDIDATES[0], [lucky, unlucky], window_tuples=99, merge_cost=1, few_groups=False)
-    assert (found.cost, found.slowest_worker, found.window_imbalance) == (2, 2, 0)
+    result = judged(CANDIDATES[0], [lucky, unlucky], window_tuples=99, merge_cost=1, few_groups=False)
+    assert (result.cost, result.slowest_worker, result.window_imbalance) == (2, 2, 0)
 
 
 @given(

@@ -21,18 +21,18 @@ from evenflow.simulation import generated
 def test_the_exponent_of_a_zipf_stream_is_found_also_from_a_sample_that_misses_keys(
     exponent: float, tuples: int
 ) -> None:
-    found = keys_of(generated("zipf", tuples=tuples, keys=20_000, zipf=exponent), complete=False)
-    assert found.zipf == pytest.approx(exponent, abs=0.06)
+    result = keys_of(generated("zipf", tuples=tuples, keys=20_000, zipf=exponent), complete=False)
+    assert result.zipf == pytest.approx(exponent, abs=0.06)
 
 
 @pytest.mark.parametrize("tuples", [30_000, 300_000])
 def test_the_noise_of_a_uniform_stream_is_not_taken_for_skew(tuples: int) -> None:
-    found = keys_of(generated("uniform", tuples=tuples, keys=10_000), complete=False)
-    assert found.zipf is not None
-    assert found.zipf < 0.15
-    assert found.estimate == pytest.approx(10_000, rel=0.05)
-    assert found.distinct <= min(found.estimate, 10_000)
-    assert found.counts.min() > 0
+    result = keys_of(generated("uniform", tuples=tuples, keys=10_000), complete=False)
+    assert result.zipf is not None
+    assert result.zipf < 0.15
+    assert result.estimate == pytest.approx(10_000, rel=0.05)
+    assert result.distinct <= min(result.estimate, 10_000)
+    assert result.counts.min() > 0
 
 
 def test_a_single_key_has_no_exponent_and_ever_the_same_two_have_one() -> None:
@@ -49,10 +49,10 @@ def test_keys_seen_once_and_twice_tell_how_many_were_not_seen() -> None:
 
 
 def test_keys_are_ranked_and_new_ones_counted() -> None:
-    found = keys_of(Sample("x", pa.array(["a", "b", "a", "b", "b", "c"])).stream(), complete=True)
-    assert found.counts.tolist() == [3, 2, 1]
-    assert found.shares.tolist() == pytest.approx([1 / 2, 1 / 3, 1 / 6])
-    assert found.new_share == pytest.approx(1 / 3)  # c
+    result = keys_of(Sample("x", pa.array(["a", "b", "a", "b", "b", "c"])).stream(), complete=True)
+    assert result.counts.tolist() == [3, 2, 1]
+    assert result.shares.tolist() == pytest.approx([1 / 2, 1 / 3, 1 / 6])
+    assert result.new_share == pytest.approx(1 / 3)  # c
 
 
 def test_hot_keys_have_their_names_or_their_bytes() -> None:

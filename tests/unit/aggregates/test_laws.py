@@ -60,7 +60,7 @@ def plan_of(form: str, column: str | None = None) -> AggregatePlan:
 
 
 def plans() -> list[Any]:
-    found = []
+    result = []
     for aggregate in AGGREGATES.values():
         for form in aggregate.forms:
             form = (
@@ -75,22 +75,22 @@ def plans() -> list[Any]:
                 if kind.replace("2", "S") in aggregate.over or kind in aggregate.over
             ]
             for column in kinds if "(" in form else [None]:
-                found.append(
+                result.append(
                     pytest.param(plan_of(form, column), column, id=form.replace("column", str(column)))
                 )
-    return found
+    return result
 
 
 def exact_plans() -> list[Any]:
     """Those whose partials depend on the tuples alone; the law of any cut holds the others to their
     bounds.
     """
-    found = []
+    result = []
     for case in plans():
         _, aggregate, call = case.values[0].outputs[0]
         if aggregate.name not in ROUNDED and not (aggregate.name == "top_k" and call.options[1]):
-            found.append(case)
-    return [case for case in found if case.values[1] in (None, "f", "s")]
+            result.append(case)
+    return [case for case in result if case.values[1] in (None, "f", "s")]
 
 
 def invertible_plans() -> list[Any]:
@@ -136,8 +136,8 @@ def direct(call: Call, name: str, tuples: list[tuple[int, Any]]) -> Any:
     if name == "sum":
         return fitting(call, sum(values[1:], values[0]))
     if name == "top_k":
-        found = sorted(Counter(values).items(), key=lambda one: -one[1])  # stable: equal counts by value
-        return [{"value": value, "count": count} for value, count in found[: call.options[0]]]
+        result = sorted(Counter(values).items(), key=lambda one: -one[1])  # stable: equal counts by value
+        return [{"value": value, "count": count} for value, count in result[: call.options[0]]]
     return {
         "min": values[0],
         "max": values[-1],
@@ -155,8 +155,8 @@ def spread(call: Call, name: str, values: list[Any]) -> float | None:
     if over == 0:
         return None
     mean = sum(map(Fraction, values)) / len(values)
-    found = float(sum((Fraction(v) - mean) ** 2 for v in values) / over)
-    return math.sqrt(found) if name == "stddev" else found
+    result = float(sum((Fraction(v) - mean) ** 2 for v in values) / over)
+    return math.sqrt(result) if name == "stddev" else result
 
 
 def fitting(call: Call, total: Any) -> Any:
@@ -202,10 +202,10 @@ def are_bounds(found: list[dict[str, Any]], counts: Counter[Any], k: int, counte
 
 def grouped(rows: Rows, column: str | None) -> dict[tuple[int, bytes], list[tuple[int, Any]]]:
     at = 3 + list(TYPES).index(column) if column else 3
-    found: dict[tuple[int, bytes], list[tuple[int, Any]]] = {}
+    result: dict[tuple[int, bytes], list[tuple[int, Any]]] = {}
     for row in rows:
-        found.setdefault((row[0], row[1]), []).append((row[2], row[at]))
-    return found
+        result.setdefault((row[0], row[1]), []).append((row[2], row[at]))
+    return result
 
 
 @pytest.mark.family
@@ -220,9 +220,9 @@ def test_combine_then_merge_is_the_direct_aggregation_for_any_routing_and_any_cu
     merged = plan.merge([plan.combine(rows_table(plan, part)) for part in parts])
     expected = grouped(rows, column)
     for table in (merged, plan.combine(rows_table(plan, rows))):
-        found = values_of(plan, table)
-        assert found.keys() == expected.keys()
-        for at, value in found.items():
+        result = values_of(plan, table)
+        assert result.keys() == expected.keys()
+        for at, value in result.items():
             assert is_close(plan.outputs[0], value, expected[at]), (at, value, expected[at])
         assert table["rows"].to_pylist().count(0) == 0
         assert table.schema == plan.partial_schema
@@ -367,9 +367,9 @@ def test_nan_is_a_float_like_any_other_in_sums_and_yields_to_numbers_in_extremes
     assert math.isnan(values_of(plan, plan.combine(rows_table(plan, rows)))[(0, b"a")])
     for name in ("min", "max"):
         plan = plan_of(f"{name}(column)", "f")
-        found = values_of(plan, plan.combine(rows_table(plan, rows)))
-        assert found[(0, b"a")] == 1.0
-        assert math.isnan(found[(0, b"b")])
+        result = values_of(plan, plan.combine(rows_table(plan, rows)))
+        assert result[(0, b"a")] == 1.0
+        assert math.isnan(result[(0, b"b")])
 
 
 def test_keys_whose_hashes_collide_are_never_merged() -> None:

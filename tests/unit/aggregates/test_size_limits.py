@@ -120,8 +120,8 @@ def test_a_value_is_null_where_its_tuples_take_more_than_their_room_for_any_rout
     merged = plan.merge([plan.combine(rows_table(plan, part)) for part in parts])
     expected = grouped(rows, column)
     for table in (merged, plan.combine(rows_table(plan, rows))):
-        found, beyond = values_of(plan, table), 0
-        for at, value in found.items():
+        result, beyond = values_of(plan, table), 0
+        for at, value in result.items():
             if has_room(output, value, expected[at]):
                 assert _is_right(output, value, expected[at]), (at, value, expected[at])
             else:

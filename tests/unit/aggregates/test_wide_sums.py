@@ -39,21 +39,21 @@ def finished(table: pa.Table) -> dict[bytes, Any]:
 
 
 def direct(rows: Rows) -> dict[bytes, Any]:
-    found = {}
+    result = {}
     for key in {key for key, _ in rows}:
         values = [value for other, value in rows if other == key]
         known = [value for value in values if value is not None]
         total = sum(known)
-        found[key] = {
+        result[key] = {
             "n": len(values),
             "s": total if known and MIN <= total <= MAX else None,
             "m": float(total) / len(known) if known else None,
         }
-    return found
+    return result
 
 
 def unfit(rows: Rows) -> int:
-    return sum(found["s"] is None and found["m"] is not None for found in direct(rows).values())
+    return sum(result["s"] is None and result["m"] is not None for result in direct(rows).values())
 
 
 @examples(200)
@@ -121,8 +121,8 @@ def test_wide_integers_become_int64_where_they_fit_and_the_nearest_double(
 @settings(deadline=None)
 @given(st.lists(st.integers(MIN, MAX), min_size=1, max_size=30))
 def test_the_mean_of_integers_is_off_by_less_than_two_roundings(values: list[int]) -> None:
-    (found,) = finished(partials([(b"a", value) for value in values])).values()
-    numerator, denominator = found["m"].as_integer_ratio()
+    (result,) = finished(partials([(b"a", value) for value in values])).values()
+    numerator, denominator = result["m"].as_integer_ratio()
     error = abs(numerator * len(values) - sum(values) * denominator) * 2**52
     assert error < abs(sum(values)) * denominator or error == 0
 

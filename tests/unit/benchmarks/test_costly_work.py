@@ -64,12 +64,12 @@ def _record(*, duration_ms: int, loads: list[int]) -> BatchRecord:
 
 
 def test_figures_are_tuples_over_time_and_the_fullest_worker_over_the_mean() -> None:
-    found = figures(
+    result = figures(
         [_record(duration_ms=1_000, loads=[10] * 8), _record(duration_ms=3_000, loads=[80] + [0] * 7)]
     )
-    assert found["tuples_per_second"] == 40
-    assert (found["fullest_worker"]["min"], found["fullest_worker"]["max"]) == (1, 8)
-    assert found["partials"]["median"] == 40
+    assert result["tuples_per_second"] == 40
+    assert (result["fullest_worker"]["min"], result["fullest_worker"]["max"]) == (1, 8)
+    assert result["partials"]["median"] == 40
 
 
 def test_a_throughput_is_compared_with_that_of_perfect_balance_under_the_same_skew() -> None:

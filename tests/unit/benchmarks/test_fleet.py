@@ -52,10 +52,10 @@ def a_course(seed: int, *, before: float, after: float, title: str = "evenflow")
 
 
 def test_levels_are_of_the_windows_before_an_event_and_of_its_phase_with_and_without_a_floor() -> None:
-    found = levels(a_course(1, before=LEAST / 10, after=LEAST / 2), "shift")
-    assert found.before == pytest.approx(LEAST / 10)
-    assert (found.greatest, found.after) == (LEAST / 2, pytest.approx(LEAST / 10))
-    assert (found.again, found.without_least) == (0, 3)
+    result = levels(a_course(1, before=LEAST / 10, after=LEAST / 2), "shift")
+    assert result.before == pytest.approx(LEAST / 10)
+    assert (result.greatest, result.after) == (LEAST / 2, pytest.approx(LEAST / 10))
+    assert (result.again, result.without_least) == (0, 3)
 
 
 def test_a_table_has_one_row_for_all_seeds_of_an_event_from_the_smallest_to_the_greatest() -> None:

@@ -71,13 +71,13 @@ def test_with_equal_speeds_the_imbalance_in_time_is_that_in_tuples(monkeypatch: 
 
 
 def test_the_imbalance_in_time_is_that_of_a_recount_of_each_window() -> None:
-    found = tables.in_time(QUICK, "evenflow", "1.5", 1, {"weights": SPEEDS}).imbalance
+    result = tables.in_time(QUICK, "evenflow", "1.5", 1, {"weights": SPEEDS}).imbalance
     out = measuring.routed(QUICK, "evenflow", "1.5", 16, 1, weights=SPEEDS)
     speeds = np.array(SPEEDS) * 16 / sum(SPEEDS)
     for slide in (0, 3, QUICK.window, QUICK.slides - 1):
         inside = out[max(0, slide + 1 - QUICK.window) * QUICK.slide : (slide + 1) * QUICK.slide]
         busy = np.bincount(inside, minlength=16) / speeds
-        assert found[slide] == pytest.approx((busy.max() - len(inside) / 16) / len(inside))
+        assert result[slide] == pytest.approx((busy.max() - len(inside) / 16) / len(inside))
 
 
 def test_ideal_sources_level_what_they_may_split_and_leave_the_rest_to_its_hash() -> None:

@@ -16,17 +16,17 @@ def test_every_scenario_takes_in_every_name(
 ) -> None:
     module = modules_by_id()[scenario]
     monkeypatch.setattr(module, "PLOTS", tmp_path, raising=False)
-    found = module.run(smoke=True)
-    assert table(found)
-    if "partitioners" in found:
-        assert set(names()) <= {row["partitioner"] for row in found["partitioners"]}
-        assert all(row["ns"] > 0 for row in found["partitioners"])
-    if "plot" in found:
-        assert Path(found["plot"]).parent == tmp_path
-        assert Path(found["plot"]).read_text().startswith("<svg")
+    result = module.run(smoke=True)
+    assert table(result)
+    if "partitioners" in result:
+        assert set(names()) <= {row["partitioner"] for row in result["partitioners"]}
+        assert all(row["ns"] > 0 for row in result["partitioners"])
+    if "plot" in result:
+        assert Path(result["plot"]).parent == tmp_path
+        assert Path(result["plot"]).read_text().startswith("<svg")
     if scenario == "partitioners-growth-keys":
-        assert all(0 <= row["state_bytes"] <= row["state_bound"] for row in found["partitioners"])
-        assert len({row["state_bound"] for row in found["partitioners"] if row["partitioner"] == "cam"}) == 2
+        assert all(0 <= row["state_bytes"] <= row["state_bound"] for row in result["partitioners"])
+        assert len({row["state_bound"] for row in result["partitioners"] if row["partitioner"] == "cam"}) == 2
 
 
 def test_the_group_names_its_scenarios() -> None:

@@ -87,9 +87,9 @@ def test_a_page_says_of_each_query_where_it_ran_over_what_and_which_has_not_run(
 def test_rows_of_queries_that_ran_again_are_replaced_and_all_others_stay() -> None:
     kept = rows_of("flights", "debs-q2", "tpch-q3")
     new = rows_of("debs-q2", tuples=1)
-    found = replaced(kept, new)
-    assert [row for row in found if row["query"] != "debs-q2"] == rows_of("flights", "tpch-q3")
-    assert [row for row in found if row["query"] == "debs-q2"] == new
+    result = replaced(kept, new)
+    assert [row for row in result if row["query"] != "debs-q2"] == rows_of("flights", "tpch-q3")
+    assert [row for row in result if row["query"] == "debs-q2"] == new
 
 
 def test_the_page_is_that_of_the_kept_figures() -> None:

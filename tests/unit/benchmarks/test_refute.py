@@ -62,9 +62,9 @@ def test_the_laws_of_a_mixture_share_no_key() -> None:
 def test_a_verdict_compares_with_those_that_hold_about_as_many_replicas(
     ours: tuple[float, float], others: tuple[float, float], level: float, replicas: float
 ) -> None:
-    found = verdict(ours, others)
-    assert (found.level, found.replicas) == (pytest.approx(level), pytest.approx(replicas))
-    assert found.badness == pytest.approx(max(level / 3, replicas / 1.3))
+    result = verdict(ours, others)
+    assert (result.level, result.replicas) == (pytest.approx(level), pytest.approx(replicas))
+    assert result.badness == pytest.approx(max(level / 3, replicas / 1.3))
 
 
 def test_the_worst_of_each_kind_are_shown_worst_first() -> None:
@@ -80,9 +80,9 @@ def test_the_worst_of_each_kind_are_shown_worst_first() -> None:
 
 
 def test_judging_routes_the_stream_through_each_of_them() -> None:
-    found = judged(CASE, 4_000, (OURS, "d-choices", "hashing")).pairs
-    assert found["hashing"][1] == 1.0
-    assert found[OURS][0] < found["hashing"][0]
+    result = judged(CASE, 4_000, (OURS, "d-choices", "hashing")).pairs
+    assert result["hashing"][1] == 1.0
+    assert result[OURS][0] < result["hashing"][0]
 
 
 def test_the_command_searches_for_its_time_and_writes_what_it_tried(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from evenflow.partitioners import names
 
 
 def test_of_many_only_evenflow_and_the_named_stand_out() -> None:
-    found = looks(names(), named=["hashing", "shuffle", "not there"])
-    assert found["evenflow"] == HERO
-    assert (found["hashing"], found["shuffle"]) == NAMED[:2]
-    assert {name for name in found if found[name] != REST} == {"evenflow", "hashing", "shuffle"}
+    result = looks(names(), named=["hashing", "shuffle", "not there"])
+    assert result["evenflow"] == HERO
+    assert (result["hashing"], result["shuffle"]) == NAMED[:2]
+    assert {name for name in result if result[name] != REST} == {"evenflow", "hashing", "shuffle"}
     assert not REST.labelled
 
 
@@ -20,10 +20,10 @@ def test_of_few_all_are_named() -> None:
 
 
 def test_one_mark_is_strong_evenflow_before_its_variants() -> None:
-    found = looks(["evenflow:price=1", "evenflow", "pkg"])
-    assert [name for name, look in found.items() if look.bold] == ["evenflow"]
-    found = looks(["pkg", "evenflow:price=1", "evenflow:price=2"])
-    assert [name for name, look in found.items() if look.bold] == ["evenflow:price=1"]
+    result = looks(["evenflow:price=1", "evenflow", "pkg"])
+    assert [name for name, look in result.items() if look.bold] == ["evenflow"]
+    result = looks(["pkg", "evenflow:price=1", "evenflow:price=2"])
+    assert [name for name, look in result.items() if look.bold] == ["evenflow:price=1"]
 
 
 def test_orange_is_evenflow_even_where_a_picture_is_about_another() -> None:

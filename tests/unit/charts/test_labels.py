@@ -61,10 +61,10 @@ def test_a_label_keeps_off_grey_marks_where_there_is_room() -> None:
 
 @given(st.lists(st.floats(0, 200), min_size=1, max_size=12))
 def test_labels_at_the_ends_of_lines_keep_their_order_and_distance(wanted: list[float]) -> None:
-    found = spread(wanted, gap=14, low=0, high=200)
-    ordered = [y for _, y in sorted(zip(wanted, found, strict=True))]
+    result = spread(wanted, gap=14, low=0, high=200)
+    ordered = [y for _, y in sorted(zip(wanted, result, strict=True))]
     assert all(b - a >= 14 - 1e-9 for a, b in pairwise(ordered))
-    assert all(-1e-9 <= y <= 200 + 1e-9 for y in found)
+    assert all(-1e-9 <= y <= 200 + 1e-9 for y in result)
 
 
 def test_a_label_that_has_room_stays_at_the_end_of_its_line() -> None:

@@ -48,19 +48,19 @@ def refusal(*words: object) -> str:
 
 
 def test_json_has_exactly_the_fields(file: Path) -> None:
-    found = advice("--input", file, "--key", "who", "--workers", 4)
-    assert list(found) == FIELDS
-    assert (found["tuples"], found["workers"], found["rate"], found["seconds"]) == (2000, 4, None, None)
-    assert found["hot_keys"][0] == {"key": "[red]x", "key_base64": None, "tuples": 1000, "share": 0.5}
-    assert found["window_ms"] is None
+    result = advice("--input", file, "--key", "who", "--workers", 4)
+    assert list(result) == FIELDS
+    assert (result["tuples"], result["workers"], result["rate"], result["seconds"]) == (2000, 4, None, None)
+    assert result["hot_keys"][0] == {"key": "[red]x", "key_base64": None, "tuples": 1000, "share": 0.5}
+    assert result["window_ms"] is None
 
 
 def test_times_give_windows_and_a_rate_and_the_capacity_the_workers(file: Path) -> None:
-    found = advice(
+    result = advice(
         "--input", file, "--key", "who", "--time", "at", "--window", "60s", "--slide", "10s", "--capacity", 4
     )
-    assert (found["rate"], found["workers"], found["window_tuples"]) == (10, 4, 600)
-    assert found["routed_partitions"] == 8
+    assert (result["rate"], result["workers"], result["window_tuples"]) == (10, 4, 600)
+    assert result["routed_partitions"] == 8
     asked = advice("--input", file, "--key", "who", "--rate", 50, "--capacity", 4)
     assert (asked["rate"], asked["workers"]) == (50, 18)
 
@@ -81,28 +81,28 @@ def priced(tmp_path: Path) -> Path:
 
 def test_a_cost_column_is_weighed_and_what_was_changed_is_a_warning(priced: Path) -> None:
     words = ["--input", priced, "--key", "who", "--time", "at", "--time-unit", "ms", "--workers", 4]
-    found = advice(*words, "--cost", "ms")
+    result = advice(*words, "--cost", "ms")
     work = 30 * 50 + 870 - 1  # the stray is no part of the sample
-    assert (found["tuples"], found["strays"][0]["tuples"]) == (899, 1)
-    assert found["hot_keys"][0] == {"key": "c4", "key_base64": None, "tuples": 30, "share": 1500 / work}
-    assert (found["cost"], found["mean_cost"]) == ("ms", work / 899)
-    assert found["top_share"] == 1500 / work
+    assert (result["tuples"], result["strays"][0]["tuples"]) == (899, 1)
+    assert result["hot_keys"][0] == {"key": "c4", "key_base64": None, "tuples": 30, "share": 1500 / work}
+    assert (result["cost"], result["mean_cost"]) == ("ms", work / 899)
+    assert result["top_share"] == 1500 / work
     changed = "values of the cost column 'ms' were changed: 30 rounded to whole numbers; 1 below 1 or missing"
-    assert any(changed in warning for warning in found["warnings"])
+    assert any(changed in warning for warning in result["warnings"])
     told = invoke(*words, "--cost", "ms")
     assert 'cost = "ms"' in told
     assert "share of work" in told
-    for one in found["candidates"]:
+    for one in result["candidates"]:
         assert (f" {one['partitioner']} (does not weigh)" in told) == (not one["weighs"])
 
 
 def test_costs_that_are_all_equal_are_left_out_with_a_warning(priced: Path) -> None:
     words = ["--input", priced, "--key", "who", "--workers", 4]
-    found = advice(*words, "--cost", "plain")
-    assert "every tuple has the cost 6 in 'plain', so weighing changes nothing" in found["warnings"]
-    assert "cost =" not in found["settings"]
-    assert list(found) == FIELDS
-    assert found["top_share"] == advice(*words)["top_share"]
+    result = advice(*words, "--cost", "plain")
+    assert "every tuple has the cost 6 in 'plain', so weighing changes nothing" in result["warnings"]
+    assert "cost =" not in result["settings"]
+    assert list(result) == FIELDS
+    assert result["top_share"] == advice(*words)["top_share"]
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def test_a_column_that_is_no_cost_is_refused(priced: Path, words: list[str], exp
 def test_the_setting_of_a_column_with_a_blank_is_in_quotes(tmp_path: Path) -> None:
     rows = tmp_path / "rows.csv"
     rows.write_text("who,unit price\n" + "".join(f"c{row % 7},{row % 5}\n" for row in range(300)))
-    found = advice("--input", rows, "--key", "who", "--cost", "unit price", "--workers", 2)
-    assert tomllib.loads(found["settings"])["partitioner"]["cost"] == '"unit price"'
+    result = advice("--input", rows, "--key", "who", "--cost", "unit price", "--workers", 2)
+    assert tomllib.loads(result["settings"])["partitioner"]["cost"] == '"unit price"'
 
 
 def test_the_cost_on_the_command_line_is_that_of_the_settings_for_a_topic(tmp_path: Path) -> None:
@@ -132,20 +132,20 @@ def test_the_cost_on_the_command_line_is_that_of_the_settings_for_a_topic(tmp_pa
 
 
 def test_a_sample_is_the_first_tuples(file: Path) -> None:
-    found = advice("--input", file, "--key", "who", "--time", "at", "--sample", 100, "--top", 0)
-    assert (found["tuples"], found["seconds"], found["hot_keys"]) == (100, 9.9, [])
+    result = advice("--input", file, "--key", "who", "--time", "at", "--sample", 100, "--top", 0)
+    assert (result["tuples"], result["seconds"], result["hot_keys"]) == (100, 9.9, [])
 
 
 def test_numbers_may_be_written_as_simulate_takes_them(file: Path) -> None:
     words = ["--input", file, "--key", "who", "--sample", "1e2", "--workers", "1_0", "--instances", "2e0"]
-    found = advice(*words, "--also", "prompt", "--batch", "5e1")
-    assert [found[name] for name in ("tuples", "workers", "instances")] == [100, 10, 2]
+    result = advice(*words, "--also", "prompt", "--batch", "5e1")
+    assert [result[name] for name in ("tuples", "workers", "instances")] == [100, 10, 2]
 
 
 def test_a_generator_that_never_ends_is_sampled_too() -> None:
-    found = advice("--input", "zipf:z=1.4,keys=100", "--key", "key", "--sample", 3000)
-    assert found["tuples"] == 3000
-    assert found["hot_keys"][0]["key"] == "k0"
+    result = advice("--input", "zipf:z=1.4,keys=100", "--key", "key", "--sample", 3000)
+    assert result["tuples"] == 3000
+    assert result["hot_keys"][0]["key"] == "k0"
 
 
 def test_people_get_hot_keys_figures_reasons_and_settings(file: Path) -> None:
@@ -163,14 +163,14 @@ def test_what_to_put_into_the_settings_is_taken_by_them(file: Path, tmp_path: Pa
     from evenflow.partitioners import create
     from evenflow.settings import load_settings
 
-    found = advice(
+    result = advice(
         "--input", file, "--key", "who", "--time", "at", "--window", "60s", "--slide", "10s", "--workers", 3
     )
     toml = tmp_path / "evenflow.toml"
-    toml.write_text(found["settings"])
+    toml.write_text(result["settings"])
     settings = load_settings(toml).partitioner
     assert (settings.name, settings.workers, dict(settings.options)) == (
-        found["partitioner"], 3, found["options"],
+        result["partitioner"], 3, result["options"],
     )  # fmt: skip
     create(settings.name, workers=settings.workers, **settings.options)
 
@@ -180,8 +180,8 @@ def test_the_settings_give_the_workers_where_nobody_does(file: Path, tmp_path: P
     toml.write_text("[partitioner]\nworkers = 3\nrouted_partitions = 5\n[input]\npartitions = 7\n")
     words = ["--config", toml, "advise", "--json", "--input", file, "--key", "who"]
     result = CliRunner().invoke(app, list(map(str, words)))
-    found = json.loads(result.stdout)
-    assert [found[name] for name in ("workers", "routed_partitions", "input_partitions")] == [3, 5, 7]
+    outcome = json.loads(result.stdout)
+    assert [outcome[name] for name in ("workers", "routed_partitions", "input_partitions")] == [3, 5, 7]
 
 
 @pytest.mark.parametrize(

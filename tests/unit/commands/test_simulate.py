@@ -59,18 +59,18 @@ def test_the_command_names_every_stream_of_the_simulation() -> None:
 
 
 def test_json_lines_have_exactly_the_fields_one_object_a_partitioner() -> None:
-    found = rows(
+    result = rows(
         *SMALL, "--partitioner", "pkg:d=3", "--partitioner", "hashing", "--zipf", 1.4, "--sources", 3
     )
-    assert [list(row) for row in found] == [[*FIELDS, "provenance"]] * 2
-    made = found[0]["provenance"]
+    assert [list(row) for row in result] == [[*FIELDS, "provenance"]] * 2
+    made = result[0]["provenance"]
     assert (made["stream"], made["seed"], made["exponent"], made["sources"]) == ("zipf", 1, 1.4, 3)
     assert json.loads(made["options"])["d"] == 3
-    assert [row["partitioner"] for row in found] == ["pkg:d=3", "hashing"]
-    assert found[0]["max_holders"] <= 3
-    assert found[1]["ksr"] == 1
-    assert (found[0]["tuples"], found[0]["keys"], found[0]["workers"]) == (4_000, 100, 5)
-    assert found[0]["window_imbalance"] is None
+    assert [row["partitioner"] for row in result] == ["pkg:d=3", "hashing"]
+    assert result[0]["max_holders"] <= 3
+    assert result[1]["ksr"] == 1
+    assert (result[0]["tuples"], result[0]["keys"], result[0]["workers"]) == (4_000, 100, 5)
+    assert result[0]["window_imbalance"] is None
 
 
 def test_without_names_every_registered_one_takes_part() -> None:
@@ -218,8 +218,8 @@ def test_costs_that_are_all_1_change_no_figure_and_are_remarked(priced: Path) ->
     (counted,) = rows(*words)
     result = CliRunner().invoke(app, ["simulate", *map(str, words), "--cost", "plain"])
     assert "every tuple has the cost 1 in 'plain'" in result.stderr
-    found = json.loads(result.stdout)
-    assert all(found[name] == counted[name] for name in FIELDS if name not in ("seconds", "ns_per_tuple"))
+    outcome = json.loads(result.stdout)
+    assert all(outcome[name] == counted[name] for name in FIELDS if name not in ("seconds", "ns_per_tuple"))
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,12 @@ def test_the_example_of_the_page_says_sizes_settings_and_what_breaks() -> None:
 
 def test_json_has_the_same_with_its_provenance() -> None:
     done = CliRunner().invoke(app, [*WORDS, "--json"])
-    found = json.loads(done.output)
-    assert found["fits"] is True
-    assert found["demand"]["rate"] == 1e7
-    assert found["breaks"][0]["times"] > 1
-    assert {"version", "commit", "cpu", "cores", "unit_costs"} <= set(found["provenance"])
-    assert found["provenance"]["unit_costs_measured_on"]["cores"] == 2
+    result = json.loads(done.output)
+    assert result["fits"] is True
+    assert result["demand"]["rate"] == 1e7
+    assert result["breaks"][0]["times"] > 1
+    assert {"version", "commit", "cpu", "cores", "unit_costs"} <= set(result["provenance"])
+    assert result["provenance"]["unit_costs_measured_on"]["cores"] == 2
 
 
 def test_what_does_not_fit_ends_with_status_1() -> None:

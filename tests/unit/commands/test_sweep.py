@@ -97,9 +97,9 @@ def test_a_sweep_over_costs_says_so_and_one_without_has_no_column_of_them(
     ]
     who = ["--partitioner", "hashing", "--partitioner", COUNTING]
     invoke(*words, "--seeds", 1, *who)
-    found = read_table(path).to_pylist()
-    assert [(row["partitioner"], row["weighs"]) for row in found] == [("hashing", True), (COUNTING, False)]
-    assert found[0]["total_cost"] == found[1]["total_cost"] > 2_000
+    result = read_table(path).to_pylist()
+    assert [(row["partitioner"], row["weighs"]) for row in result] == [("hashing", True), (COUNTING, False)]
+    assert result[0]["total_cost"] == result[1]["total_cost"] > 2_000
     assert "cells are finished" in invoke(*words, "--seeds", "1:2", *who)
     picture = tmp_path / "costly.svg"
     invoke("plot", path, picture, "--metric", "imbalance")
@@ -168,18 +168,18 @@ def test_a_sweep_that_was_killed_leaves_no_process_and_goes_on(tmp_path: Path) -
 
 def test_two_partitioners_are_compared_seed_by_seed(file: Path) -> None:
     lines = invoke("compare", file, "pkg", "hashing", "--metric", "window_imbalance", "--json").splitlines()
-    found = [json.loads(line) for line in lines]
-    assert len(found) == 4
-    assert {one["seeds"] for one in found} == {3}
-    assert all(one["first_wins"] + one["second_wins"] + one["ties"] == 3 for one in found)
-    for one in found:
+    result = [json.loads(line) for line in lines]
+    assert len(result) == 4
+    assert {one["seeds"] for one in result} == {3}
+    assert all(one["first_wins"] + one["second_wins"] + one["ties"] == 3 for one in result)
+    for one in result:
         ours, theirs = one["first_provenance"], one["second_provenance"]
         assert ours["seed"] == ours["hash_seed"] == theirs["seed"] == [1, 2, 3]
         assert ours["exponent"] == one["condition"]["exponent"]
         assert (json.loads(ours["options"]).get("d"), json.loads(theirs["options"]).get("d")) == (2, None)
         assert program().items() <= ours.items()
     alone, *_ = invoke("compare", file, "--metric", "window_imbalance", "--json").splitlines()
-    assert json.loads(alone)["provenance"].keys() == found[0]["first_provenance"].keys()
+    assert json.loads(alone)["provenance"].keys() == result[0]["first_provenance"].keys()
     shown = invoke("compare", file, "pkg", "hashing")
     assert "mean over seeds with its 95% t interval" in shown
     assert "pkg - hashing" in shown

@@ -55,23 +55,23 @@ def collapsed(found: Trajectory) -> bool:
 @pytest.mark.parametrize("rho", [0.3, 0.5, 0.9])
 @pytest.mark.parametrize("start", [1, 64])
 def test_with_its_defaults_no_load_makes_it_collapse(load: str, rho: float, start: int) -> None:
-    found = played({}, load=load, rho=rho, start=start, seed=start + 1)
-    assert not collapsed(found), f"{found.waiting[-1]:.0f} wait at p {found.p[-1]}"
+    result = played({}, load=load, rho=rho, start=start, seed=start + 1)
+    assert not collapsed(result), f"{result.waiting[-1]:.0f} wait at p {result.p[-1]}"
 
 
 @pytest.mark.family
 @pytest.mark.parametrize("load", LOADS)
 @pytest.mark.parametrize("rho", [0.3, 0.9])
 def test_with_the_papers_budget_and_the_right_rho_no_load_makes_it_collapse(load: str, rho: float) -> None:
-    found = played({**TOLD, "rho": rho}, load=load, rho=rho, start=64, seed=3)
-    assert not collapsed(found), f"{found.waiting[-1]:.0f} wait at p {found.p[-1]}"
+    result = played({**TOLD, "rho": rho}, load=load, rho=rho, start=64, seed=3)
+    assert not collapsed(result), f"{result.waiting[-1]:.0f} wait at p {result.p[-1]}"
 
 
 def test_with_the_papers_objective_it_does_collapse_which_is_why_it_is_no_default() -> None:
     assert MBLinUCBOptions().objective == "backlog"
-    found = played({**TOLD, "rho": 0.3, "objective": "paper"}, load="pareto", rho=0.3, start=64, seed=0)
-    assert collapsed(found)
-    assert found.p[-1] < 32, "fewer than the 31 units that the mean load needs"
+    result = played({**TOLD, "rho": 0.3, "objective": "paper"}, load="pareto", rho=0.3, start=64, seed=0)
+    assert collapsed(result)
+    assert result.p[-1] < 32, "fewer than the 31 units that the mean load needs"
 
 
 def test_a_chain_of_two_does_not_collapse_either() -> None:

@@ -241,14 +241,14 @@ def test_mblinucb_knows_at_once_what_is_enough() -> None:
 
 
 def test_mblinucb_starts_better_than_linucb() -> None:
-    found: dict[str, list[float]] = {"linucb": [], "mblinucb": []}
+    result: dict[str, list[float]] = {"linucb": [], "mblinucb": []}
     for seed in range(3):
-        for name, rewards in found.items():
+        for name, rewards in result.items():
             environment = ElasticStage()
             policy = elasticity.create(name, bounds=environment.bounds, seed=seed, **QUICK_OF[name])
             rewards.append(float(drive(policy, environment, steps=100, seed=seed).rewards.mean()))
-    assert min(found["mblinucb"]) > max(found["linucb"]) + 0.1
-    assert min(found["mblinucb"]) > -0.3
+    assert min(result["mblinucb"]) > max(result["linucb"]) + 0.1
+    assert min(result["mblinucb"]) > -0.3
 
 
 def test_mblinucb_meets_a_load_that_doubles_within_a_few_steps() -> None:
@@ -256,9 +256,9 @@ def test_mblinucb_meets_a_load_that_doubles_within_a_few_steps() -> None:
         arrivals=Trace(np.array([1000.0] * 40 + [2000.0] * 40), period_s=10, step_s=10)
     )
     policy = elasticity.create("mblinucb", bounds=environment.bounds, **QUICK)
-    found = drive(policy, environment, steps=79, seed=1)
-    assert np.median(found.p[20:38]) < 21 < np.median(found.p[45:])
-    assert np.median(found.latencies_ms[45:]) < 1000
+    result = drive(policy, environment, steps=79, seed=1)
+    assert np.median(result.p[20:38]) < 21 < np.median(result.p[45:])
+    assert np.median(result.latencies_ms[45:]) < 1000
 
 
 def test_the_same_policy_serves_a_chain_of_two() -> None:
@@ -268,9 +268,9 @@ def test_the_same_policy_serves_a_chain_of_two() -> None:
         arrivals=Trace(rates, period_s=5, step_s=5), operators=operators, kmax=8, step_s=5, lmax_ms=40_000
     )
     policy = elasticity.create("mblinucb", bounds=environment.bounds, samples=2_000)
-    found = drive(policy, environment, steps=40, seed=1)
-    assert set(found.p[20:]) <= {6, 7}
-    assert set(found.r[20:]) <= {6, 7}
+    result = drive(policy, environment, steps=40, seed=1)
+    assert set(result.p[20:]) <= {6, 7}
+    assert set(result.r[20:]) <= {6, 7}
 
 
 def test_an_option_out_of_range_is_refused() -> None:

@@ -93,11 +93,11 @@ def test_every_registered_policy_can_be_driven_through_both(name: str, make: Any
     environment = make(kmax=16)
     options = {"samples": 100} if name == "mblinucb" else {}
     policy = elasticity.create(name, bounds=environment.bounds, **options)
-    found = drive(policy, environment, steps=30, seed=1)
-    assert len(found.rewards) == 30
-    assert ((found.p >= 1) & (found.p <= 16)).all()
-    assert (found.rewards <= 0).all()
-    assert (found.rewards >= -1).all()
+    result = drive(policy, environment, steps=30, seed=1)
+    assert len(result.rewards) == 30
+    assert ((result.p >= 1) & (result.p <= 16)).all()
+    assert (result.rewards <= 0).all()
+    assert (result.rewards >= -1).all()
 
 
 @pytest.mark.parametrize("make", [ElasticStage, ElasticChain])
@@ -105,8 +105,8 @@ def test_ds2_keeps_its_utilisation_in_both(make: Any) -> None:
     environment = (
         make(operator=Operator(rho=1)) if make is ElasticStage else make(operators=(Operator(rho=1),) * 2)
     )
-    found = drive(elasticity.create("ds2", bounds=environment.bounds), environment, steps=60, seed=1)
-    used = found.p[-10:] if make is ElasticStage else np.concatenate((found.p[-10:], found.r[-10:]))
+    result = drive(elasticity.create("ds2", bounds=environment.bounds), environment, steps=60, seed=1)
+    used = result.p[-10:] if make is ElasticStage else np.concatenate((result.p[-10:], result.r[-10:]))
     assert ((used >= 11) & (used <= 20)).all(), "100 tuples/s at 10 each, of which 0.5 to 0.9 are used"
 
 

@@ -120,12 +120,12 @@ def test_training_walks_the_graph_with_what_the_trained_operators_put_out() -> N
 
 def rewards(environment: ElasticGraph, agents: GraphAgents, *, steps: int, seed: int) -> np.ndarray:
     _, info = environment.reset(seed=seed)
-    found = []
+    result = []
     for _ in range(steps):
         units = agents.decide(info["operators"], info["units"])
         _, reward, _, _, info = environment.step(environment.action(units))
-        found.append(reward)
-    return np.array(found)
+        result.append(reward)
+    return np.array(result)
 
 
 def test_agents_that_were_trained_along_the_graph_start_better_than_agents_that_were_not() -> None:

@@ -17,11 +17,11 @@ RATES = st.floats(0, 1000)
 
 def played(model: QueueModel, *, arrivals: float, service: float, steps: int, length_s: float) -> list[int]:
     """Queues at the end of each step."""
-    rng, queue, found = np.random.default_rng(3), 0, []
+    rng, queue, result = np.random.default_rng(3), 0, []
     for _ in range(steps):
         queue = model.step(rng, arrivals=arrivals, service=service, queue=queue, length_s=length_s).queue
-        found.append(queue)
-    return found
+        result.append(queue)
+    return result
 
 
 def test_gustafsons_law_adds_the_parallel_share_of_each_unit() -> None:

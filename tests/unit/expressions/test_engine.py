@@ -169,9 +169,9 @@ def check(text: str, table: dict[str, list[Any]]) -> None:
     db = database()
     db.register("columns", pa.table({"n": pa.array(np.arange(rows)), **columns}))
     value, fits = derived_sql(expression)
-    found = db.sql(f"SELECT {value} AS v, {fits} AS fits FROM columns ORDER BY n").fetchall()
+    result = db.sql(f"SELECT {value} AS v, {fits} AS fits FROM columns ORDER BY n").fetchall()
     db.unregister("columns")
-    for row, (value, fits) in enumerate(found):
+    for row, (value, fits) in enumerate(result):
         assert bool(wrong["x"][row]) == (not fits), (text, row, value, fits, computed["x"][row])
         if fits:
             assert same(computed["x"][row].as_py(), value), (text, row, computed["x"][row], value)

@@ -16,10 +16,10 @@ COMMANDS = PAGE[PAGE.index("    before=$(kubectl") : PAGE.index("**Before a long
 
 
 def manifest(file: str, kind: str) -> dict[str, Any]:
-    (found,) = [
+    (result,) = [
         one for one in yaml.safe_load_all((ROOT / "k8s/base" / file).read_text()) if one["kind"] == kind
     ]
-    return dict(found)
+    return dict(result)
 
 
 def patched(whole: Any, patch: list[dict[str, Any]]) -> None:

@@ -30,13 +30,13 @@ def manifests() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def pods() -> dict[str, dict[str, Any]]:
-    found = {}
+    result = {}
     for file, one in manifests():
         spec = one.get("spec", {})
         pod = spec if one["kind"] == "Pod" else spec.get("template", {}).get("spec")
         if pod is not None and "containers" in pod:
-            found[f"{file}: {one['metadata'].get('name', 'executor')}"] = pod
-    return found
+            result[f"{file}: {one['metadata'].get('name', 'executor')}"] = pod
+    return result
 
 
 PODS = pods()

@@ -69,7 +69,7 @@ def through_all(
     Where the query reads them, a record's key is its value, and its timestamp is 1 ms. registry: has the
     schemas of Avro and Protobuf records.
     """
-    found = Sizes()
+    result = Sizes()
     router = Router(settings, partitioners.create("hashing", workers=1, seed=7))
     if registry is not None:
         router._parser = Parser(settings, schemas=Schemas(registry))
@@ -83,25 +83,25 @@ def through_all(
         routed = router.route([piece], states)
         states.update(routed.states)
         frames += [frame for _, frame in routed.frames]
-        found.reasons.update({group.reason: len(group.positions) for group in routed.rejections})
+        result.reasons.update({group.reason: len(group.positions) for group in routed.rejections})
         offset, total = offset + len(block), total + len(block)
     end = {0: EndOfStream(producer="p", tuples=total)}
     marker = Slice(0, offset, offset, [None], keys=[None], timestamps=[1], markers=end)
     frames += [frame for _, frame in router.route([marker], states).frames]
-    found.frame = max(map(len, frames))
+    result.frame = max(map(len, frames))
     layout = Layout.from_settings(settings, "t")
     plan = layout.plan
     blobs = [part.data for part in combine_task(plan, layout, [(0, enumerate(frames))])]
-    found.blob = max(map(len, blobs))
+    result.blob = max(map(len, blobs))
     tallies: list[Tally] = []
     tables = list(reduce_windows(plan, layout, Kept(), blobs, on_tally=tallies.append))
-    found.rows, found.unfit = tallies[0].rows, tallies[0].unfit
+    result.rows, result.unfit = tallies[0].rows, tallies[0].unfit
     for name, sink in SINKS.items():
         shaped = list(sink.shaper(settings)(iter(tables), 0))
-        found.results[name] = max(
+        result.results[name] = max(
             (_largest(table) for table in shaped if "value" in table.schema.names), default=0
         )
-    return found
+    return result
 
 
 def _largest(table: pa.Table) -> int:

@@ -42,12 +42,12 @@ JSON = st.recursive(
 
 def forms() -> list[str]:
     """Every form of every aggregate over texts and over numbers."""
-    found = []
+    result = []
     for aggregate in AGGREGATES.values():
         for form in aggregate.forms:
             columns = [c for c, type_ in (("s", "string"), ("f", "float64")) if type_ in aggregate.over]
-            found += [form.replace("(column", f"({column}") for column in columns] if "(" in form else [form]
-    return found
+            result += [form.replace("(column", f"({column}") for column in columns] if "(" in form else [form]
+    return result
 
 
 def query_of(form: str, **query: Any) -> dict[str, Any]:

@@ -30,17 +30,17 @@ def parsed(settings: Settings, *records: dict[str, Any]) -> ParsedBlock:
 
 @pytest.mark.parametrize(("cost", "costs"), [("weight", [3.0, None]), ("length(region) * 2", [10.0, 10.0])])
 def test_a_tuple_costs_what_the_file_says(tmp_path: Path, cost: str, costs: list[float | None]) -> None:
-    found = parsed(settings_of(tmp_path, partitioner={"cost": cost}), {"id": "a"}, {"id": "b"}, {"id": "c"})
-    assert found.costs is not None
-    assert [None if value != value else value for value in found.costs.tolist()] == costs
-    assert found.rows.tolist() == [0, 1]
+    result = parsed(settings_of(tmp_path, partitioner={"cost": cost}), {"id": "a"}, {"id": "b"}, {"id": "c"})
+    assert result.costs is not None
+    assert [None if value != value else value for value in result.costs.tolist()] == costs
+    assert result.rows.tolist() == [0, 1]
 
 
 def test_a_view_aggregates_a_column_of_the_file(tmp_path: Path) -> None:
     views = {"heavy": {"window": "120s", "slide": "60s", "aggregates": {"w": "sum(weight)"}}}
     settings = settings_of(tmp_path, query={"views": views, "window": "60s"})
-    found = parsed(settings, {"id": "a"}, {"id": "b"})
-    assert found.values.to_pydict() == {"weight": [3, None]}
+    result = parsed(settings, {"id": "a"}, {"id": "b"})
+    assert result.values.to_pydict() == {"weight": [3, None]}
     known = settings.with_lookup_sha256("0" * 64)
     assert known.query.view("heavy").origin.lookup == known.query.lookup
 
@@ -48,9 +48,9 @@ def test_a_view_aggregates_a_column_of_the_file(tmp_path: Path) -> None:
 def test_records_of_csv_are_joined_too(tmp_path: Path) -> None:
     form = {"partitions": 1, "format": "csv", "columns": ["time", "id"]}
     settings = settings_of(tmp_path, query={"key": "region"}, input=form)
-    found = Parser(settings).parse([b"1,a", b"2,c", b"3,b", b"4,"])
-    assert found.keys.to_pylist() == [b"north", b"south"]
-    assert dict(found.bad) == {
+    result = Parser(settings).parse([b"1,a", b"2,c", b"3,b", b"4,"])
+    assert result.keys.to_pylist() == [b"north", b"south"]
+    assert dict(result.bad) == {
         1: "the lookup file has no row for column 'id' (c)",
         3: "the lookup file has no row for column 'id' ()",
     }

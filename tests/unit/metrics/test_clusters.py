@@ -24,32 +24,32 @@ def columns(tuples: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
 @given(TUPLES)
 def test_every_tuple_counts_in_the_cluster_of_its_key_and_data_block(tuples: list[tuple[int, int]]) -> None:
     hashes, data_blocks = columns(tuples)
-    found = clusters_of(hashes, data_blocks)
-    pairs = list(zip(found.keys.tolist(), found.data_blocks.tolist(), strict=True))
+    result = clusters_of(hashes, data_blocks)
+    pairs = list(zip(result.keys.tolist(), result.data_blocks.tolist(), strict=True))
     assert len(set(pairs)) == len(pairs)
     expected = Counter(zip(hashes.tolist(), data_blocks.tolist(), strict=True))
-    assert dict(zip(pairs, found.sizes.tolist(), strict=True)) == expected
+    assert dict(zip(pairs, result.sizes.tolist(), strict=True)) == expected
 
 
 @given(TUPLES)
 def test_the_summary_has_the_figures_of_the_definitions(tuples: list[tuple[int, int]]) -> None:
     hashes, data_blocks = columns(tuples)
-    found = summary(hashes, data_blocks, workers=N, buckets=Buckets(BUCKETS))
+    result = summary(hashes, data_blocks, workers=N, buckets=Buckets(BUCKETS))
     holders = {key: set(data_blocks[hashes == key].tolist()) for key in hashes.tolist()}
-    assert (found.tuples, found.keys) == (len(tuples), len(holders))
-    assert found.split.tolist() == sorted(key for key, blocks in holders.items() if len(blocks) > 1)
+    assert (result.tuples, result.keys) == (len(tuples), len(holders))
+    assert result.split.tolist() == sorted(key for key, blocks in holders.items() if len(blocks) > 1)
     if tuples:
-        assert found.data_blocks.bsi == pytest.approx(metrics.block_size_imbalance(data_blocks, N))
-        assert found.data_blocks.bci == pytest.approx(
+        assert result.data_blocks.bsi == pytest.approx(metrics.block_size_imbalance(data_blocks, N))
+        assert result.data_blocks.bci == pytest.approx(
             metrics.block_cardinality_imbalance(data_blocks, hashes, N)
         )
-        assert found.data_blocks.ksr == pytest.approx(metrics.replication_factor(data_blocks, hashes))
-        assert found.data_blocks.mpi == pytest.approx(metrics.micro_batch_index(data_blocks, hashes, N))
+        assert result.data_blocks.ksr == pytest.approx(metrics.replication_factor(data_blocks, hashes))
+        assert result.data_blocks.mpi == pytest.approx(metrics.micro_batch_index(data_blocks, hashes, N))
         clusters = clusters_of(hashes, data_blocks)
         buckets = bucket_of(clusters.keys, BUCKETS)
-        assert found.buckets.bsi == pytest.approx(metrics.block_size_imbalance(buckets, BUCKETS))
-        assert found.buckets.bci == pytest.approx(
+        assert result.buckets.bsi == pytest.approx(metrics.block_size_imbalance(buckets, BUCKETS))
+        assert result.buckets.bci == pytest.approx(
             metrics.block_cardinality_imbalance(buckets, clusters.keys, BUCKETS)
         )
     else:
-        assert found.data_blocks == found.buckets == (0, 0, 0)
+        assert result.data_blocks == result.buckets == (0, 0, 0)

@@ -63,11 +63,11 @@ def test_splitting_equals_brute_force(rows: list[tuple[int, int, int]]) -> None:
     for worker, key, _pane in rows:
         holders[key].add(worker)
         held[worker].add(key)
-    gamma = sum(len(found) for found in holders.values())
+    gamma = sum(len(result) for result in holders.values())
     cardinalities = [len(held[w]) for w in range(N)]
     distinct, fragments = metrics.fragmentation(workers, keys)
     assert dict(zip(distinct.tolist(), fragments.tolist(), strict=True)) == {
-        key: len(found) for key, found in holders.items()
+        key: len(result) for key, result in holders.items()
     }
     assert metrics.distinct_keys(keys) == len(holders)
     assert metrics.aggregation_cost(workers, keys) == gamma

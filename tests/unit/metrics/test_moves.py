@@ -26,8 +26,8 @@ def test_key_moves_are_as_a_plain_second_writing_counts_them(
         known = {k for _, k in before}
         expected[now] = len(here - before) - len({k for _, k in here} - known)
     workers, keys = (np.array([row[i] for row in rows], np.int64) for i in (0, 1))
-    at, found = key_moves(workers, keys, np.array(slides, np.int64), 4, panes_per_window=width)
-    assert dict(zip(at.tolist(), found.tolist(), strict=True)) == expected
+    at, result = key_moves(workers, keys, np.array(slides, np.int64), 4, panes_per_window=width)
+    assert dict(zip(at.tolist(), result.tolist(), strict=True)) == expected
     _, whole = key_moves(workers, keys, np.zeros(len(rows), np.int64), 4, panes_per_window=1)
     assert whole.sum() == aggregation_cost(workers, keys) - distinct_keys(keys)
 

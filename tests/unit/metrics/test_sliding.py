@@ -22,7 +22,7 @@ def test_every_window_has_the_figures_of_its_tuples(
     drawn: list[tuple[int, int, int]], width: int, through: int | None
 ) -> None:
     workers, codes, panes = columns(drawn)
-    found = metrics.window_figures(workers, codes, panes, 5, panes_per_window=width, through=through)
+    result = metrics.window_figures(workers, codes, panes, 5, panes_per_window=width, through=through)
     last = through if through is not None else (panes[-1] if len(panes) else -9)
     expected = {}
     for end in range(-3, last + 1):
@@ -35,24 +35,24 @@ def test_every_window_has_the_figures_of_its_tuples(
                 metrics.distinct_keys(k),
                 metrics.max_holders(w, k),
             )
-    assert found.ends.tolist() == list(expected)
-    assert found.imbalance.tolist() == pytest.approx([figures[0] for figures in expected.values()])
-    assert found.gamma.tolist() == [figures[1] for figures in expected.values()]
-    assert found.distinct.tolist() == [figures[2] for figures in expected.values()]
-    assert found.max_holders.tolist() == [figures[3] for figures in expected.values()]
-    assert found.ksr.tolist() == [figures[1] / figures[2] for figures in expected.values()]
+    assert result.ends.tolist() == list(expected)
+    assert result.imbalance.tolist() == pytest.approx([figures[0] for figures in expected.values()])
+    assert result.gamma.tolist() == [figures[1] for figures in expected.values()]
+    assert result.distinct.tolist() == [figures[2] for figures in expected.values()]
+    assert result.max_holders.tolist() == [figures[3] for figures in expected.values()]
+    assert result.ksr.tolist() == [figures[1] / figures[2] for figures in expected.values()]
 
 
 @given(rows)
 def test_the_whole_stream_is_one_window(drawn: list[tuple[int, int, int]]) -> None:
     workers, codes, _ = columns(drawn)
-    found = metrics.stream_figures(workers, codes, 5)
-    assert len(found) == (1 if drawn else 0)
+    result = metrics.stream_figures(workers, codes, 5)
+    assert len(result) == (1 if drawn else 0)
     if drawn:
-        assert found.gamma[0] == metrics.aggregation_cost(workers, codes)
-        assert found.distinct[0] == metrics.distinct_keys(codes)
-        assert found.max_holders[0] == metrics.max_holders(workers, codes)
-        assert found.imbalance[0] == pytest.approx(metrics.imbalance(metrics.worker_loads(workers, 5)))
+        assert result.gamma[0] == metrics.aggregation_cost(workers, codes)
+        assert result.distinct[0] == metrics.distinct_keys(codes)
+        assert result.max_holders[0] == metrics.max_holders(workers, codes)
+        assert result.imbalance[0] == pytest.approx(metrics.imbalance(metrics.worker_loads(workers, 5)))
 
 
 @given(rows, st.integers(1, 9), st.integers(0, 5), st.sampled_from([1, 9, 1_000_000]))
@@ -62,21 +62,21 @@ def test_with_costs_the_loads_of_a_window_are_sums_of_costs_and_no_other_figure_
     workers, codes, panes = columns(drawn)
     costs = np.random.default_rng(seed).integers(1, most + 1, len(drawn))
     counted = metrics.window_figures(workers, codes, panes, 5, panes_per_window=width)
-    found = metrics.window_figures(workers, codes, panes, 5, panes_per_window=width, costs=costs)
+    result = metrics.window_figures(workers, codes, panes, 5, panes_per_window=width, costs=costs)
     for name in ("ends", "gamma", "distinct", "max_holders"):
-        assert getattr(found, name).tolist() == getattr(counted, name).tolist()
+        assert getattr(result, name).tolist() == getattr(counted, name).tolist()
     ends, imbalance = metrics.window_imbalance(workers, panes, 5, panes_per_window=width, costs=costs)
     points, so_far = metrics.sampled_imbalance(workers, 5, samples=7, costs=costs)
-    for end, of_walk, of_panes in zip(found.ends, found.imbalance, imbalance, strict=True):
+    for end, of_walk, of_panes in zip(result.ends, result.imbalance, imbalance, strict=True):
         inside = (panes > end - width) & (panes <= end)
         loads = [int(costs[inside & (workers == worker)].sum()) for worker in range(5)]
         assert of_walk == of_panes == max(loads) / sum(loads) - 1 / 5
     for point, value in zip(points, so_far, strict=True):
         loads = [int(costs[:point][workers[:point] == worker].sum()) for worker in range(5)]
         assert value == max(loads) / sum(loads) - 1 / 5
-    assert ends.tolist() == found.ends.tolist()
+    assert ends.tolist() == result.ends.tolist()
     if most == 1:
-        assert found.imbalance.tolist() == counted.imbalance.tolist()
+        assert result.imbalance.tolist() == counted.imbalance.tolist()
         assert so_far.tolist() == metrics.sampled_imbalance(workers, 5, samples=7)[1].tolist()
 
 
@@ -94,8 +94,10 @@ def test_small_tables_and_outputs_change_nothing(drawn: list[tuple[int, int, int
 
 def test_a_pause_of_millions_of_panes_costs_nothing() -> None:
     panes = np.array([0, 10**12], np.int64)
-    found = metrics.window_figures(np.zeros(2, np.int32), np.zeros(2, np.int32), panes, 1, panes_per_window=3)
-    assert found.ends.tolist() == [0, 1, 2, 10**12]
+    result = metrics.window_figures(
+        np.zeros(2, np.int32), np.zeros(2, np.int32), panes, 1, panes_per_window=3
+    )
+    assert result.ends.tolist() == [0, 1, 2, 10**12]
 
 
 def test_a_long_stream_agrees_with_the_functions_that_take_one_window() -> None:
@@ -107,14 +109,14 @@ def test_a_long_stream_agrees_with_the_functions_that_take_one_window() -> None:
     codes, distinct = metrics.key_codes(keys)
     assert distinct == metrics.distinct_keys(keys)
     panes = np.arange(300_000) // 10_000
-    found = metrics.window_figures(workers, codes, panes, 64, panes_per_window=6)
+    result = metrics.window_figures(workers, codes, panes, 64, panes_per_window=6)
     for end in (0, 4, 17, 29):
         inside = (panes > end - 6) & (panes <= end)
-        assert found.gamma[end] == metrics.aggregation_cost(workers[inside], keys[inside])
-        assert found.max_holders[end] == metrics.max_holders(workers[inside], keys[inside])
+        assert result.gamma[end] == metrics.aggregation_cost(workers[inside], keys[inside])
+        assert result.max_holders[end] == metrics.max_holders(workers[inside], keys[inside])
     ends, imbalance = metrics.window_imbalance(workers, panes, 64, panes_per_window=6)
-    assert found.ends.tolist() == ends.tolist()
-    assert found.imbalance.tolist() == pytest.approx(imbalance.tolist())
+    assert result.ends.tolist() == ends.tolist()
+    assert result.imbalance.tolist() == pytest.approx(imbalance.tolist())
 
 
 @given(st.lists(st.integers(0, 4), max_size=60), st.integers(1, 20))

@@ -83,9 +83,9 @@ def test_an_empty_batch_takes_no_time(tasks: Tasks) -> None:
 def test_no_batch_is_faster_than_its_work_in_equal_shares(
     batch: tuple[Int32s, Int32s], allocated: bool
 ) -> None:
-    found = work(*batch, Tasks(MAPS, REDUCES, allocated), unit_costs())
-    ideal = found.maps.sum() / MAPS + found.reduces.sum() / REDUCES
-    assert found.stages >= ideal * (1 - 1e-12)
+    result = work(*batch, Tasks(MAPS, REDUCES, allocated), unit_costs())
+    ideal = result.maps.sum() / MAPS + result.reduces.sum() / REDUCES
+    assert result.stages >= ideal * (1 - 1e-12)
 
 
 @given(batches())
@@ -118,14 +118,15 @@ def test_equal_shares_give_the_ideal_rate() -> None:
 
 @given(st.lists(batches(), min_size=1, max_size=5))
 def test_no_rate_is_above_that_of_equal_shares(several: list[tuple[Int32s, Int32s]]) -> None:
-    found = [work(*batch, costs=unit_costs()) for batch in several]
-    tuples = sum(batch.tuples for batch in found)
+    result = [work(*batch, costs=unit_costs()) for batch in several]
+    tuples = sum(batch.tuples for batch in result)
     slowest = max(
-        sum(batch.maps.sum() for batch in found) / MAPS, sum(batch.reduces.sum() for batch in found) / REDUCES
+        sum(batch.maps.sum() for batch in result) / MAPS,
+        sum(batch.reduces.sum() for batch in result) / REDUCES,
     )
     # Behind by a batch at the end is allowed.
-    spare = (len(found) + 1) / len(found)
-    assert batch_rates.rate(found) <= 1e3 * tuples / slowest * spare * (1 + 1e-9)
+    spare = (len(result) + 1) / len(result)
+    assert batch_rates.rate(result) <= 1e3 * tuples / slowest * spare * (1 + 1e-9)
 
 
 @given(st.floats(0.5, 1.0), st.floats(1e-6, 1e-3), st.integers(1, 3))
@@ -159,10 +160,10 @@ def test_a_batch_waits_only_for_batches_that_take_longer_than_the_interval() -> 
 def test_a_queue_has_the_batches_of_one_period(rule: str) -> None:
     pool = Stream("zipf", 5_000, 100, 1.0).opened(Path())
     queue = queue_rates.Queue(pool, rule, 2, 1, 500)
-    found = queue.batches(500.0)
-    assert len(found) == queue_grid.PERIOD // 2
-    assert sum(batch.tuples for batch in found) == pytest.approx(500 * queue_grid.PERIOD, abs=1)
-    assert all(queue.seconds(batch) > 0 for batch in found)
+    result = queue.batches(500.0)
+    assert len(result) == queue_grid.PERIOD // 2
+    assert sum(batch.tuples for batch in result) == pytest.approx(500 * queue_grid.PERIOD, abs=1)
+    assert all(queue.seconds(batch) > 0 for batch in result)
 
 
 def test_the_seeds_read_the_circle_from_elsewhere() -> None:

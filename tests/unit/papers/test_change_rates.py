@@ -34,9 +34,9 @@ def test_a_cell_has_a_rate_for_each_of_twice_the_seeds(stream: str) -> None:
     for rule in ("hashing", "dalton"):
         cell = rate_cell(PLAN, stream, rule)
         assert cell in cells(PLAN)
-        found = measure(cell, StreamCache(cell.stream, PLAN), PLAN)
-        assert set(found) == {"ours"} | ({"skewed", "flat"} if stream == "by-turns" else {"all"})
-        assert all(len(series) == 2 and min(series) > 0 for series in found.values())
+        result = measure(cell, StreamCache(cell.stream, PLAN), PLAN)
+        assert set(result) == {"ours"} | ({"skewed", "flat"} if stream == "by-turns" else {"all"})
+        assert all(len(series) == 2 and min(series) > 0 for series in result.values())
 
 
 def test_the_exponents_are_drawn_anew_with_each_seed() -> None:

@@ -86,17 +86,17 @@ def test_the_drawn_texts_have_the_published_share_of_the_most_frequent_key(strea
 @pytest.mark.parametrize("places", [8, 64])
 def test_the_non_hybrid_variant_decides_for_every_tuple_and_splits_more_keys(places: int) -> None:
     at = {name: word_cell(PLAN, "Zipf 1.5", places, name) for name in ("dalton", NON_HYBRID)}
-    found = {}
+    result = {}
     for name, cell in at.items():
         stream = StreamCache(cell.stream, PLAN).at()
         scenario = Scenario(workers=cell.workers, window_ms=100, slide_ms=10)
         (partitioner,) = scenario.partitioners(entrant(name), stream)
         partitioner.assign(stream.keys, stream.times)
-        found[name] = partitioner.observe().head_keys
+        result[name] = partitioner.observe().head_keys
         assert set(word_count.measure(cell, StreamCache(cell.stream, PLAN), PLAN)) >= {WITH, WITHOUT, "ksr"}
-    assert found["dalton"] < found[NON_HYBRID]
+    assert result["dalton"] < result[NON_HYBRID]
     last = stream.times > stream.times[-1] - 100
-    assert found[NON_HYBRID] >= len(np.unique(stream.codes[last]))
+    assert result[NON_HYBRID] >= len(np.unique(stream.codes[last]))
 
 
 def test_forwarding_is_never_slower_on_the_kept_rates_of_texts_with_many_keys() -> None:

@@ -123,12 +123,12 @@ def test_the_cost_of_a_trigger_is_the_slope_of_seconds_over_triggers() -> None:
         str(many): [Turn(20 // many, 0.5 * (20 // many) + 20 * 0.1, 20 / many, 7, 1.0)] * 2
         for many in (1, 2, 5, 10)
     }
-    found = figures(turns, 20)
-    assert (found["fixed_s"], found["fixed_cpu_s"], found["batch_s"]) == (0.5, 1.0, 0.1)
-    assert found["seconds_a_trigger"]["10"]["median"] == 1.5
-    assert found["cpu_a_trigger"]["10"]["median"] == 1.0
-    assert found["speed"]["10"] == 4.0
-    assert row("prompt", found)["factor"] == pytest.approx(throughput(0.5, 10), abs=0.01)
+    result = figures(turns, 20)
+    assert (result["fixed_s"], result["fixed_cpu_s"], result["batch_s"]) == (0.5, 1.0, 0.1)
+    assert result["seconds_a_trigger"]["10"]["median"] == 1.5
+    assert result["cpu_a_trigger"]["10"]["median"] == 1.0
+    assert result["speed"]["10"] == 4.0
+    assert row("prompt", result)["factor"] == pytest.approx(throughput(0.5, 10), abs=0.01)
 
 
 def test_the_section_reads_what_was_measured_on_spark(
@@ -146,6 +146,6 @@ def test_the_section_reads_what_was_measured_on_spark(
 
 
 def test_every_setting_has_a_cell_of_its_own() -> None:
-    found = list(grid.settings())
-    assert len({setting.cell(PLAN) for setting in found}) == len(found)
-    assert all(grid.setting_of(setting.cell(PLAN), PLAN) == setting for setting in found)
+    result = list(grid.settings())
+    assert len({setting.cell(PLAN) for setting in result}) == len(result)
+    assert all(grid.setting_of(setting.cell(PLAN), PLAN) == setting for setting in result)

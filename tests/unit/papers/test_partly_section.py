@@ -61,25 +61,25 @@ def test_the_training_batches_are_those_that_the_training_drew() -> None:
     training = Training()
     rng = np.random.default_rng([training.seed, 0])
     drawn = [BatchLaw().draw(rng).counts for _ in range(6)]
-    found = [
+    result = [
         np.sort(np.bincount(codes))[::-1] for seed in (1, 2, 3) for _, codes in measuring._trained(seed, 2)
     ]
-    assert [counts.tolist() for counts in found] == [counts.tolist() for counts in drawn]
+    assert [counts.tolist() for counts in result] == [counts.tolist() for counts in drawn]
 
 
 def test_every_seed_has_the_batches_of_its_streams() -> None:
     plan = quick_plan(Path(), 1)
     cell = grid.block_cell(plan, "Zipf 1.0", grid.PARTLY)
-    found = measuring.measure(cell, StreamCache(cell.stream, plan), plan)
-    assert {len(values) for values in found.values()} == {len(plan.seeds)}
+    result = measuring.measure(cell, StreamCache(cell.stream, plan), plan)
+    assert {len(values) for values in result.values()} == {len(plan.seeds)}
 
 
 def test_what_is_kept_has_all_that_the_claims_ask_for() -> None:
     for which in grid.TRAININGS:
-        found = measuring.measure(
+        result = measuring.measure(
             grid.training_cell(PLAN, which), StreamCache(grid.trained(PLAN), PLAN), PLAN
         )
-        assert found["steps"] == sorted(found["steps"])
+        assert result["steps"] == sorted(result["steps"])
     for planner in grid.PLANNERS:
         times = measuring._times(planner)
         assert set(times) == {f"{over}{ms}" for over in grid.OVER for ms in ("", " ms")}

@@ -33,11 +33,11 @@ def words(picture: str) -> str:
 
 
 def test_the_title_of_the_suite_says_what_is_drawn_and_the_readme_what_its_figures_are() -> None:
-    found = kept("windowed")
+    result = kept("windowed")
     for stream in suite_pictures.SKEWED:
         cell = suite._cell(PLAN, stream, "evenflow")
-        assert 100 * suite.WORKERS * found.median(cell, "imbalance") < suite_pictures.NEAR
-        assert found.median(cell, "ksr") < suite_pictures.FEW_COPIES
+        assert 100 * suite.WORKERS * result.median(cell, "imbalance") < suite_pictures.NEAR
+        assert result.median(cell, "ksr") < suite_pictures.FEW_COPIES
     picture = words("suite.svg")
     assert suite_pictures.TITLE in picture
     assert f"medians over seeds {PLAN.seeds[0]} to {PLAN.seeds[-1]}" in picture
@@ -53,10 +53,10 @@ def test_a_recovery_counts_from_the_last_slide_that_is_not_level() -> None:
 
 
 def test_pkg_gets_worse_with_skew_and_w_choices_stays_level() -> None:
-    found = kept("d-choices")
+    result = kept("d-choices")
     for n in grid.WORKERS:
         pkg, w = (
-            [found.median(grid.balance_cell(PLAN, z, n, rule), "imbalance") for z in grid.ZIPFS]
+            [result.median(grid.balance_cell(PLAN, z, n, rule), "imbalance") for z in grid.ZIPFS]
             for rule in ("pkg", "w-choices")
         )
         assert pkg[-1] > 1e4 * pkg[0]
@@ -74,30 +74,30 @@ def test_by_formula_memory_is_at_most_30_percent_above_pkg() -> None:
 
 
 def test_cam_splits_no_key_and_pk_pays_with_copies() -> None:
-    found = kept("cardinality")
+    result = kept("cardinality")
     for data in ("debs-routes", "words", "retail-stock", "flights-tailnum"):
         cam, hashing, pk = (
-            page_004._place(found, data_cell(PLAN, data, 32, rule)) for rule in ("cam:d=5", "hashing", "pkg")
+            page_004._place(result, data_cell(PLAN, data, 32, rule)) for rule in ("cam:d=5", "hashing", "pkg")
         )
         assert cam[0] == 1 < pk[0]
         assert pk[1] < cam[1] < hashing[1]
 
 
 def test_the_blocks_of_prompt_are_as_full_as_those_of_shuffling() -> None:
-    found = kept("micro-batch")
+    result = kept("micro-batch")
     for stream in block_grid.streams(PLAN):
         assert all(
-            blocks._against(found, PLAN, stream, rule, "hashing", "bsi") < 1e-5
+            blocks._against(result, PLAN, stream, rule, "hashing", "bsi") < 1e-5
             for rule in ("prompt", "shuffle")
         )
 
 
 def test_a_plan_that_is_amended_in_mid_group_stops_the_growth_of_the_queue_sooner() -> None:
-    found = kept("group-ahead")
+    result = kept("group-ahead")
     for kind in ("lasting", "single"):
         plain, ahead = (spike(kind, way).cell(PLAN) for way in ("group", "group ahead"))
-        assert found.median(ahead, "changed") < found.median(plain, "changed") <= SPIKE_BATCHES
-        assert found.median(ahead, "most") <= found.median(plain, "most")
+        assert result.median(ahead, "changed") < result.median(plain, "changed") <= SPIKE_BATCHES
+        assert result.median(ahead, "most") <= result.median(plain, "most")
 
 
 def test_prices_below_the_default_buy_hardly_any_balance_and_prices_above_lose_it() -> None:

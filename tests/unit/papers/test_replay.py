@@ -86,36 +86,36 @@ def test_each_slide_says_how_many_combiners_hold_a_key_in_its_window(routing: Ro
 
 @given(routings())
 def test_every_row_of_results_is_made_once_whatever_is_forwarded(routing: RoutedReplay) -> None:
-    found = count(routing)
+    result = count(routing)
     in_window = [
         len(np.unique(routing.codes[(routing.panes <= last) & (routing.panes > last - SPAN)]))
         for last in range(SLIDES)
     ]
     for way in (*WAYS, *WINDOW_WAYS):
-        share = found.shares[way]
+        share = result.shares[way]
         assert (share.finished.sum(axis=1) + share.rows.sum(axis=1) == in_window).all()
         assert (share.sent.sum(axis=1) == share.received.sum(axis=1)).all(), "what is sent is received"
-    assert (found.distinct == in_window).all()
-    assert found.tuples.sum() == len(routing.codes)
+    assert (result.distinct == in_window).all()
+    assert result.tuples.sum() == len(routing.codes)
 
 
 @given(routings())
 def test_forwarding_never_makes_a_reducer_do_more(routing: RoutedReplay) -> None:
-    found = count(routing)
-    none, forwarded, announced = (found.work(way, unit_costs())[1] for way in WAYS)
+    result = count(routing)
+    none, forwarded, announced = (result.work(way, unit_costs())[1] for way in WAYS)
     assert (forwarded <= none).all()
     # A key at home is handed on as one partial of the window, where its slide may have none.
-    assert (found.shares["announced"].rows <= found.shares["none"].rows).all()
+    assert (result.shares["announced"].rows <= result.shares["none"].rows).all()
     assert announced.shape == none.shape
 
 
 @given(routings())
 def test_keys_that_go_home_are_finished_there_and_nobody_announces_them(routing: RoutedReplay) -> None:
-    found = count(replace(routing, workers=routing.homes[routing.codes]))
-    assert found.announcements.sum() == 0
+    result = count(replace(routing, workers=routing.homes[routing.codes]))
+    assert result.announcements.sum() == 0
     for way in ("forwarded", "announced"):
-        assert found.shares[way].received.sum() == 0
-        assert (found.shares[way].finished.sum(axis=1) == found.distinct).all()
+        assert result.shares[way].received.sum() == 0
+        assert (result.shares[way].finished.sum(axis=1) == result.distinct).all()
 
 
 @given(routings())
@@ -123,10 +123,10 @@ def test_in_the_papers_dataflow_a_reducer_gets_a_partial_result_for_each_holder_
     routing: RoutedReplay,
 ) -> None:
     """Equation 2. What is forwarded is taken from that, and combiners hold as much with both ways."""
-    found = count(routing)
-    every, forwarded = (found.shares[way] for way in WINDOW_WAYS)
-    assert (every.received.sum(axis=1) == found.gamma).all()
-    assert (every.rows.sum(axis=1) == found.distinct).all()
+    result = count(routing)
+    every, forwarded = (result.shares[way] for way in WINDOW_WAYS)
+    assert (every.received.sum(axis=1) == result.gamma).all()
+    assert (every.rows.sum(axis=1) == result.distinct).all()
     assert (every.held_keys == forwarded.held_keys).all()
     assert (
         every.received.sum(axis=1) - forwarded.received.sum(axis=1) == forwarded.finished.sum(axis=1)
@@ -168,30 +168,30 @@ def test_a_window_by_hand() -> None:
         combiners=3,
         reducer_count=2,
     )
-    found = counted(routing, span=2, first=1, ways=(*WAYS, *WINDOW_WAYS))
-    assert found.tuples.tolist() == [[0, 1, 2]]
-    assert found.partials.tolist() == [[0, 1, 1]]
-    assert found.announcements.tolist() == [[2, 0, 0]], "both sources announce key 1 to combiner 0"
-    assert found.load.tolist() == [[1, 2, 2]]
-    assert found.imbalance == pytest.approx(2 / 5 - 1 / 3)
-    assert found.ksr == 1.5
-    assert found.shares["none"].received.tolist() == [[0, 2]], "the partial results of the last slide"
-    assert found.shares["forwarded"].finished.tolist() == [[0, 1, 0]]
-    assert found.shares["forwarded"].received.tolist() == [[0, 1]]
-    assert found.shares["announced"].held_keys.tolist() == [[1, 1, 0]], "each key at its home"
-    assert found.shares["announced"].received.tolist() == [[0, 2]], (
+    result = counted(routing, span=2, first=1, ways=(*WAYS, *WINDOW_WAYS))
+    assert result.tuples.tolist() == [[0, 1, 2]]
+    assert result.partials.tolist() == [[0, 1, 1]]
+    assert result.announcements.tolist() == [[2, 0, 0]], "both sources announce key 1 to combiner 0"
+    assert result.load.tolist() == [[1, 2, 2]]
+    assert result.imbalance == pytest.approx(2 / 5 - 1 / 3)
+    assert result.ksr == 1.5
+    assert result.shares["none"].received.tolist() == [[0, 2]], "the partial results of the last slide"
+    assert result.shares["forwarded"].finished.tolist() == [[0, 1, 0]]
+    assert result.shares["forwarded"].received.tolist() == [[0, 1]]
+    assert result.shares["announced"].held_keys.tolist() == [[1, 1, 0]], "each key at its home"
+    assert result.shares["announced"].received.tolist() == [[0, 2]], (
         "home's window of key 1, and the slide of combiner 2"
     )
-    assert found.shares["announced"].rows.tolist() == [[0, 1]]
-    assert found.shares["windows"].sent.tolist() == [[1, 1, 1]], "the windows of both keys, of all holders"
-    assert found.shares["windows"].received.tolist() == [[0, 3]]
-    assert found.shares["windows-forwarded"].finished.tolist() == [[0, 1, 0]]
-    assert found.shares["windows-forwarded"].received.tolist() == [[0, 2]]
+    assert result.shares["announced"].rows.tolist() == [[0, 1]]
+    assert result.shares["windows"].sent.tolist() == [[1, 1, 1]], "the windows of both keys, of all holders"
+    assert result.shares["windows"].received.tolist() == [[0, 3]]
+    assert result.shares["windows-forwarded"].finished.tolist() == [[0, 1, 0]]
+    assert result.shares["windows-forwarded"].received.tolist() == [[0, 2]]
     costs = replace(NOTHING, hold=100, emit=10, receive=1)
-    assert found.work("windows", costs)[1].tolist() == [[0, 23]], "its reducers hold nothing"
-    assert found.work("none", costs)[1].tolist() == [[0, 222]]
+    assert result.work("windows", costs)[1].tolist() == [[0, 23]], "its reducers hold nothing"
+    assert result.work("none", costs)[1].tolist() == [[0, 222]]
     # Two slides pass for the work of one, and a slide has three tuples.
-    assert rate_of(found, "windows", replace(NOTHING, emit=10)) == pytest.approx(1e3 * 3 / (20 / 2))
+    assert rate_of(result, "windows", replace(NOTHING, emit=10)) == pytest.approx(1e3 * 3 / (20 / 2))
 
 
 @given(
@@ -224,15 +224,15 @@ def test_at_the_shortest_slide_lindleys_waits_stay_below_a_slide_and_below_it_th
 def test_a_rate_is_that_of_the_slowest_and_tables_only_help_where_reducers_are_it(
     routing: RoutedReplay, at: int
 ) -> None:
-    found = count(routing)
+    result = count(routing)
     only_reducers = replace(unit_costs(), tuple=0, make=0, send=0, hold=0, emit=0, receive=5)
     tables = np.zeros(SLIDES, np.bool_)
-    without = rate(found, tables, only_reducers) if found.shares["none"].received.sum() else None
+    without = rate(result, tables, only_reducers) if result.shares["none"].received.sum() else None
     tables[at] = True
-    if without is not None and found.shares["forwarded"].received.sum():
-        assert rate(found, tables, only_reducers) >= without - 1e-9
-    assert rate(found, tables, replace(NOTHING, tuple=10.0)) == announced_rate(
-        found, replace(NOTHING, tuple=10.0)
+    if without is not None and result.shares["forwarded"].received.sum():
+        assert rate(result, tables, only_reducers) >= without - 1e-9
+    assert rate(result, tables, replace(NOTHING, tuple=10.0)) == announced_rate(
+        result, replace(NOTHING, tuple=10.0)
     )
 
 

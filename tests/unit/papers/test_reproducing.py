@@ -187,18 +187,18 @@ def a_claim(*held: bool) -> Claim:
 
 
 def test_an_explanation_is_told_only_where_something_differs() -> None:
-    found, plan = SectionFigures({}), quick_plan(Path(), 1)
-    assert judged(a_claim(True), found, plan).why == "N"
-    assert judged(a_claim(True, False), found, plan).why == "B N"
-    assert judged(a_claim(False), found, plan).why == "B N"
-    assert judged(a_claim(), found, plan).why == "A N"
+    result, plan = SectionFigures({}), quick_plan(Path(), 1)
+    assert judged(a_claim(True), result, plan).why == "N"
+    assert judged(a_claim(True, False), result, plan).why == "B N"
+    assert judged(a_claim(False), result, plan).why == "B N"
+    assert judged(a_claim(), result, plan).why == "A N"
 
 
 @pytest.mark.long
 def test_every_verdict_says_how_many_parts_hold(page: Path) -> None:
-    found, plan = SectionFigures({}), quick_plan(Path(), 1)
-    assert judged(a_claim(True, False, True), found, plan).parts == "2 of 3"
-    assert judged(a_claim(), found, plan).parts == "-"
+    result, plan = SectionFigures({}), quick_plan(Path(), 1)
+    assert judged(a_claim(True, False, True), result, plan).parts == "2 of 3"
+    assert judged(a_claim(), result, plan).parts == "-"
     text = page.read_text(encoding="utf-8")
     rows = re.findall(
         r"\| \*\*([a-z ]+)\*\* \| (-|\d+ of \d+) \| [a-z' ]+ \| (?:-|paper|data|ours|measure) \|", text
@@ -242,10 +242,10 @@ def test_the_readme_tells_the_verdicts_of_the_kept_page() -> None:
 
 
 def test_a_reason_is_told_only_where_something_differs() -> None:
-    found, plan = SectionFigures({}), quick_plan(Path(), 1)
-    assert judged(a_claim(True), found, plan).reason is None
-    assert judged(a_claim(True, False), found, plan).reason == "data"
-    assert judged(a_claim(), found, plan).reason is None
+    result, plan = SectionFigures({}), quick_plan(Path(), 1)
+    assert judged(a_claim(True), result, plan).reason is None
+    assert judged(a_claim(True, False), result, plan).reason == "data"
+    assert judged(a_claim(), result, plan).reason is None
 
 
 @pytest.mark.long

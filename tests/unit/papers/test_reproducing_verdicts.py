@@ -117,15 +117,15 @@ def test_the_paper_is_no_reason_for_what_the_audit_did_not_find_established() ->
 
 def test_with_what_is_left_in_the_roomiest_block_prompt_has_the_highest_throughput_everywhere() -> None:
     """So step 3 of Alg. 2, as printed, is the reason why it has not: the verdicts on figure 2.7 say so."""
-    found = KEPT.figures("micro-batch-queue")
-    for stream, interval in product(present(found, PLAN), INTERVALS):
-        ours = rates(found, PLAN, stream, interval, ROOMIEST)
+    result = KEPT.figures("micro-batch-queue")
+    for stream, interval in product(present(result, PLAN), INTERVALS):
+        ours = rates(result, PLAN, stream, interval, ROOMIEST)
         for rule in (*RIVALS, BEST_CAM):
-            assert lower(rates(found, PLAN, stream, interval, rule), ours), (stream, interval, rule)
+            assert lower(rates(result, PLAN, stream, interval, rule), ours), (stream, interval, rule)
 
 
 def test_with_what_is_left_in_the_roomiest_block_prompt_has_lower_bci_than_shuffling_everywhere() -> None:
-    found = KEPT.figures(BLOCKS)
+    result = KEPT.figures(BLOCKS)
     cells = [cell for cell in SECTIONS[BLOCKS].cells(PLAN) if cell.partitioner == ROOMIEST]
     shuffled = {
         (cell.experiment, cell.stream): cell
@@ -134,57 +134,57 @@ def test_with_what_is_left_in_the_roomiest_block_prompt_has_lower_bci_than_shuff
     }
     assert len(cells) >= 6
     for cell in cells:
-        assert lower(found.values(cell, "bci"), found.values(shuffled[cell.experiment, cell.stream], "bci"))
+        assert lower(result.values(cell, "bci"), result.values(shuffled[cell.experiment, cell.stream], "bci"))
 
 
 def test_time_based_is_not_last_in_six_settings_with_a_very_hot_key_and_in_one_other() -> None:
-    found, ahead = KEPT.figures("micro-batch-queue"), []
-    for stream, interval in product(present(found, PLAN), INTERVALS):
-        ours = rates(found, PLAN, stream, interval, "time-based")
+    result, ahead = KEPT.figures("micro-batch-queue"), []
+    for stream, interval in product(present(result, PLAN), INTERVALS):
+        ours = rates(result, PLAN, stream, interval, "time-based")
         others = (*RIVALS[1:], BEST_CAM, "dalton-batch", "prompt")
-        if not all(no_higher(ours, rates(found, PLAN, stream, interval, rule)) for rule in others):
+        if not all(no_higher(ours, rates(result, PLAN, stream, interval, rule)) for rule in others):
             ahead.append(stream)
     assert ahead == ["Zipf 1.5"] * 3 + ["Zipf 2"] * 3 + ["flights-tailnum"]
 
 
 def test_prompt_plus_is_late_half_as_often_as_both_others_in_one_setting_of_nine() -> None:
-    found, whole = KEPT.figures("group-ahead"), []
+    result, whole = KEPT.figures("group-ahead"), []
     for load, cost in product(LOADS, COSTS):
         setting = late(load, OURS, cost=cost)
-        ours = found.values(setting.cell(PLAN), "late")
-        theirs = [found.values(beside(setting, way).cell(PLAN), "late") for way in OTHERS]
+        ours = result.values(setting.cell(PLAN), "late")
+        theirs = [result.values(beside(setting, way).cell(PLAN), "late") for way in OTHERS]
         if all(lower(ours, [share / 2 for share in shares]) for shares in theirs):
             whole.append((load, cost))
     assert whole == [("sine", 0.8)]
 
 
 def test_random_draws_are_below_the_mark_of_003_and_the_best_parallelism_is_well_above() -> None:
-    found = KEPT.figures("bandits")
+    result = KEPT.figures("bandits")
     fixed = [cell for cell in SECTIONS["bandits"].cells(PLAN) if cell.partitioner == "fixed"]
     learners = [
         cell
         for cell in SECTIONS["bandits"].cells(PLAN)
         if cell.partitioner in ("ppo", "a2c", "dqn") and cell.experiment == "load"
     ]
-    assert all(found.median(cell, "all") > -0.2 for cell in fixed)
-    starts = [found.median(cell, "first") for cell in learners if cell in found]
+    assert all(result.median(cell, "all") > -0.2 for cell in fixed)
+    starts = [result.median(cell, "first") for cell in learners if cell in result]
     assert starts
     assert median(starts) == pytest.approx(-0.32, abs=0.03)
 
 
 def test_when_an_imbalance_matches_decides_how_often_d_choices_is_above_the_least_d() -> None:
-    found = KEPT.figures("d-choices")
+    result = KEPT.figures("d-choices")
     held = {"matching": 0, "least": 0}
     for z, n in product(LEAST_D_ZIPFS, LEAST_D_WORKERS):
         cell = least_d_cell(PLAN, z, n)
         for name in held:
-            d, least = found.median(cell, "d"), found.median(cell, name)
+            d, least = result.median(cell, "d"), result.median(cell, name)
             held[name] += (d >= least) + (d > least)
     assert held["least"] < held["matching"]
 
 
 def test_with_the_cap_of_the_authors_code_the_bandit_finds_few_workers() -> None:
-    found = KEPT.figures("windowed")
+    result = KEPT.figures("windowed")
     capped = [
         cell
         for cell in SECTIONS["windowed"].cells(PLAN)
@@ -192,35 +192,35 @@ def test_with_the_cap_of_the_authors_code_the_bandit_finds_few_workers() -> None
         == ("suite", "dalton:explore=capped", "zipf", 1.5)
     ]
     assert len(capped) == 1
-    assert found.median(capped[0], "holders") < capped[0].workers / 2
+    assert result.median(capped[0], "holders") < capped[0].workers / 2
 
 
 def test_dagreedy_is_no_slower_than_cooperating_daltons_if_both_finish_whole_keys() -> None:
     """So which of them may forward makes the verdict on figure 13, not how they route."""
-    found = KEPT.figures("windowed")
+    result = KEPT.figures("windowed")
     for kind in PAIRS:
         ours, theirs = (
-            found.values(two_cell(PLAN, kind, rule), "announced") for rule in (COOPERATIVE, "dagreedy")
+            result.values(two_cell(PLAN, kind, rule), "announced") for rule in (COOPERATIVE, "dagreedy")
         )
         assert no_higher(ours, theirs)
 
 
 def test_the_parts_of_daltons_scaling_begin_with_what_the_other_sections_measured() -> None:
     """`as it is` and `fullest` are the same figures as those of the verdicts that they explain."""
-    found = KEPT.figures("windowed")
+    result = KEPT.figures("windowed")
     for places in scaling.BOTH:
-        rate = found.values(word_count.word_cell(PLAN, "Zipf 1.5", places, "dalton"), word_count.WITH)
-        assert found.values(scaling.rates_cell(PLAN, places), "as it is") == pytest.approx(rate, rel=1e-4)
-        load = found.values(reducers.cell(PLAN, "Zipf 1.0", places, "dalton"), "load")
-        assert found.values(scaling.loads_cell(PLAN, places), "fullest") == pytest.approx(load, rel=1e-4)
+        rate = result.values(word_count.word_cell(PLAN, "Zipf 1.5", places, "dalton"), word_count.WITH)
+        assert result.values(scaling.rates_cell(PLAN, places), "as it is") == pytest.approx(rate, rel=1e-4)
+        load = result.values(reducers.cell(PLAN, "Zipf 1.0", places, "dalton"), "load")
+        assert result.values(scaling.loads_cell(PLAN, places), "fullest") == pytest.approx(load, rel=1e-4)
 
 
 def test_with_one_partitioner_for_all_sources_w_choices_alone_has_what_shuffling_has() -> None:
-    found = KEPT.figures("d-choices")
+    result = KEPT.figures("d-choices")
     for zipf, pending in product(CLUSTER_ZIPFS, ("10 pending", "100 pending")):
-        rate = found.median(cluster_cell(PLAN, zipf, "shuffle"), f"rate {pending}")
+        rate = result.median(cluster_cell(PLAN, zipf, "shuffle"), f"rate {pending}")
         w, d = (
-            found.values(one_view_cell(PLAN, zipf, rule), f"rate {pending}")
+            result.values(one_view_cell(PLAN, zipf, rule), f"rate {pending}")
             for rule in ("w-choices", "d-choices")
         )
         assert min(w) == pytest.approx(rate, rel=1e-3)
@@ -228,24 +228,25 @@ def test_with_one_partitioner_for_all_sources_w_choices_alone_has_what_shuffling
 
 
 def test_practice_with_queues_and_other_loads_makes_the_agent_of_003_faster_than_one_without() -> None:
-    found = KEPT.figures("bandits")
+    result = KEPT.figures("bandits")
     for setting in practice.SETTINGS[1:]:
         wider, paper, linucb = (
-            found.values(unknown_cell(PLAN, *setting, policy), "reached") for policy in (WIDER, PAPER, LINUCB)
+            result.values(unknown_cell(PLAN, *setting, policy), "reached")
+            for policy in (WIDER, PAPER, LINUCB)
         )
         assert lower(wider, linucb)
         assert lower(linucb, paper)
     fewer, paper = (
-        found.values(unknown_cell(PLAN, *practice.SETTINGS[0], policy), "all") for policy in (FEWER, PAPER)
+        result.values(unknown_cell(PLAN, *practice.SETTINGS[0], policy), "all") for policy in (FEWER, PAPER)
     )
     assert median(fewer) > median(paper)
 
 
 def test_by_the_backlog_objective_an_untrained_agent_works_off_what_it_let_pile_up() -> None:
-    found = KEPT.figures("bandits")
-    late = found.values(taxi_graph.graph_cell(PLAN, 0.6, "untrained"), "end")
+    result = KEPT.figures("bandits")
+    late = result.values(taxi_graph.graph_cell(PLAN, 0.6, "untrained"), "end")
     back = [
-        found.values(taxi_graph.graph_cell(PLAN, *at), "end")
+        result.values(taxi_graph.graph_cell(PLAN, *at), "end")
         for at in taxi_graph.VARIED
         if at[1] == "untrained-backlog"
     ]
@@ -253,10 +254,10 @@ def test_by_the_backlog_objective_an_untrained_agent_works_off_what_it_let_pile_
 
 
 def test_with_one_task_worst_fit_beats_hashing_where_split_keys_do_not_decide() -> None:
-    found = KEPT.figures(BLOCKS)
+    result = KEPT.figures(BLOCKS)
     for stream in block_streams(PLAN):
         hashed, placed, split = (
-            found.values(one_task_cell(PLAN, stream), name) for name in ("hashed", "allocated", "split")
+            result.values(one_task_cell(PLAN, stream), name) for name in ("hashed", "allocated", "split")
         )
         assert lower(placed, hashed) == (median(split) < 0.3 * median(placed)), stream
         assert lower(split, hashed), stream

@@ -40,8 +40,8 @@ def test_a_load_is_its_share_of_all_units_of_an_aggregator_and_the_others_have_r
 def test_both_policies_have_a_figure_for_every_seed_and_no_latency_is_above_the_cut() -> None:
     plan = RunPlan("quick", (1, 2), Path())
     for cell in cells(plan):
-        found = measure(cell, StreamCache(cell.stream, plan), plan)
-        assert {len(series) for series in found.values()} == {2}
-        assert all(0 < value <= CUT_S for name in ("begin", "end") for value in found[name])
-        assert all(0 <= value <= 1 for value in found["within"])
-        assert all(-1 <= value <= 0 for value in found["all"])
+        result = measure(cell, StreamCache(cell.stream, plan), plan)
+        assert {len(series) for series in result.values()} == {2}
+        assert all(0 < value <= CUT_S for name in ("begin", "end") for value in result[name])
+        assert all(0 <= value <= 1 for value in result["within"])
+        assert all(-1 <= value <= 0 for value in result["all"])

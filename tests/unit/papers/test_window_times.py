@@ -48,15 +48,15 @@ def a_stage() -> Stage:
 
 
 def test_windows_overlap_and_the_last_one_ends_with_the_last_tuple() -> None:
-    found = overlapping(longs(0, 10, 20, 30, 40), span=20, slide=10)
-    assert found.count == 3
-    assert found.rows.tolist() == [0, 1, 1, 2, 2, 3]
-    assert found.numbers.tolist() == [0, 0, 1, 1, 2, 2]
+    result = overlapping(longs(0, 10, 20, 30, 40), span=20, slide=10)
+    assert result.count == 3
+    assert result.rows.tolist() == [0, 1, 1, 2, 2, 3]
+    assert result.numbers.tolist() == [0, 0, 1, 1, 2, 2]
 
 
 def test_times_shorter_than_a_window_are_one_window() -> None:
-    found = overlapping(longs(5, 6, 7), span=100, slide=10)
-    assert (found.count, found.rows.tolist()) == (1, [0, 1, 2])
+    result = overlapping(longs(5, 6, 7), span=100, slide=10)
+    assert (result.count, result.rows.tolist()) == (1, [0, 1, 2])
 
 
 def test_a_stage_by_hand() -> None:
@@ -117,27 +117,27 @@ def rides(tmp_path: Path) -> RunPlan:
 
 
 def test_the_cells_of_rides_are_in_the_order_of_the_drop_offs_and_share_their_numbers(rides: RunPlan) -> None:
-    found = read_rides(rides.data)
-    assert found.taxis.key_count == 20
-    assert len(found.pickups) == len(found.dropoffs) == len(found.taxis) == 60
-    assert (found.pickups.times == found.taxis.times).all()
+    result = read_rides(rides.data)
+    assert result.taxis.key_count == 20
+    assert len(result.pickups) == len(result.dropoffs) == len(result.taxis) == 60
+    assert (result.pickups.times == result.taxis.times).all()
     # Cells 0 to 4 are begun in and ended in, so both have the numbers of 7 cells.
-    assert found.pickups.key_count == found.dropoffs.key_count == 7
-    assert (found.pickups.codes[:5] == found.dropoffs.codes[:5]).all()
+    assert result.pickups.key_count == result.dropoffs.key_count == 7
+    assert (result.pickups.codes[:5] == result.dropoffs.codes[:5]).all()
 
 
 @pytest.mark.parametrize("query", [ROUTES, AREAS])
 def test_a_query_has_times_for_every_seed_and_both_readings(rides: RunPlan, query: str) -> None:
-    found = {}
+    result = {}
     for rule in ("hashing", "shuffle"):
         cell = time_cell(rides, query, 4, rule)
-        found[rule] = window_times.measure(cell, StreamCache(cell.stream, rides), rides)
-        assert {len(series) for series in found[rule].values()} == {len(rides.more_seeds)} == {4}
+        result[rule] = window_times.measure(cell, StreamCache(cell.stream, rides), rides)
+        assert {len(series) for series in result[rule].values()} == {len(rides.more_seeds)} == {4}
         for reading in READINGS:
-            assert all(value > 0 for value in found[rule][f"{reading} mean"])
-            assert all(0 <= share < 1 for share in found[rule][f"{reading} share"])
-    assert found["shuffle"]["direct mean"] == found["shuffle"]["gather mean"]
-    assert found["hashing"]["direct mean"] < found["hashing"]["gather mean"]
+            assert all(value > 0 for value in result[rule][f"{reading} mean"])
+            assert all(0 <= share < 1 for share in result[rule][f"{reading} share"])
+    assert result["shuffle"]["direct mean"] == result["shuffle"]["gather mean"]
+    assert result["hashing"]["direct mean"] < result["hashing"]["gather mean"]
 
 
 def test_cells_of_all_queries_are_measured_with_the_kept_costs() -> None:

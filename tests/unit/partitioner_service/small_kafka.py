@@ -193,12 +193,12 @@ class Consumer:
             share, self.share = self.share, None
             self.callbacks["on_assign"](self, [TopicPartition("in", p) for p in share])
             return []
-        found = []
+        result = []
         for p, position in sorted(self.positions.items()):
             rows = self._kafka.input[p][position:][: self._kafka.draw.randrange(6)]
-            found += [Record((p, position + at), row) for at, row in enumerate(rows)]
+            result += [Record((p, position + at), row) for at, row in enumerate(rows)]
             self.positions[p] += len(rows)
-        return found
+        return result
 
     def revoke(self) -> None:
         """As inside of a `consume`: the member gives up what it has."""
@@ -212,12 +212,12 @@ class Consumer:
 
     def committed(self, partitions: list[TopicPartition], timeout: float) -> list[TopicPartition]:
         self._kafka.meanwhile()
-        found, known = [], self._kafka.committed
+        result, known = [], self._kafka.committed
         for entry in partitions:
             state = known.get(entry.partition)
             place = (-1001,) if state is None else (state.offset, state.encode())
-            found.append(TopicPartition(entry.topic, entry.partition, *place))
-        return found
+            result.append(TopicPartition(entry.topic, entry.partition, *place))
+        return result
 
 
 class Producer:

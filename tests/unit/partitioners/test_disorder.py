@@ -58,7 +58,7 @@ def test_the_bound_of_disorder_does_not_depend_on_block_cuts_snapshots_or_rescal
     greatest = np.maximum.accumulate(times)
     late = np.flatnonzero(greatest - times > bound)
     p = create("hashing", workers=3, max_disorder_ms=bound)
-    found = None
+    result = None
     for a, b in pairwise([0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]):
         p = restore(p.snapshot())
         if rescaled:
@@ -66,17 +66,17 @@ def test_the_bound_of_disorder_does_not_depend_on_block_cuts_snapshots_or_rescal
         try:
             p.assign(times[a:b].astype(np.uint64), times[a:b])
         except DisorderError as error:
-            found = error.message
+            result = error.message
             assert p.observe().tuples == a
             break
     if len(late):
         row = int(late[0])
         gap = greatest[row] - times[row]
-        assert found is not None
-        assert found.startswith(f"tuple {row} of the stream")
-        assert f"time {times[row]} ms, {gap} ms before the greatest time so far, {greatest[row]} ms" in found
+        assert result is not None
+        assert result.startswith(f"tuple {row} of the stream")
+        assert f"time {times[row]} ms, {gap} ms before the greatest time so far, {greatest[row]} ms" in result
     else:
-        assert found is None
+        assert result is None
 
 
 def test_disorder_is_measured_exactly_between_the_ends_of_time() -> None:

@@ -75,10 +75,10 @@ def test_what_is_told_is_what_the_window_holds_at_that_moment(pause: int) -> Non
     for part in (told, moved):
         part.assign(keys, times)
     now = int(times[-1]) + pause
-    found = told.window_tuples(now)
+    result = told.window_tuples(now)
     last = moved.assign(keys[:DOUBTS], np.full(DOUBTS, now))
     before_it = moved.window_tuples() - np.bincount(last, minlength=12)
-    assert found.tolist() == before_it.tolist()
+    assert result.tolist() == before_it.tolist()
 
 
 def test_after_a_silence_longer_than_the_window_nobody_levels_what_has_left_it() -> None:

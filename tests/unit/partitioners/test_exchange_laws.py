@@ -124,9 +124,9 @@ def test_an_unanswered_message_is_told_again(name: str, options: dict) -> None:
         message = p.tell(p.tells_at or 0)
         told.append(message)
         p.assign(*(zipf(40)[0], np.full(40, (p.tells_at or 0) - 1)))
-    found = [one for one in told if one is not None]
-    assert len(found) >= 5
-    assert {one.round for one in found} == {0}
+    result = [one for one in told if one is not None]
+    assert len(result) >= 5
+    assert {one.round for one in result} == {0}
     assert other.snapshot() == members(name, options)[0].snapshot()
 
 

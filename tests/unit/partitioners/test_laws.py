@@ -230,9 +230,9 @@ def test_two_prefixes_alone_give_the_same_table_but_for_one_cell() -> None:
     differ = {}
     for n, row in GOLDEN.items():
         for z, (d, _) in zip((0.5, 0.8, 1.1, 1.4, 1.7, 2.0), row, strict=True):
-            found = two_prefixes(zipf_head(n, z), n, 1e-4)
-            if found != d:
-                differ[n, z] = found
+            result = two_prefixes(zipf_head(n, z), n, 1e-4)
+            if result != d:
+                differ[n, z] = result
     assert differ == {(20, 1.4): 9}
 
 

@@ -49,8 +49,8 @@ def message(source: int, number: int, body: str = "") -> Message:
 
 
 def parts_of(table: Table) -> list[list[object]]:
-    found: list[list[object]] = json.loads(table.body)
-    return found
+    result: list[list[object]] = json.loads(table.body)
+    return result
 
 
 # one round

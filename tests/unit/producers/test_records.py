@@ -121,10 +121,10 @@ def test_values_rendered_around_an_event_time_are_those_rendered_with_it(
     low = data.draw(st.integers(0, len(rows)))
     high = data.draw(st.integers(low, len(rows)))
     assert ValuesAtAnyTime.applies(table, written, time="t")
-    found = ValuesAtAnyTime(table, written, time="t").at(low, high, render_times(np.array([now]), unit))
+    result = ValuesAtAnyTime(table, written, time="t").at(low, high, render_times(np.array([now]), unit))
     whole = values_of(batch.slice(low, high).at(now, column="t", unit=unit), written, key="name")
-    assert found.type == whole.type
-    assert found.to_pylist() == whole.to_pylist()
+    assert result.type == whole.type
+    assert result.to_pylist() == whole.to_pylist()
 
 
 @pytest.mark.parametrize(

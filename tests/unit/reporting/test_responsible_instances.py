@@ -16,10 +16,10 @@ class One(NamedTuple):
 
 
 def names(*newest_first: One, partitions: int = 4) -> str:
-    found = responsible_instances(
+    result = responsible_instances(
         newest_first, partitions=partitions, owned=lambda one: one.owned, anyway=lambda one: one.heard
     )
-    return "".join(one.name for one in found)
+    return "".join(one.name for one in result)
 
 
 @pytest.mark.parametrize(

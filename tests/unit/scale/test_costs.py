@@ -189,8 +189,8 @@ def test_the_furthest_value_within_a_budget() -> None:
     ask = ("transactions", "brokers")
     # 8 broker cores, 0.8 within the budget: 4 transactions x (workers + 1) x 2 replicas x 0.01
     assert furthest(SMALL, LOAD, units, *ask, Side(("routed",), 1, 1_000)) == 9
-    found = furthest(SMALL, LOAD, units, *ask, Side(("commit",), 0.01, 60.0, whole=False))
-    assert found == pytest.approx(2 * 3 * 2 * 0.01 / 0.8)
+    result = furthest(SMALL, LOAD, units, *ask, Side(("commit",), 0.01, 60.0, whole=False))
+    assert result == pytest.approx(2 * 3 * 2 * 0.01 / 0.8)
     both = Side(("routed", "tasks"), 1, 1_000, fixed=(("instances", 1),))
     assert furthest(SMALL, LOAD, units, *ask, both) == 19, "half of the transactions"
     assert furthest(SMALL, LOAD, replace(FREE, marker=9.0), *ask, Side(("routed",), 1, 1_000)) is None

@@ -88,10 +88,10 @@ def test_patches_of_the_overlay_name_containers_that_the_manifests_have() -> Non
 
 def test_what_breaks_first_stands_first_and_is_full_at_its_multiple() -> None:
     plan = planned()
-    found = breaks(plan)
-    times = [one.times for one in found if one.times is not None]
+    result = breaks(plan)
+    times = [one.times for one in result if one.times is not None]
     assert times == sorted(times)
-    first = found[0]
+    first = result[0]
     assert first.times is not None
     assert first.times > 1
     faster = replace(plan.shape, rate=first.times * plan.shape.rate)

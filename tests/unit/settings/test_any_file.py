@@ -22,12 +22,12 @@ from tests.hostile import BYTES
 
 def _tables(model: type[BaseModel], depth: int = 0) -> dict[str, Any]:
     """Name -> the table below it, None for a plain setting."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, field in model.model_fields.items():
         kinds = [kind for kind in (field.annotation, *get_args(field.annotation)) if isinstance(kind, type)]
         inner = next((kind for kind in kinds if issubclass(kind, BaseModel)), None)
-        found[name] = _tables(inner, depth + 1) if inner is not None and depth < 4 else None
-    return found
+        result[name] = _tables(inner, depth + 1) if inner is not None and depth < 4 else None
+    return result
 
 
 TABLES = _tables(Settings)

@@ -105,8 +105,8 @@ def test_the_endpoint_hands_the_token_of_now_to_who_has_the_secret_alone(file: P
         word = base64.b64encode(f"{endpoint.client}:{secret}".encode()).decode()
         request.add_header("Authorization", f"Basic {word}")
         with urllib.request.urlopen(request, timeout=10) as answer:
-            found: dict[str, object] = json.load(answer)
-            return found
+            result: dict[str, object] = json.load(answer)
+            return result
 
     file.write_text(token(sub="bob", exp=FAR))
     assert asked(endpoint.secret)["access_token"] == token(sub="bob", exp=FAR)

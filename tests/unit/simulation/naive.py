@@ -43,13 +43,13 @@ def figures(stream: KeyedStream, scenario: Scenario, workers: list[int]) -> dict
     n, m = scenario.workers, len(stream)
     keys = stream.codes.tolist()
     samples = sorted({m * at // 100 for at in range(1, 101)} - {0})
-    found: dict[str, float | None] = {
+    result: dict[str, float | None] = {
         "imbalance": imbalance(workers, n),
         "imbalance_mean": float(np.mean([imbalance(workers[:t], n) for t in samples])),
     }
     if scenario.window_ms is None:
         gamma, distinct, most = held(list(zip(workers, keys, strict=True)))
-        return found | {
+        return result | {
             "window_imbalance": None,
             "gamma": gamma,
             "distinct": distinct,
@@ -77,4 +77,4 @@ def figures(stream: KeyedStream, scenario: Scenario, workers: list[int]) -> dict
     if scenario.warmup_slides is None and not after:
         after = [values for _, values in rows]
     names = ("window_imbalance", "gamma", "distinct", "ksr", "max_holders")
-    return found | dict(zip(names, np.mean(after, axis=0).tolist(), strict=True))
+    return result | dict(zip(names, np.mean(after, axis=0).tolist(), strict=True))

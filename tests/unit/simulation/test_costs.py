@@ -36,9 +36,9 @@ def test_a_stream_whose_costs_are_all_1_has_the_figures_of_one_without_costs(
     counted = generated("zipf", tuples=4_000, keys=300, zipf=1.3)
     weighed = replace(counted, costs=np.ones(4_000, np.int64))
     scenario = Scenario(workers=8, sources=2, window_ms=window, slide_ms=500)
-    found = figures(weighed, name, scenario)
-    assert (found.pop("total_cost"), found.pop("weighs")) == (4_000, create(name, workers=8).takes_costs)
-    assert found == figures(counted, name, scenario)
+    result = figures(weighed, name, scenario)
+    assert (result.pop("total_cost"), result.pop("weighs")) == (4_000, create(name, workers=8).takes_costs)
+    assert result == figures(counted, name, scenario)
 
 
 @examples(40)

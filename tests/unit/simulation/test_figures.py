@@ -64,10 +64,10 @@ def test_every_figure_equals_its_definition(
     scenario = Scenario(workers=workers, sources=sources, seed=seed, **told)
     options = {} if window is None or name in ("hashing", "shuffle") else {"window": "sliding", **told}
     expected = naive.figures(stream, scenario, naive.route(stream, scenario, name, options))
-    found = figures(stream, name, scenario)
-    assert_figures(found, expected)
-    assert list(found) == FIELDS
-    assert (found["tuples"], found["workers"], found["keys"]) == (len(drawn), workers, stream.key_count)
+    result = figures(stream, name, scenario)
+    assert_figures(result, expected)
+    assert list(result) == FIELDS
+    assert (result["tuples"], result["workers"], result["keys"]) == (len(drawn), workers, stream.key_count)
 
 
 @pytest.mark.parametrize("warmup", [None, 0, 7, 19])
@@ -98,20 +98,20 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("window", [None, 2_000])
 def test_every_registered_name_can_be_simulated(name: str, window: int | None) -> None:
     stream = generated("shift", tuples=6_000, keys=300, zipf=1.4)
-    found = figures(stream, name, Scenario(workers=8, sources=2, window_ms=window, slide_ms=500))
-    assert list(found) == FIELDS
-    assert -1e-12 <= found["imbalance"] <= 1
-    assert 1 <= found["ksr"] <= 8
-    assert found["distinct"] <= found["gamma"]
-    assert 1 <= found["max_holders"] <= 8
-    assert found["ns_per_tuple"] == pytest.approx(found["seconds"] * 1e9 / 6_000)
+    result = figures(stream, name, Scenario(workers=8, sources=2, window_ms=window, slide_ms=500))
+    assert list(result) == FIELDS
+    assert -1e-12 <= result["imbalance"] <= 1
+    assert 1 <= result["ksr"] <= 8
+    assert result["distinct"] <= result["gamma"]
+    assert 1 <= result["max_holders"] <= 8
+    assert result["ns_per_tuple"] == pytest.approx(result["seconds"] * 1e9 / 6_000)
 
 
 def test_a_simulation_repeats_itself() -> None:
     def run() -> dict:
         stream = generated("drift", tuples=5_000, keys=200, zipf=1.4, seed=3)
-        found = figures(stream, "d-choices", Scenario(workers=10, seed=3, window_ms=2_000))
-        return {name: value for name, value in found.items() if name not in ("seconds", "ns_per_tuple")}
+        result = figures(stream, "d-choices", Scenario(workers=10, seed=3, window_ms=2_000))
+        return {name: value for name, value in result.items() if name not in ("seconds", "ns_per_tuple")}
 
     assert run() == run()
 

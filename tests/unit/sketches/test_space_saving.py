@@ -82,8 +82,8 @@ def test_the_keys_that_reach_a_share_are_few_and_all_that_do_are_among_them(
 ) -> None:
     """At most 1/theta by their estimates, for any capacity; and none far below theta - 1/capacity."""
     sketch, exact = offered(capacity, keys), Counter(keys)
-    found, counts, _ = sketch.counters()
-    reach = set(found[counts >= theta * len(keys)].tolist()) if keys else set()
+    result, counts, _ = sketch.counters()
+    reach = set(result[counts >= theta * len(keys)].tolist()) if keys else set()
     assert len(reach) <= 1 / theta
     assert all(exact[key] >= (theta - 1 / capacity) * len(keys) - 1e-9 for key in reach)
     if theta > 1 / capacity:
@@ -138,8 +138,8 @@ def naive(capacity: int, keys: list[int], costs: list[int]) -> list[list[int]]:
 @given(words, st.integers(1, 50))
 def test_counters_and_their_order_equal_a_plain_list(keys: list[int], capacity: int) -> None:
     """Whatever its layout in memory: the same keys are given up, at the same moments."""
-    found = [column.tolist() for column in offered(capacity, keys).counters()]
-    assert list(map(list, zip(*found, strict=True))) == naive(capacity, keys, [1] * len(keys))
+    result = [column.tolist() for column in offered(capacity, keys).counters()]
+    assert list(map(list, zip(*result, strict=True))) == naive(capacity, keys, [1] * len(keys))
 
 
 @examples(150)
@@ -149,12 +149,12 @@ def test_counters_and_their_order_equal_a_plain_list_with_costs(
 ) -> None:
     keys, costs = [key for key, _ in rows], [cost for _, cost in rows]
     sketch = offered(capacity, keys, costs)
-    found = [column.tolist() for column in sketch.counters()]
-    assert list(map(list, zip(*found, strict=True))) == naive(capacity, keys, costs)
+    result = [column.tolist() for column in sketch.counters()]
+    assert list(map(list, zip(*result, strict=True))) == naive(capacity, keys, costs)
     for key in keys:  # the table of keys agrees with the order
         at = sketch.entry_of(key)
-        assert (at is None) == (key not in found[0])
-        assert at is None or sketch.estimate(key) == found[1][found[0].index(key)]
+        assert (at is None) == (key not in result[0])
+        assert at is None or sketch.estimate(key) == result[1][result[0].index(key)]
 
 
 @pytest.mark.parametrize("capacity", [1, 7, 100, 1280])
@@ -169,8 +169,8 @@ def test_bounds_hold_on_long_streams(capacity: int) -> None:
 @given(words)
 def test_counts_are_exact_while_there_are_counters_enough(keys: list[int]) -> None:
     sketch = offered(64, keys)
-    found, counts, errors = sketch.counters()
-    assert dict(zip(found.tolist(), counts.tolist(), strict=True)) == Counter(keys)
+    result, counts, errors = sketch.counters()
+    assert dict(zip(result.tolist(), counts.tolist(), strict=True)) == Counter(keys)
     assert not errors.any()
 
 

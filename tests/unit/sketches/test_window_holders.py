@@ -60,9 +60,9 @@ def check(window: WindowHolders, recount: Recount, keys: range, workers: int) ->
     assert pool.distinct.tolist() == [per_worker[w] for w in range(workers)]
     for key in keys:
         held = {worker for k, worker in pairs if k == key}
-        found = window.holders(key)
-        assert len(found) == len(set(found))
-        assert set(found) == held
+        result = window.holders(key)
+        assert len(result) == len(set(result))
+        assert set(result) == held
         for worker in range(workers):
             assert is_held(pool, np.uint64(key), worker) == (worker in held)
 

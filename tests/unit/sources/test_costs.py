@@ -20,14 +20,14 @@ def read(values: object) -> CostColumn:
 
 @given(st.lists(st.one_of(st.none(), st.floats(), st.floats(0, 9), st.integers(-3, 2_000_000).map(float))))
 def test_every_column_of_numbers_becomes_costs_that_a_partitioner_takes(drawn: list[float | None]) -> None:
-    found = read(pa.array(drawn, pa.float64()))
-    assert checked_costs(found.costs, len(drawn)).tolist() == [_cost(value) for value in drawn]
+    result = read(pa.array(drawn, pa.float64()))
+    assert checked_costs(result.costs, len(drawn)).tolist() == [_cost(value) for value in drawn]
     known = [value for value in drawn if value is not None and value == value]
     rounded = [np.rint(value) for value in known]
-    assert found.low == len(drawn) - len(known) + sum(value < 1 for value in rounded)
-    assert found.high == sum(value > MAX_COST for value in rounded)
+    assert result.low == len(drawn) - len(known) + sum(value < 1 for value in rounded)
+    assert result.high == sum(value > MAX_COST for value in rounded)
     pairs = zip(known, rounded, strict=True)
-    assert found.rounded == sum(1 <= whole <= MAX_COST and value != whole for value, whole in pairs)
+    assert result.rounded == sum(1 <= whole <= MAX_COST and value != whole for value, whole in pairs)
 
 
 def _cost(value: float | None) -> int:
@@ -46,9 +46,9 @@ def test_costs_are_the_same_as_integers_decimals_and_texts(drawn: list[int]) -> 
         pa.array([f"{cost}.0" for cost in drawn], pa.large_string()).dictionary_encode(),
     ]
     for column in columns:
-        found = read(column)
-        assert found.costs.tolist() == drawn
-        assert (found.rounded, found.low, found.high) == (0, 0, 0)
+        result = read(column)
+        assert result.costs.tolist() == drawn
+        assert (result.rounded, result.low, result.high) == (0, 0, 0)
 
 
 def test_what_was_changed_is_said_once_with_counts() -> None:

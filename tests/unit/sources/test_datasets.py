@@ -307,9 +307,9 @@ def test_the_beginning_of_a_csv_file_is_what_the_whole_file_begins_with(
     times = ["2024-01-02T03:04:05Z", "2024-01-02 03:04"] if unit == "iso" else ["1700000000", " 1699999999.5"]
     rows = f'key,other,time\n"a\n,""b""",1,{times[0]}\n\n,2,{times[1]}\n007,x,{times[0]}\n'
     path = write(tmp_path / f"rows.csv{wrapping}", gzip.compress(rows.encode()) if wrapping else rows)
-    found, whole = (beginning(path, rows_read, time_unit=unit) for rows_read in (first, None))
-    assert found.keys.to_pylist() == whole.keys.to_pylist()[:first] == [b'a\n,"b"', b"", b"007"][:first]
-    assert found.times.tolist() == whole.times.tolist()[:first]
+    result, whole = (beginning(path, rows_read, time_unit=unit) for rows_read in (first, None))
+    assert result.keys.to_pylist() == whole.keys.to_pylist()[:first] == [b'a\n,"b"', b"", b"007"][:first]
+    assert result.times.tolist() == whole.times.tolist()[:first]
 
 
 def test_the_beginning_of_a_file_is_read_and_not_its_end(

@@ -31,10 +31,10 @@ def made(name: str, folder: Path) -> Path:
 @pytest.mark.parametrize("name", [name for name, item in DATA_SETS.items() if item.make is not None])
 def test_a_file_of_the_data_set_fits(name: str, tmp_path: Path) -> None:
     path = made(name, tmp_path)
-    found = check_download(name, path)
-    assert (found.rows, found.problem, found.known_as) == (10, None, None)
-    assert found.columns == tuple(DATA_SETS[name].columns)
-    assert found.sha256 == sha256(path.read_bytes()).hexdigest()
+    result = check_download(name, path)
+    assert (result.rows, result.problem, result.known_as) == (10, None, None)
+    assert result.columns == tuple(DATA_SETS[name].columns)
+    assert result.sha256 == sha256(path.read_bytes()).hexdigest()
 
 
 FLIGHTS = "b6b5560eeae070d89916f5d6b7019179c07d97cef3a61db0887ca9cf78a7ad5d"
@@ -73,10 +73,10 @@ def test_the_first_bad_row_is_named(tmp_path: Path) -> None:
     lines = path.read_text().splitlines()
     lines[4] = lines[4].replace("2010-12-01", "the first")
     path.write_text("\n".join(lines))
-    found = check_download("retail", path)
-    assert found.rows is None
-    assert "'InvoiceDate' is 'the first" in (found.problem or "")
-    assert "in row 4" in (found.problem or "")
+    result = check_download("retail", path)
+    assert result.rows is None
+    assert "'InvoiceDate' is 'the first" in (result.problem or "")
+    assert "in row 4" in (result.problem or "")
 
 
 def test_a_file_of_another_layout_does_not_fit_and_the_command_fails(tmp_path: Path) -> None:

@@ -28,9 +28,9 @@ KEYED = SourceOptions(key="who", event_rate=1000.0, columns_named=True)
 def told(tmp_path: Path, name: str, content: str, options: SourceOptions = SourceOptions()) -> str:
     path = tmp_path / name
     path.write_text(content)
-    found = reading_of(str(path), options).remark
-    assert found is not None
-    return found.removeprefix(f"{tmp_path}/")
+    result = reading_of(str(path), options).remark
+    assert result is not None
+    return result.removeprefix(f"{tmp_path}/")
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,11 @@ def orders(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("tuples", "complete"), [(2, False), (3, True), (9, True)])
 def test_a_file_gives_its_earliest_tuples(orders: Path, tuples: int, complete: bool) -> None:
-    found = first_tuples(open_source(str(orders), SourceOptions(key="who", time="at")), tuples, timed=True)
-    assert found.keys.to_pylist() == [b"a", b"c", b"b"][:tuples]
-    assert found.times is not None
-    assert found.times.tolist() == [1, 2, 3][:tuples]
-    assert (found.complete, found.timed) == (complete, True)
+    result = first_tuples(open_source(str(orders), SourceOptions(key="who", time="at")), tuples, timed=True)
+    assert result.keys.to_pylist() == [b"a", b"c", b"b"][:tuples]
+    assert result.times is not None
+    assert result.times.tolist() == [1, 2, 3][:tuples]
+    assert (result.complete, result.timed) == (complete, True)
 
 
 def test_numbered_tuples_tell_no_rate(orders: Path) -> None:

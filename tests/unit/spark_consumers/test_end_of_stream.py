@@ -85,9 +85,9 @@ class Topic:
         for number, stop in ((n, e) for n, e in end.items() if n < len(self.records)):
             first = begin.get(number, 0)
             values = self.records[number][first:stop]
-            found = [Record(number, offset, value) for offset, value in enumerate(values, first)]
-            self.handed_out += len(found)
-            yield found
+            result = [Record(number, offset, value) for offset, value in enumerate(values, first)]
+            self.handed_out += len(result)
+            yield result
 
 
 def everything(topic: Topic) -> dict[int, int]:

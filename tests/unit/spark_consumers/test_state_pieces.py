@@ -221,6 +221,6 @@ def test_a_state_with_any_bit_flipped_or_any_piece_missing_is_refused_or_not_nee
 @given(st.lists(st.integers(0, 9), max_size=9), st.integers(1, 12))
 def test_gathered_tables_hold_the_same_rows_in_order_and_are_few(sizes, rows):
     tables = [pa.table({"n": pa.array([number] * size, pa.int64())}) for number, size in enumerate(sizes)]
-    found = list(gathered(tables, rows=rows))
-    assert [n for t in found for n in t["n"].to_pylist()] == [n for t in tables for n in t["n"].to_pylist()]
-    assert all(table.num_rows >= rows for table in found[:-1])
+    result = list(gathered(tables, rows=rows))
+    assert [n for t in result for n in t["n"].to_pylist()] == [n for t in tables for n in t["n"].to_pylist()]
+    assert all(table.num_rows >= rows for table in result[:-1])

@@ -67,11 +67,11 @@ def test_each_bucket_keeps_its_parts_apart_and_the_rows_are_those_of_the_summary
     assert [tally.work["reduce", 0].tasks for tally in told[1:]] == [1, 1]
     shape = sink_of(view(SETTINGS, "s")).shaper(view(SETTINGS, "s"))
     merged = run(MergeParts(layout, shape, told.append), Map(), bucket_labels(BUCKETS)[0], sent)
-    found = [json.loads(value) for frame in merged for value in frame["value"]]
-    first = [row for row in found if row["window_end"] == 10]
+    result = [json.loads(value) for frame in merged for value in frame["value"]]
+    first = [row for row in result if row["window_end"] == 10]
     columns = ("key", "keys", "hi", "r", "_tuples")
     assert sorted(tuple(row[name] for name in columns) for row in first) == [
         (1, 2, 4.0, 2.0, 4),
         (2, 1, 3.0, 3.0, 2),
     ]
-    assert told[-1].rows == len(found) == 6
+    assert told[-1].rows == len(result) == 6

@@ -55,23 +55,23 @@ def test_a_comparison_is_of_the_seeds_that_both_have(
         with pytest.raises(ConfigError, match="no cell and seed in common"):
             compared(table(rows), "imbalance", "a", "b")
         return
-    (found,) = compared(table(rows), "imbalance", "a", "b", centre=centre)
+    (result,) = compared(table(rows), "imbalance", "a", "b", centre=centre)
     (turned,) = compared(table(rows), "imbalance", "b", "a", centre=centre)
     differences = [ours[seed] - theirs[seed] for seed in both]
     middle = {"mean": mean, "median": median}[centre]
-    assert found.seeds == len(both)
-    assert found.unpaired == len(ours) + len(theirs) - 2 * len(both)
-    assert found.difference.centre == pytest.approx(middle(differences), abs=1e-12)
-    assert found.first_value.centre == pytest.approx(middle([ours[seed] for seed in both]))
-    assert found.first_wins == sum(ours[seed] < theirs[seed] for seed in both)
-    assert found.first_wins + found.second_wins + found.ties == found.seeds
-    assert (turned.first_wins, turned.second_wins) == (found.second_wins, found.first_wins)
-    assert turned.difference.centre == pytest.approx(-found.difference.centre, abs=1e-12)
+    assert result.seeds == len(both)
+    assert result.unpaired == len(ours) + len(theirs) - 2 * len(both)
+    assert result.difference.centre == pytest.approx(middle(differences), abs=1e-12)
+    assert result.first_value.centre == pytest.approx(middle([ours[seed] for seed in both]))
+    assert result.first_wins == sum(ours[seed] < theirs[seed] for seed in both)
+    assert result.first_wins + result.second_wins + result.ties == result.seeds
+    assert (turned.first_wins, turned.second_wins) == (result.second_wins, result.first_wins)
+    assert turned.difference.centre == pytest.approx(-result.difference.centre, abs=1e-12)
     if len(both) == 1:
-        assert found.difference.low is None
+        assert result.difference.low is None
     else:
-        assert found.difference.low is not None
-        assert found.difference.low <= found.difference.centre + 1e-12
+        assert result.difference.low is not None
+        assert result.difference.low <= result.difference.centre + 1e-12
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_an_interval_of_a_mean_covers_it_as_often_as_its_level_says() -> None:
     random = np.random.default_rng(5)
     samples = random.normal(3.0, 1.0, (400, 6))
     covered = sum(
-        found.low < 3.0 < found.high
-        for found in (interval(list(sample), centre="mean", level=0.9) for sample in samples)
+        result.low < 3.0 < result.high
+        for result in (interval(list(sample), centre="mean", level=0.9) for sample in samples)
     )
     assert 330 <= covered <= 385  # 360 on average
 
@@ -104,14 +104,14 @@ def test_every_condition_has_its_own_line_in_the_order_of_the_table() -> None:
     rows = [
         (name, workers, seed, workers / 10) for workers in (8, 4) for seed in (1, 2) for name in ("a", "b")
     ]
-    found = summarised(table(rows), "imbalance")
-    assert [(one.partitioner, one.condition["workers"]) for one in found] == [
+    result = summarised(table(rows), "imbalance")
+    assert [(one.partitioner, one.condition["workers"]) for one in result] == [
         ("a", 8),
         ("b", 8),
         ("a", 4),
         ("b", 4),
     ]
-    assert [one.value.centre for one in found] == [0.8, 0.8, 0.4, 0.4]
+    assert [one.value.centre for one in result] == [0.8, 0.8, 0.4, 0.4]
     pairs = compared(table(rows), "imbalance", "a", "b")
     assert [one.condition["workers"] for one in pairs] == [8, 4]
     assert [one.ties for one in pairs] == [2, 2]

@@ -35,8 +35,8 @@ def test_a_list_has_its_numbers_in_its_order(numbers: list[int]) -> None:
 @examples(100)
 def test_decimal_steps_do_not_drift(first: int, count: int, step: int) -> None:
     last = first + (count - 1) * step
-    found = decimals("--zipf", f"{first / 100}:{last / 100}:{step / 100}")
-    assert found == tuple((first + at * step) / 100 for at in range(count))
+    result = decimals("--zipf", f"{first / 100}:{last / 100}:{step / 100}")
+    assert result == tuple((first + at * step) / 100 for at in range(count))
 
 
 def test_lists_and_ranges_may_be_mixed() -> None:

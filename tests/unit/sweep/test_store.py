@@ -35,9 +35,9 @@ _number = count()
 
 @cache
 def outcomes() -> tuple[CellOutcome, ...]:
-    found: list[CellOutcome] = []
-    run(CELLS, processes=1, finish=found.append)
-    return tuple(found)
+    result: list[CellOutcome] = []
+    run(CELLS, processes=1, finish=result.append)
+    return tuple(result)
 
 
 def sweep(file: Path, done: Sequence[CellOutcome], *, series: Path | None = None, whole: bool = True) -> None:
@@ -83,9 +83,9 @@ def test_wherever_a_sweep_stops_it_goes_on_to_the_same_table(
 
 
 def test_two_processes_find_what_one_finds(tmp_path: Path) -> None:
-    found: list[CellOutcome] = []
-    run(CELLS, processes=2, finish=found.append)
-    sweep(tmp_path / "t.csv", found)
+    result: list[CellOutcome] = []
+    run(CELLS, processes=2, finish=result.append)
+    sweep(tmp_path / "t.csv", result)
     untimed = [name for name in ROWS.names if name not in ("seconds", "ns_per_tuple")]
     assert read_table(tmp_path / "t.csv").select(untimed).to_pylist() == [
         {name: outcome.row[name] for name in untimed} for outcome in outcomes()
@@ -104,9 +104,9 @@ def test_two_processes_share_the_tuples_of_a_file() -> None:
 
 
 def file_rows(grid: Grid, stream: KeyedStream, processes: int) -> list[dict]:
-    found: list[CellOutcome] = []
-    run(grid.cells(), file=stream, processes=processes, finish=found.append)
-    return [outcome.row for outcome in found]
+    result: list[CellOutcome] = []
+    run(grid.cells(), file=stream, processes=processes, finish=result.append)
+    return [outcome.row for outcome in result]
 
 
 def test_a_row_says_all_that_made_it() -> None:

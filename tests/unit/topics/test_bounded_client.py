@@ -126,9 +126,9 @@ def test_no_compressed_answer_is_asked_for() -> None:
 def test_a_schema_almost_as_large_as_an_answer_may_be_comes() -> None:
     with schema_registry() as kept:
         kept.register(SCHEMA + " " * (MOST_BYTES - 1_000))
-        found = client(kept.url).schema(1)
-        assert found is not None
-        assert len(found.texts[0]) > MOST_BYTES - 1_000
+        result = client(kept.url).schema(1)
+        assert result is not None
+        assert len(result.texts[0]) > MOST_BYTES - 1_000
 
 
 def test_the_schemas_that_a_schema_refers_to_are_bounded_together() -> None:

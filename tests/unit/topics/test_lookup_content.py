@@ -16,9 +16,9 @@ from topics.query.record import refuse_changed, with_lookup_content
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    found = tmp_path / "rows.csv"
-    found.write_text("id,region\na,north\n")
-    return found
+    result = tmp_path / "rows.csv"
+    result.write_text("id,region\na,north\n")
+    return result
 
 
 def settings_of(file: Path, **lookup: Any) -> Settings:

@@ -21,12 +21,12 @@ KAFKA = KafkaSettings(bootstrap_servers="127.0.0.1:9", request_timeout=3_000)
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, dict[int, int]]]:
     """What the broker says, one answer after the other, the last one again and again. Each takes a second."""
-    found: list[dict[str, dict[int, int]]] = []
+    result: list[dict[str, dict[int, int]]] = []
     now = [0.0]
 
     def list_offsets(specs: dict[TopicPartition, OffsetSpec], **_: Any) -> dict[TopicPartition, Any]:
         now[0] += 1
-        answer = found.pop(0) if len(found) > 1 else found[0]
+        answer = result.pop(0) if len(result) > 1 else result[0]
         return {part: future(answer.get(part.topic, {}).get(part.partition)) for part in specs}
 
     monkeypatch.setattr(
@@ -36,7 +36,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, dict[int, int]]]:
     )
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: None)
     monkeypatch.setattr(offsets, "time", clock)
-    return found
+    return result
 
 
 def future(offset: int | None) -> Future[Any]:

@@ -20,8 +20,8 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def test_every_role_has_a_topic_with_its_partitions(settings: Settings) -> None:
-    found = {role: (spec.name, spec.partitions) for role, spec in pipeline_topics(settings).items()}
-    assert found == {
+    result = {role: (spec.name, spec.partitions) for role, spec in pipeline_topics(settings).items()}
+    assert result == {
         "input": ("clicks", 3),
         "rejected": ("q.rejected", 3),
         "routed": ("q.routed", 5),

@@ -145,10 +145,10 @@ def test_a_spark_job_of_ones_own_takes_the_beginning_from_the_record_as_the_serv
     grown = Settings(query=query | {"max_jump": "3h", "out_of_orderness": "1m"})
     beginning = replace(beginning, identity=began.identity())
     assert IDENTITY_KEY == query_record.IDENTITY_KEY
-    found = as_recorded(grown, encode_beginning(beginning))
-    assert found.fingerprint == began.fingerprint
+    result = as_recorded(grown, encode_beginning(beginning))
+    assert result.fingerprint == began.fingerprint
     expected = as_begun(grown, beginning).with_input_partitions(len(beginning.begin))
-    assert found.identity() == expected.identity()
-    assert found.query.any_columns == expected.query.any_columns
+    assert result.identity() == expected.identity()
+    assert result.query.any_columns == expected.query.any_columns
     with pytest.raises(IncompatibleStateError, match="cannot be read: it has version 4"):
         as_recorded(grown, json.dumps(json.loads(encode_beginning(beginning)) | {"v": 4}).encode())

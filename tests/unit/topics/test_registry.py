@@ -35,11 +35,11 @@ def test_a_schema_comes_with_those_that_it_refers_to(kept: RegistryInMemory) -> 
     reference = {"name": "E", "subject": "e", "version": 1}
     text = '{"type":"record","name":"R","fields":[{"name":"x","type":"E"}]}'
     number = kept.register(text, subject="r", references=[reference])
-    found = client(kept).schema(number)
-    assert found is not None
-    assert found.form == "avro"
-    assert found.texts == ('{"type":"enum","name":"E","symbols":["A"]}', text)
-    assert found.names == ("E", "")
+    result = client(kept).schema(number)
+    assert result is not None
+    assert result.form == "avro"
+    assert result.texts == ('{"type":"enum","name":"E","symbols":["A"]}', text)
+    assert result.names == ("E", "")
 
 
 def test_only_the_registrys_own_word_makes_a_schema_unknown(kept: RegistryInMemory) -> None:

@@ -125,15 +125,15 @@ class Answering:
 
 def outcome(answering: Answering, ids: list[int]) -> str:
     """What happened, in a word. Checks what must hold whatever it is."""
-    found: EvenflowError | None = None
+    result: EvenflowError | None = None
     try:
         parsed = answering.parse(ids)
     except (RegistryAway, ConfigError) as error:
-        found = error
-    if found is not None:
-        assert len(str(found)) < 3_000
-        assert found.hint or isinstance(found, RegistryAway)
-        return "away" if isinstance(found, RegistryAway) else "refused"
+        result = error
+    if result is not None:
+        assert len(str(result)) < 3_000
+        assert result.hint or isinstance(result, RegistryAway)
+        return "away" if isinstance(result, RegistryAway) else "refused"
     assert sorted([*parsed.rows.tolist(), *parsed.bad]) == list(range(len(ids)))
     assert all(reason and len(reason) < 1_000 for reason in parsed.bad.values())
     return "parsed"

@@ -40,11 +40,11 @@ class Watched:
 
     def answer(self) -> None:
         for name, future in self.asked[-1].items():
-            found = self.ids[name]
-            if isinstance(found, Exception):
-                future.set_exception(found)
+            result = self.ids[name]
+            if isinstance(result, Exception):
+                future.set_exception(result)
             else:
-                future.set_result(SimpleNamespace(topic_id=found, partitions=[0] * self.partitions))
+                future.set_result(SimpleNamespace(topic_id=result, partitions=[0] * self.partitions))
 
     def after(self, seconds: float) -> None:
         """Time passes, is noticed, and the brokers answer."""
@@ -87,8 +87,8 @@ def test_brokers_that_do_not_answer_are_no_verdict() -> None:
 
 def test_a_topic_that_is_absent_again_and_again_was_deleted() -> None:
     watched = Watched()
-    for found in (ABSENT, ABSENT, AWAY, ABSENT, ABSENT, "id2", ABSENT, ABSENT):
-        watched.ids["q.routed"] = found
+    for result in (ABSENT, ABSENT, AWAY, ABSENT, ABSENT, "id2", ABSENT, ABSENT):
+        watched.ids["q.routed"] = result
         watched.after(5)
     with pytest.raises(DataLossError, match=r"q\.routed was deleted while"):
         watched.after(5)

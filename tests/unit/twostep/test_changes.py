@@ -41,12 +41,12 @@ def folded(pipe: Pipe, starts: set[int]) -> Rows:
     """
     rows: Rows = {}
     newest: dict[bytes, dict[str, Any]] = {}
-    found = sorted(pipe.found, key=lambda row: row["revision"])
+    result = sorted(pipe.found, key=lambda row: row["revision"])
     seen = set()
     for start in sorted(starts):
         revision = (start + pipe.plan.window) // pipe.plan.slide
-        while found and found[0]["revision"] <= revision:
-            row = found.pop(0)
+        while result and result[0]["revision"] <= revision:
+            row = result.pop(0)
             assert row["revision"] == row["window_end"] // pipe.plan.slide
             assert (row["revision"], row["key"]) not in seen
             seen.add((row["revision"], row["key"]))
@@ -128,11 +128,11 @@ def test_no_row_comes_out_that_is_as_it_was(
         for start, key in {(start + move, key) for start, key in whole for move in (0, SLIDE)}
         if whole.get((start, key)) != whole.get((start - SLIDE, key))
     }
-    found = {(row["window_start"], row["key"]): row for row in pipe.found}
-    assert len(found) == len(pipe.found)
+    result = {(row["window_start"], row["key"]): row for row in pipe.found}
+    assert len(result) == len(pipe.found)
     names = pipe.plan.output_schema.names
     assert {
-        at: None if row["gone"] else {name: row[name] for name in names} for at, row in found.items()
+        at: None if row["gone"] else {name: row[name] for name in names} for at, row in result.items()
     } == expected
     assert all(row[name] is None for row in pipe.found if row["gone"] for name in names)
 
@@ -192,9 +192,9 @@ def test_layers_hold_the_newest_row_of_every_key(steps: list[dict[int, int]], da
             layers.save()
             layers = RowLayers(state, schema)
         asked = [b"%d" % key for key in range(32)]
-        found = layers.find(pa.array(asked, pa.large_binary())).to_pylist()
+        result = layers.find(pa.array(asked, pa.large_binary())).to_pylist()
         here = {key: rows for key, rows in known.items() if rows}
-        assert {row["key"]: row["rows"] for row in found} == here
+        assert {row["key"]: row["rows"] for row in result} == here
         assert {row["key"]: row["rows"] for row in layers.all().to_pylist()} == here
 
 

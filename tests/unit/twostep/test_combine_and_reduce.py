@@ -233,8 +233,8 @@ def test_folding_early_gives_the_same_blobs_each_time_and_the_same_results(
 
     _, expected, rows = run()
     monkeypatch.setattr(combiner_module, "FOLD_ROWS", 45)
-    blobs, found, _ = run()
-    assert found == expected == direct(plan_of(EVERYTHING, 2), rows)
+    blobs, result, _ = run()
+    assert result == expected == direct(plan_of(EVERYTHING, 2), rows)
     assert run()[0] == blobs
 
 

@@ -68,11 +68,11 @@ def test_the_columns_are_those_of_the_record_and_encoded_again_they_are_the_key(
     parsed = Parser(Settings(query=QUERY.model_dump(), input={"partitions": 1})).parse(records)
     assert not len(parsed.bad)
     keys = parsed.keys.cast(pa.binary())
-    found = with_key_columns(result_table(keys), key_schema(QUERY))
-    assert found.schema.names == ["window_start", "window_end", *KEY, "n"]
-    assert list(zip(*(found[name].to_pylist() for name in KEY), strict=True)) == rows
-    assert arrays([found[name].combine_chunks() for name in KEY]).cast(pa.binary()).equals(keys)
-    for row, text in zip(rows, json_rows(found).to_pylist(), strict=True):
+    result = with_key_columns(result_table(keys), key_schema(QUERY))
+    assert result.schema.names == ["window_start", "window_end", *KEY, "n"]
+    assert list(zip(*(result[name].to_pylist() for name in KEY), strict=True)) == rows
+    assert arrays([result[name].combine_chunks() for name in KEY]).cast(pa.binary()).equals(keys)
+    for row, text in zip(rows, json_rows(result).to_pylist(), strict=True):
         values = dict(
             zip(KEY, [str(value) if isinstance(value, date) else value for value in row], strict=True)
         )

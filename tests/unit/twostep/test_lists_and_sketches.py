@@ -44,10 +44,10 @@ def _run(max_bytes: int, batches: int) -> tuple[Pipe, list[dict[str, Any]]]:
 
 @pytest.mark.parametrize(("max_bytes", "batches"), [(1_000_000, 4), (2_000, 10)])
 def test_however_tuples_are_cut_every_window_is_that_of_its_tuples(max_bytes: int, batches: int) -> None:
-    pipe, found = _run(max_bytes, batches)
+    pipe, result = _run(max_bytes, batches)
     plan = pipe.plan
-    assert len(found) == 3 * (20 + PANES - 1)
-    for row in found[::7]:
+    assert len(result) == 3 * (20 + PANES - 1)
+    for row in result[::7]:
         last = row["window_end"] // SLIDE
         mine = [r for r in _rows() if last - PANES <= r[0] < last and r[1] == row["key"]]
         columns = {"pane": [0] * len(mine), "key": [r[1] for r in mine], "time": [r[0] * SLIDE for r in mine]}
@@ -65,5 +65,5 @@ def test_a_repeated_run_gives_the_same_bytes_of_state_and_of_results() -> None:
     (one, first), (other, second) = _run(2_000, 10), _run(2_000, 10)
     assert one.history == other.history
     assert one.states == other.states
-    written = [json_rows(pa.Table.from_pylist(found, one.plan.result_schema)) for found in (first, second)]
+    written = [json_rows(pa.Table.from_pylist(result, one.plan.result_schema)) for result in (first, second)]
     assert written[0] == written[1]

@@ -27,11 +27,11 @@ def test_ten_million_keys_of_a_window_each_come_out_once_and_a_late_micro_batch_
     assert max(moved[-10:]) < 3 * max(moved[:10]), "a micro-batch moves all that the window holds"
     blobs, _ = pipeline.combine(pipeline.frames(tuples=TUPLES, keys=KEYS))
     np.add.at(expected, random.integers(0, KEYS, TUPLES), 1)
-    found = np.zeros(KEYS, np.int32)
+    result = np.zeros(KEYS, np.int32)
     rows = 0
     for table in pipeline.results(blobs)[0]:
         keys = np.array(table["key"].to_pylist(), "S8").astype(np.int64)
-        found[keys] = table["n"].to_numpy()
+        result[keys] = table["n"].to_numpy()
         rows += table.num_rows
     assert rows == np.count_nonzero(expected)
-    assert np.array_equal(found, expected)
+    assert np.array_equal(result, expected)

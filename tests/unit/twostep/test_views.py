@@ -82,11 +82,11 @@ def test_a_view_gives_what_a_direct_aggregation_with_its_windows_and_its_key_giv
         if number % 2:
             pipe.step()
     pipe.end()
-    found = {
+    result = {
         at: {label: row[label] for label in (o.label for o in plan.outputs)}
         for at, row in pipe.results().items()
     }
-    assert found == Direct(plan).results(rows)
+    assert result == Direct(plan).results(rows)
 
 
 def hash_of(key: Any) -> int:

@@ -87,10 +87,10 @@ ROW = st.fixed_dictionaries(
 def read(row: bytes, form: AvroForm = FORM) -> dict[str, Any]:
     """The row as a reader that knows the registered schema alone has it."""
     out = io.BytesIO(row)
-    found = fastavro.schemaless_reader(out, fastavro.parse_schema(json.loads(form.text)), None)
+    result = fastavro.schemaless_reader(out, fastavro.parse_schema(json.loads(form.text)), None)
     assert out.read() == b""
-    assert isinstance(found, dict)
-    return found
+    assert isinstance(result, dict)
+    return result
 
 
 def as_avro(value: Any) -> Any:

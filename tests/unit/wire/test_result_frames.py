@@ -55,14 +55,14 @@ def decoded(record: bytes) -> tuple[ResultHeader, pa.RecordBatch]:
 
 def with_header(record: bytes, **changed: Any) -> bytes:
     """The record under a header with these fields changed (... takes one out), its checksum right."""
-    found = pa.ipc.open_stream(record).schema
-    said = json.loads(found.metadata[METADATA_KEY]) | changed
+    result = pa.ipc.open_stream(record).schema
+    said = json.loads(result.metadata[METADATA_KEY]) | changed
     said = {name: value for name, value in said.items() if value is not ... and name != "crc"}
-    body = record[found.serialize().size :]
+    body = record[result.serialize().size :]
     words = json.dumps(said, separators=(",", ":")).encode()
     said["crc"] = zlib.crc32(body, zlib.crc32(words))
     metadata = {METADATA_KEY: json.dumps(said, separators=(",", ":")).encode()}
-    return found.with_metadata(metadata).serialize().to_pybytes() + body
+    return result.with_metadata(metadata).serialize().to_pybytes() + body
 
 
 def test_a_record_is_an_arrow_stream_that_any_library_reads() -> None:

@@ -89,10 +89,10 @@ def records(texts: list[bytes]) -> pa.RecordBatch:
 def test_json_rows_are_read_back_as_the_typed_rows_that_they_were(rows: list[dict[str, object]]) -> None:
     table = pa.Table.from_pylist(rows, AggregatePlan.of(QUERY).result_schema)
     texts = json_rows(table).to_pylist()
-    found = typed_rows(records([text.encode() for text in texts]), QUERY)
-    assert found.schema == readable_schema(QUERY)
-    assert found.equals(readable(table, readable_schema(QUERY)))
-    assert json_lines(found) == texts
+    result = typed_rows(records([text.encode() for text in texts]), QUERY)
+    assert result.schema == readable_schema(QUERY)
+    assert result.equals(readable(table, readable_schema(QUERY)))
+    assert json_lines(result) == texts
 
 
 def test_rows_of_a_key_of_several_columns_are_read_back_and_repetitions_are_known_by_all_parts() -> None:
@@ -107,9 +107,9 @@ def test_rows_of_a_key_of_several_columns_are_read_back_and_repetitions_are_know
     table = readable(
         pa.table([pa.array(column) for column in columns], schema=schema), readable_schema(query)
     )
-    found = typed_rows(records([text.encode() for text in json_lines(table)]), query)
-    assert found.equals(table)
-    assert NewRows(query.result_keys).of(found).equals(table.slice(0, 3))
+    result = typed_rows(records([text.encode() for text in json_lines(table)]), query)
+    assert result.equals(table)
+    assert NewRows(query.result_keys).of(result).equals(table.slice(0, 3))
     with pytest.raises(ProtocolError, match="is no row of query"):
         typed_rows(records([b'{"window_start":0,"window_end":1,"key":"[]","tuples":1}']), query)
 
@@ -127,10 +127,10 @@ def test_a_record_that_is_no_row_is_refused_with_its_place(text: bytes) -> None:
 @examples(100)
 def test_of_rows_in_any_pieces_each_comes_once_and_in_order(batches: list[list[tuple[int, int]]]) -> None:
     new_rows = NewRows()
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     for batch in batches:
         table = pa.table({"window_end": [end for end, _ in batch], "key": [key for _, key in batch]})
         table = table.cast(pa.schema([("window_end", pa.int64()), ("key", pa.int64())]))
         fresh = new_rows.of(table)
-        found += zip(fresh["window_end"].to_pylist(), fresh["key"].to_pylist(), strict=True)
-    assert found == list(dict.fromkeys(row for batch in batches for row in batch))
+        result += zip(fresh["window_end"].to_pylist(), fresh["key"].to_pylist(), strict=True)
+    assert result == list(dict.fromkeys(row for batch in batches for row in batch))

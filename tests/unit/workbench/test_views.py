@@ -44,19 +44,19 @@ def test_a_query_without_views_is_reported_as_ever() -> None:
 
 
 def test_an_exact_view_is_a_line_and_the_last_line_has_all_differences() -> None:
-    found = Reports({"w": GOOD, "w.hourly": GOOD})
-    *_, one, total = found.text().splitlines()
+    result = Reports({"w": GOOD, "w.hourly": GOOD})
+    *_, one, total = result.text().splitlines()
     assert one == "view w.hourly: 3 windows, 9 rows compared, 0 differences"
     assert total == "0 differences in the query and 1 view"
-    assert (found.exact, found.ended) == (True, True)
+    assert (result.exact, result.ended) == (True, True)
 
 
 def test_the_differences_of_a_view_are_those_of_the_command() -> None:
-    found = Reports({"w": GOOD, "w.a": GOOD, "w.hourly": BAD})
-    assert (found.exact, found.differences) == (False, 2)
-    assert "missing: not there" in found.text()
-    assert found.text().endswith("2 differences in the query and 2 views")
-    said = found.as_json()
+    result = Reports({"w": GOOD, "w.a": GOOD, "w.hourly": BAD})
+    assert (result.exact, result.differences) == (False, 2)
+    assert "missing: not there" in result.text()
+    assert result.text().endswith("2 differences in the query and 2 views")
+    said = result.as_json()
     assert (said["differences"], said["exact"]) == (2, False)
     assert [(one["query"], one["differences"]) for one in said["queries"]] == [
         ("w", 0), ("w.a", 0), ("w.hourly", 2),
@@ -70,13 +70,13 @@ def test_status_says_of_each_view_how_far_its_windows_are() -> None:
         windows=windows_of(HOURLY.query, both, (12_000, 0)),
         stages=(StageFacts(stage="fused", batches=3, last_at=None),),
     )
-    found = facts(*both, written=(24_000, 0), views=(seen,))
-    said = list(lines(found))
+    result = facts(*both, written=(24_000, 0), views=(seen,))
+    said = list(lines(result))
     assert any(line.startswith("view hourly: closed up to 1970-01-01 00:00:28") for line in said), said
     assert "checkpoint of view hourly: fused, 3 micro-batches done" in said
-    assert as_json(found)["views"]["hourly"]["due"] == 28_000
-    assert wrong(found) == []
-    silent = replace(found, parts=(replace(SPARK, at=found.now - round(1_000 * silent_after())),))
+    assert as_json(result)["views"]["hourly"]["due"] == 28_000
+    assert wrong(result) == []
+    silent = replace(result, parts=(replace(SPARK, at=result.now - round(1_000 * silent_after())),))
     assert any("nothing aggregates" in one for one in wrong(silent)), "windows of the view are missing"
 
 

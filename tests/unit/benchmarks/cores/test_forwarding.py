@@ -91,22 +91,22 @@ def test_a_home_that_hears_no_announcement_finishes_too_much(monkeypatch: pytest
 
 
 def test_hashing_announces_nothing_and_finishes_everything() -> None:
-    found = row(
+    result = row(
         ForwardingCase(law="zipf 1.0", keys=500, entrant="hashing", workers=4, tuples=2_000, measured=1)
     )
-    assert found["finished_at_home"] == 1
-    assert found["announcements_per_million"] == 0
-    assert found["forwarding"]["partials"] == 0  # type: ignore[index]  # a row holds figures of several kinds
-    assert found["today"]["partials"] > 0  # type: ignore[index]
+    assert result["finished_at_home"] == 1
+    assert result["announcements_per_million"] == 0
+    assert result["forwarding"]["partials"] == 0  # type: ignore[index]  # a row holds figures of several kinds
+    assert result["today"]["partials"] > 0  # type: ignore[index]
 
 
 def test_two_candidates_of_a_key_leave_work_for_reducers() -> None:
     """`row` itself compares the numbers of results of the two ways."""
-    found = row(
+    result = row(
         ForwardingCase(law="zipf 1.0", keys=500, entrant="d-choices", workers=4, tuples=2_000, measured=1)
     )
-    assert 0 < found["finished_at_home"] < 1  # type: ignore[operator]
-    assert found["forwarding"]["partials"] > 0  # type: ignore[index]
+    assert 0 < result["finished_at_home"] < 1  # type: ignore[operator]
+    assert result["forwarding"]["partials"] > 0  # type: ignore[index]
 
 
 def test_the_page_shows_what_is_kept() -> None:

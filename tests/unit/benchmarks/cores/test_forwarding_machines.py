@@ -22,18 +22,18 @@ def small(entrant: str) -> ForwardingCase:
 
 
 def test_with_hashed_homes_no_partial_leaves_its_machine_and_without_forwarding_all_but_one_of_m_do() -> None:
-    found = row(small("hashing"))
-    assert found["on"]["partials_away"] == [0, 0]
-    assert found["off"]["partials_away"] == pytest.approx([1 / 2, 7 / 8], abs=0.05)
-    assert found["on"]["partials"] == found["off"]["partials"]
+    result = row(small("hashing"))
+    assert result["on"]["partials_away"] == [0, 0]
+    assert result["off"]["partials_away"] == pytest.approx([1 / 2, 7 / 8], abs=0.05)
+    assert result["on"]["partials"] == result["off"]["partials"]
     for at in range(2):
-        assert found["on"]["bytes_away"][at] < found["off"]["bytes_away"][at], "marks travel all the same"
+        assert result["on"]["bytes_away"][at] < result["off"]["bytes_away"][at], "marks travel all the same"
 
 
 def test_of_keys_with_two_candidates_some_partials_travel_with_forwarding_and_fewer_than_without() -> None:
-    found = row(small("d-choices"))
+    result = row(small("d-choices"))
     for at in range(2):
-        assert 0 < found["on"]["partials_away"][at] < found["off"]["partials_away"][at]
+        assert 0 < result["on"]["partials_away"][at] < result["off"]["partials_away"][at]
 
 
 def test_the_page_shows_what_is_kept_of_the_same_partials_as_in_the_cores() -> None:

@@ -132,8 +132,8 @@ def test_between_two_moments_lies_what_was_used_there() -> None:
 
 
 def test_the_budget_divides_by_tuples_and_rows_and_keeps_the_compilers_out_of_the_sum() -> None:
-    found = budget({"spark_jvm": 3.0, "broker": 1.0, COMPILERS: 1.5}, tuples=2_000_000, rows=4_000_000)
-    assert found == {
+    result = budget({"spark_jvm": 3.0, "broker": 1.0, COMPILERS: 1.5}, tuples=2_000_000, rows=4_000_000)
+    assert result == {
         "cpu_seconds_per_million_tuples": {"all": 2.0, "spark_jvm": 1.5, "broker": 0.5},
         "cpu_seconds_per_million_rows": {"all": 1.0, "spark_jvm": 0.75, "broker": 0.25},
         "compilers_share_of_jvm": 0.5,
@@ -141,8 +141,8 @@ def test_the_budget_divides_by_tuples_and_rows_and_keeps_the_compilers_out_of_th
 
 
 def test_occupancy_tells_the_neighbours_apart() -> None:
-    found = occupancy({"spark_jvm": 10.0, COMPILERS: 5.0, MACHINE: 16.0}, 10.0)
-    assert found == {"cores_used": 1.0, "cores_used_by_others": 0.6}
+    result = occupancy({"spark_jvm": 10.0, COMPILERS: 5.0, MACHINE: 16.0}, 10.0)
+    assert result == {"cores_used": 1.0, "cores_used_by_others": 0.6}
 
 
 def test_the_kernel_tells_what_a_short_lived_child_used() -> None:

@@ -39,12 +39,12 @@ def test_a_slope_needs_a_longer_length_that_took_longer() -> None:
 
 
 def test_a_row_costs_what_the_long_window_used_more() -> None:
-    found = row_cost(
+    result = row_cost(
         Length(9, 20.0, {"jvm": 30.0, "broker": 1.0}, 500_000),
         Length(9, 24.0, {"jvm": 38.0, "broker": 3.0}, 2_500_000),
     )
-    assert found["result_rows"] == 2_000_000
-    assert found["cpu_seconds_per_million_rows"] == {"all": 5.0, "jvm": 4.0, "broker": 1.0}
+    assert result["result_rows"] == 2_000_000
+    assert result["cpu_seconds_per_million_rows"] == {"all": 5.0, "jvm": 4.0, "broker": 1.0}
 
 
 @pytest.mark.parametrize("first", range(8))
@@ -79,9 +79,9 @@ def test_lateness_that_grows_is_not_sustained() -> None:
     growing[:, 0] += np.arange(20) * 400
     assert judged(steady, 100, 100, 9_000)["sustained"]
     assert not judged(steady, 100, 90, 9_000)["sustained"], "the replay did not keep up"
-    found = judged(growing, 100, 100, 9_000)
-    assert not found["sustained"]
-    assert found["growth_ms"] > 1_000
+    result = judged(growing, 100, 100, 9_000)
+    assert not result["sustained"]
+    assert result["growth_ms"] > 1_000
 
 
 def test_without_rows_nothing_was_sustained() -> None:
@@ -95,9 +95,9 @@ def test_percentiles_weigh_by_rows() -> None:
 
 def test_two_ways_side_by_side_have_ratios_of_speed_and_of_cpu_time() -> None:
     ours, theirs = Speed(100.0, 1_000_000, {"a": 2.0}), Speed(50.0, 1_000_000, {"a": 6.0, "broker": 2.0})
-    found = beside([ours], [theirs], ("ours", "theirs"))
-    assert found["ratio"] == {"min": 2.0, "median": 2.0, "max": 2.0}
-    assert found["cpu_ratio"] == {"min": 4.0, "median": 4.0, "max": 4.0}
+    result = beside([ours], [theirs], ("ours", "theirs"))
+    assert result["ratio"] == {"min": 2.0, "median": 2.0, "max": 2.0}
+    assert result["cpu_ratio"] == {"min": 4.0, "median": 4.0, "max": 4.0}
 
 
 def test_ratios_to_the_peers_say_whether_the_goal_is_met() -> None:
@@ -109,10 +109,10 @@ def test_ratios_to_the_peers_say_whether_the_goal_is_met() -> None:
         "spark_windows": figures(10, 200.0),
         "plain_program": figures(620, 5.0),
     }
-    found = ratios(
+    result = ratios(
         {"evenflow_kafka": figures(410, 10.0), "evenflow_f": figures(490, 4.0), **peers}, ["kafka", "f"]
     )
-    rows, frames = found["evenflow_kafka_to_flink"], found["evenflow_f_to_flink"]
+    rows, frames = result["evenflow_kafka_to_flink"], result["evenflow_f_to_flink"]
     assert rows == {
         **{"speed": 4.1, "goal_speed": 4.0, "goal_met": True},
         **{"cpu": 2.0, "goal_cpu": 5.0, "goal_cpu_met": False},
@@ -121,8 +121,8 @@ def test_ratios_to_the_peers_say_whether_the_goal_is_met() -> None:
         **{"speed": 4.9, "goal_speed": 5.0, "goal_met": False},
         **{"cpu": 5.0, "goal_cpu": 5.0, "goal_cpu_met": True},
     }
-    assert found["evenflow_kafka_to_plain_program"] == {"speed": 0.66, "cpu": 0.5}
-    assert found["evenflow_kafka_to_spark_windows"] == {"speed": 41.0, "cpu": 20.0}
+    assert result["evenflow_kafka_to_plain_program"] == {"speed": 0.66, "cpu": 0.5}
+    assert result["evenflow_kafka_to_spark_windows"] == {"speed": 41.0, "cpu": 20.0}
 
 
 def test_the_topic_of_a_slow_system_gets_longer_until_a_run_lasts_a_minute() -> None:

@@ -21,8 +21,8 @@ def costs(*with_it: float) -> dict[str, Any]:
 
 
 def test_neighbours_are_compared_the_one_that_has_it_first_and_the_warm_up_does_not_count() -> None:
-    found = pairs([piece(number) for number in range(9)])
-    assert [(one.having, other.having) for one, other in found] == [(True, False)] * 3
+    result = pairs([piece(number) for number in range(9)])
+    assert [(one.having, other.having) for one, other in result] == [(True, False)] * 3
 
 
 def test_both_come_first_equally_often() -> None:
@@ -30,8 +30,8 @@ def test_both_come_first_equally_often() -> None:
 
 
 def test_a_quarter_more_time_is_a_fifth_less_throughput() -> None:
-    found = costs(*[1.25] * 30)
-    assert (found["cpu_ratio"]["median"], found["ratio"]["median"]) == (0.8, 0.8)
+    result = costs(*[1.25] * 30)
+    assert (result["cpu_ratio"]["median"], result["ratio"]["median"]) == (0.8, 0.8)
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,9 @@ def test_the_cores_call_what_the_steps_name() -> None:
         add(combined, profiled(lambda frames=frames: blobs.append(pipeline.combine(frames)[0]))[0])
         add(reduced, profiled(lambda: list(map(json_rows, pipeline.results(blobs[-1])[0])))[0])
     for steps, seconds in ((COMBINER, combined), (REDUCER, reduced)):
-        found = shares(steps, seconds, tuples=tuples)
-        assert all(found[step.description] > 0 for step in steps)
-        assert sum(found.values()) == pytest.approx(1e9 * seconds[""] / tuples, rel=0.01)
+        result = shares(steps, seconds, tuples=tuples)
+        assert all(result[step.description] > 0 for step in steps)
+        assert sum(result.values()) == pytest.approx(1e9 * seconds[""] / tuples, rel=0.01)
 
 
 def test_the_router_calls_what_the_steps_name() -> None:
@@ -86,7 +86,7 @@ def test_micro_batches_have_every_frame_once_and_in_order() -> None:
 
 
 def test_the_page_has_every_step_and_says_what_a_way_adds_to_the_one_before() -> None:
-    found = page(
+    result = page(
         {
             **{"tuples": 1_000, "keys": 10, "workers": 8, "rows_a_tuple": 2.0},
             "machine": {"cores": 2, "cpu": "a processor", "load_average": 0.1},
@@ -100,9 +100,9 @@ def test_the_page_has_every_step_and_says_what_a_way_adds_to_the_one_before() ->
             },
         }
     )
-    assert all(step.description in found for step in (*PARTITIONER, *COMBINER, *REDUCER))
-    assert "| take records out of the client's queues | 10 | 10 % | copied: 5 |" in found
-    assert "| **all** | **100** |  |  |" in found
-    assert "| combiner | 120 | 10 | 10 | 5 |" in found
-    assert "takes 150 ns" in found
-    assert "takes 1.30 times its CPU time" in found
+    assert all(step.description in result for step in (*PARTITIONER, *COMBINER, *REDUCER))
+    assert "| take records out of the client's queues | 10 | 10 % | copied: 5 |" in result
+    assert "| **all** | **100** |  |  |" in result
+    assert "| combiner | 120 | 10 | 10 | 5 |" in result
+    assert "takes 150 ns" in result
+    assert "takes 1.30 times its CPU time" in result

@@ -145,11 +145,11 @@ def test_a_slip_of_the_pen_is_noticed(file: str, list_of: str, change: dict[str,
 
 
 def test_names_are_there_once_and_at_most_one_source_is_the_default() -> None:
-    found = Datasources.model_validate(provisioned(DATASOURCES)).datasources
+    result = Datasources.model_validate(provisioned(DATASOURCES)).datasources
     providers = Dashboards.model_validate(provisioned(DASHBOARDS)).providers
-    assert len({source.name for source in found}) == len(found)
+    assert len({source.name for source in result}) == len(result)
     assert len({provider.name for provider in providers}) == len(providers)
-    assert sum(source.is_default for source in found) <= 1
+    assert sum(source.is_default for source in result) <= 1
 
 
 def test_every_source_that_a_dashboard_refers_to_is_provisioned() -> None:
@@ -168,13 +168,13 @@ def test_every_source_that_a_dashboard_refers_to_is_provisioned() -> None:
 
 
 def test_dashboards_are_told_apart_and_link_to_each_other() -> None:
-    found = boards()
-    assert len({board["uid"] for board in found}) == len({board["title"] for board in found}) == len(found)
-    for board in found:
+    result = boards()
+    assert len({board["uid"] for board in result}) == len({board["title"] for board in result}) == len(result)
+    for board in result:
         assert len(board["uid"]) <= 40
         for link in board["links"]:
-            others = [other for other in found if set(link["tags"]) <= set(other["tags"])]
-            assert (link["type"], len(others)) == ("dashboards", len(found))
+            others = [other for other in result if set(link["tags"]) <= set(other["tags"])]
+            assert (link["type"], len(others)) == ("dashboards", len(result))
 
 
 def test_the_guide_says_where_the_dashboards_are_to_be_copied() -> None:

@@ -62,14 +62,14 @@ def settings() -> Settings:
 
 def scraped(instruments: Instruments) -> dict[tuple[str, tuple[str, ...]], float]:
     """Samples of evenflow's own metrics, by name and label values besides `query`."""
-    found = {}
+    result = {}
     for family in text_string_to_metric_families(generate_latest(instruments.registry).decode()):
         for sample in family.samples:
             if sample.name.startswith("evenflow_"):
                 assert sample.labels["query"] == "q"
                 labels = tuple(value for name, value in sorted(sample.labels.items()) if name != "query")
-                found[sample.name, labels] = sample.value
-    return found
+                result[sample.name, labels] = sample.value
+    return result
 
 
 def partition(**changed: Any) -> dict[str, Any]:
@@ -128,14 +128,14 @@ def test_an_instance_that_tells_others_says_its_exchange_and_one_that_does_not_s
     instruments = PartitionerInstruments(settings())
     instruments.watch(lambda: STATUS | {"exchange": EXCHANGE}, lambda: None)
     seen = scraped(instruments)
-    found = {
+    result = {
         name.removeprefix("evenflow_exchange_"): value
         for (name, _), value in seen.items()
         if "exchange" in name
     }
-    assert found["elected"] == 1
-    assert (found["round"], found["members"], found["unanswered"]) == (7, 2, 1)
-    assert (found["table_timestamp_seconds"], found["lost_total"]) == (1_700, 2)
+    assert result["elected"] == 1
+    assert (result["round"], result["members"], result["unanswered"]) == (7, 2, 1)
+    assert (result["table_timestamp_seconds"], result["lost_total"]) == (1_700, 2)
     assert seen["evenflow_exchange_bytes_total", ("out",)] == 200
     assert seen["evenflow_exchange_ignored_total", ("corrupt",)] == 4
     assert {labels[0] for name, labels in seen if name == "evenflow_exchange_ignored_total"} == set(REASONS)

@@ -160,7 +160,7 @@ def test_the_state_that_was_committed_is_found_again_whatever_was_read_and_given
 ) -> None:
     settings = make_settings(jump)
     records, state, rulings, routed, told = read(settings, blocks, end=end)
-    found = rebuilt(settings, records, rulings, routed=routed, step=step).finish(
+    result = rebuilt(settings, records, rulings, routed=routed, step=step).finish(
         state.offset, largest_mark=told
     )
     # A mark that was given and neither told nor used is forgotten, if the partition's own is no smaller.
@@ -168,11 +168,11 @@ def test_the_state_that_was_committed_is_found_again_whatever_was_read_and_given
     # may look as if it had come by a step of its own where others had taken the partition along, which is at
     # most `max_skew`.
     unknown = {"idle_mark": None, "steady_from": None}
-    assert replace(found, **unknown) == replace(state, asleep=False, **unknown)
-    assert (found.steady_from or 0) >= (state.steady_from or 0) - settings.max_skew
-    assert found.mark(settings.query) == state.mark(settings.query)
+    assert replace(result, **unknown) == replace(state, asleep=False, **unknown)
+    assert (result.steady_from or 0) >= (state.steady_from or 0) - settings.max_skew
+    assert result.mark(settings.query) == state.mark(settings.query)
     idle = [one.mark or 0 for one in rulings.values() if one.reason == "idle"]
-    assert (found.idle_mark or 0) >= max(idle, default=0)
+    assert (result.idle_mark or 0) >= max(idle, default=0)
 
 
 def test_a_mark_that_was_only_told_is_found_again() -> None:
@@ -214,5 +214,5 @@ def test_what_an_operator_skipped_counts_as_rejected() -> None:
     records, state, rulings, routed, _ = read(settings, SOME, end=False)
     fold = rebuilt(settings, records, rulings, routed=routed)
     fold.skip(8, 10)
-    found = fold.finish(12, largest_mark=None)
-    assert (found.offset, found.read, found.rejected) == (12, state.read + 3, state.rejected + 3)
+    result = fold.finish(12, largest_mark=None)
+    assert (result.offset, result.read, result.rejected) == (12, state.read + 3, state.rejected + 3)

@@ -46,10 +46,10 @@ def a_run(seed: int) -> Run:
 
 def seen(run: Run, block: int = 7) -> Traces:
     frames = [Frame(w, at, data) for w, log in enumerate(run.log) for at, data in log]
-    found = Traces(SETTINGS)
+    result = Traces(SETTINGS)
     for first in range(0, len(frames), block):
-        found.add(cast(Any, frames[first : first + block]))
-    return found
+        result.add(cast(Any, frames[first : first + block]))
+    return result
 
 
 def refuse(found: Traces, whole: int) -> None:
@@ -64,10 +64,10 @@ def tuples(run: Run) -> int:
 @pytest.mark.parametrize("seed", range(10))
 def test_frames_that_are_all_there_name_the_sessions_that_the_committed_states_name(seed: int) -> None:
     run = a_run(seed)
-    found = seen(run)
-    found.refuse_gone()
-    found.refuse_other(tuples(run))
-    named = [found.session(p) for p in run.committed]
+    result = seen(run)
+    result.refuse_gone()
+    result.refuse_other(tuples(run))
+    named = [result.session(p) for p in run.committed]
     assert dict(named) == totals(run.committed)
 
 
@@ -81,12 +81,12 @@ def test_a_lost_end_of_a_routed_partition_is_refused_wherever_it_begins(seed: in
     refused = 0
     while log:
         del log[-1]
-        found = seen(run)
-        if found.tuples == held:
+        result = seen(run)
+        if result.tuples == held:
             continue  # only marks are gone, which the next session tells again
         refused += 1
         with pytest.raises(DataLossError, match="are gone"):
-            refuse(found, whole)
+            refuse(result, whole)
     assert refused
 
 

@@ -94,10 +94,10 @@ def records(times: list[Any], *, partition: int = 0) -> list[Record]:
 def test_first_records_are_rejected_as_the_service_would(
     times: list[Any], query: dict[str, Any], reasons: dict[str, int], example: str | None
 ) -> None:
-    found = tried(settings(**query), {0: records(times), 1: []}, wall=lambda: NOW / 1000)
-    assert (found.records, dict(found.by_reason)) == (len(times), reasons)
-    assert set(found.examples) == set(reasons)
-    assert all(shown.startswith(example or "none") for shown in found.examples.values())
+    result = tried(settings(**query), {0: records(times), 1: []}, wall=lambda: NOW / 1000)
+    assert (result.records, dict(result.by_reason)) == (len(times), reasons)
+    assert set(result.examples) == set(reasons)
+    assert all(shown.startswith(example or "none") for shown in result.examples.values())
 
 
 @examples(60)
@@ -128,8 +128,8 @@ def test_a_trial_rejects_what_the_router_rejects(times: list[Any], query: dict[s
 
 def test_partitions_are_judged_apart_and_counted_together() -> None:
     first = {0: records([NOW, NOW - HOUR]), 1: records([NOW - 9 * HOUR, NOW - 8 * HOUR, b"{"], partition=1)}
-    found = tried(settings(), first, wall=lambda: NOW / 1000)
-    assert (found.records, dict(found.by_reason)) == (5, {"late": 1, "unreadable": 1})
+    result = tried(settings(), first, wall=lambda: NOW / 1000)
+    assert (result.records, dict(result.by_reason)) == (5, {"late": 1, "unreadable": 1})
 
 
 def test_the_limit_is_a_share_and_no_part_of_the_identity_of_a_query() -> None:

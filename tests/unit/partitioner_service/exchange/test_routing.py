@@ -61,7 +61,7 @@ def test_each_tuple_goes_into_exactly_one_frame_whatever_is_told_between_the_blo
             for p in range(how.input_partitions)
         }
         written: Counter[str] = Counter()
-        found: Counter[str] = Counter()
+        result: Counter[str] = Counter()
         time = epoch = 0
 
         def route(tuples: list[tuple[int, int, int]]) -> None:
@@ -82,7 +82,7 @@ def test_each_tuple_goes_into_exactly_one_frame_whatever_is_told_between_the_blo
             for worker, data in routed.frames:
                 assert 0 <= worker < MOST_WORKERS
                 keys = decode_frame(data, fingerprint=how.fingerprint).batch.column("key").to_pylist()
-                found.update(key.decode() for key in keys)
+                result.update(key.decode() for key in keys)
 
         for kind, what in [*steps, ("block", [(p, 1, 10) for p in range(4)])]:
             if kind == "heard" and isinstance(what, bytes):
@@ -102,4 +102,4 @@ def test_each_tuple_goes_into_exactly_one_frame_whatever_is_told_between_the_blo
                 route(what)  # type: ignore[arg-type]
                 instance.step(furthest(states))
                 instance.channel.tick()
-        assert found == written
+        assert result == written

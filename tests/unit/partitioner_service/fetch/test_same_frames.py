@@ -59,16 +59,16 @@ def outcome(settings: Settings, fetched: FetchResult) -> list[Any]:
     )
     start = PartitionState(fingerprint=settings.fingerprint, topic_id="t", offset=0)
     states = dict.fromkeys(range(2), start)
-    found: list[Any] = []
+    result: list[Any] = []
     for block in slicer.blocks(fetched, states):
         routed = router.route(block, states)
-        found += [routed.frames, routed.states]
+        result += [routed.frames, routed.states]
         for piece in routed.pieces:
             for group in piece.rejections:
                 records = [piece.slice.records[position] for position in group.positions.tolist()]
                 kept = [(one.offset(), one.key(), one.value(), one.timestamp()) for one in records]
-                found.append((group.reason, group.details.to_pylist(), kept))
-    return found
+                result.append((group.reason, group.details.to_pylist(), kept))
+    return result
 
 
 @pytest.mark.parametrize("query", [OF_COLUMNS, OF_KAFKA], ids=["columns", "kafka"])

@@ -45,8 +45,8 @@ class Log:
             raise self.down
         if offset < self.begin:
             return None
-        found: list[RawBatch] = [batch for batch in self.batches if batch.last >= offset][: self.together]
-        return RawFetch(found, (), self.end, self.stable)
+        result: list[RawBatch] = [batch for batch in self.batches if batch.last >= offset][: self.together]
+        return RawFetch(result, (), self.end, self.stable)
 
 
 @pytest.fixture

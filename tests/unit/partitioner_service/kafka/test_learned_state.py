@@ -36,9 +36,9 @@ def test_options_that_are_given_stay_as_they_are() -> None:
 def test_of_very_many_slides_the_partitioner_sees_fewer_that_still_divide_the_window(
     window: str, slide: str, expected: int
 ) -> None:
-    found = fitted_options(settings({"name": "d-choices"}, window=window, slide=slide))
-    assert found["slide_ms"] == expected
-    assert found["window_ms"] % expected == 0
+    result = fitted_options(settings({"name": "d-choices"}, window=window, slide=slide))
+    assert result["slide_ms"] == expected
+    assert result["window_ms"] % expected == 0
 
 
 def test_a_partitioner_that_cuts_intervals_gets_the_length_of_a_batch_unless_it_has_one() -> None:

@@ -98,13 +98,13 @@ class Both:
         """The tuples, None where a record is unreadable: what both readers say, which must be the same."""
         parsed = self.parser.parse(values, timestamps=[5] * len(values))
         columns = parsed.values.to_pylist() if parsed.values.num_columns else [{}] * len(parsed.rows)
-        found: list[dict[str, Any] | None] = [None] * len(values)
+        result: list[dict[str, Any] | None] = [None] * len(values)
         for place, row in enumerate(parsed.rows.tolist()):
             key = parsed.keys[place].as_py().decode()
-            found[row] = columns[place] | {"key": key, "time": int(parsed.times[place])}
-        for value, one in zip(values, found, strict=True):
+            result[row] = columns[place] | {"key": key, "time": int(parsed.times[place])}
+        for value, one in zip(values, result, strict=True):
             assert self._strictly(value, set(parsed.values.schema.names)) == one, value
-        return found
+        return result
 
     def _strictly(self, value: bytes | None, names: set[str]) -> dict[str, Any] | None:
         try:

@@ -51,9 +51,9 @@ TEXT = settings_of(
 
 def parsed(settings: Settings, records: list[bytes]) -> list[str | None]:
     """The text of each value, and the reason where a record is rejected, behind an exclamation mark."""
-    found = Parser(settings).parse(records, keys=[b"k"] * len(records), timestamps=[1] * len(records))
-    values = iter(found.values.column(0).to_pylist())
-    return [f"!{found.bad[row]}" if row in found.bad else next(values) for row in range(len(records))]
+    result = Parser(settings).parse(records, keys=[b"k"] * len(records), timestamps=[1] * len(records))
+    values = iter(result.values.column(0).to_pylist())
+    return [f"!{result.bad[row]}" if row in result.bad else next(values) for row in range(len(records))]
 
 
 def strictly(settings: Settings, record: bytes) -> str | None:
@@ -63,8 +63,8 @@ def strictly(settings: Settings, record: bytes) -> str | None:
     except Unreadable:
         return "!"
     (name,) = settings.query.value_columns
-    found: str | None = read.cells[list(cell_types(settings.query)).index(name)]
-    return found
+    result: str | None = read.cells[list(cell_types(settings.query)).index(name)]
+    return result
 
 
 def in_sql(settings: Settings, records: list[bytes]) -> tuple[list[str | None], int]:
@@ -76,11 +76,11 @@ def in_sql(settings: Settings, records: list[bytes]) -> tuple[list[str | None], 
         {"partition": 0, "offset": i, "timestamp": 1, "key": b"k", "value": v} for i, v in enumerate(records)
     ]
     load(db, settings, pa.Table.from_pylist(rows, schema=INPUT_SCHEMA))
-    found: list[str | None] = ["!"] * len(records)
+    result: list[str | None] = ["!"] * len(records)
     for offset, value in db.execute('SELECT "offset", v0 FROM tuples').fetchall():
-        found[offset] = value
+        result[offset] = value
     fast = db.execute("SELECT count(*) FROM records WHERE readable").fetchall()[0][0]
-    return found, fast
+    return result, fast
 
 
 def record(value: str) -> bytes:
@@ -89,8 +89,8 @@ def record(value: str) -> bytes:
 
 def counted(value: str) -> tuple[str, Any] | None:
     """What a JSON value is counted by: its kind and itself. None for null."""
-    found = json.loads(value, parse_int=Decimal, parse_float=Decimal)
-    return None if found is None else (type(found).__name__, found)
+    result = json.loads(value, parse_int=Decimal, parse_float=Decimal)
+    return None if result is None else (type(result).__name__, result)
 
 
 NUMBERS = st.builds(
@@ -117,11 +117,11 @@ VALUES = (
 def test_two_values_of_json_are_one_where_their_kinds_and_values_are_by_pythons_own_reader(
     values: list[str],
 ) -> None:
-    found = parsed(JSON, [record(value) for value in values])
+    result = parsed(JSON, [record(value) for value in values])
     known = [counted(value) for value in values]
-    assert [text is None for text in found] == [one is None for one in known]
-    for text, one in zip(found, known, strict=True):
-        for other, another in zip(found, known, strict=True):
+    assert [text is None for text in result] == [one is None for one in known]
+    for text, one in zip(result, known, strict=True):
+        for other, another in zip(result, known, strict=True):
             assert (text == other) is (one == another), (text, other)
 
 
@@ -141,15 +141,15 @@ def test_two_values_of_json_are_one_where_their_kinds_and_values_are_by_pythons_
 @examples(150)
 def test_verify_reads_each_value_of_json_as_the_partitioner_does(values: list[str]) -> None:
     records = [record(value) for value in values]
-    found = [text if text is None or text[0] != "!" else "!" for text in parsed(JSON, records)]
-    assert [strictly(JSON, one) for one in records] == found
-    assert in_sql(JSON, records)[0] == found
+    result = [text if text is None or text[0] != "!" else "!" for text in parsed(JSON, records)]
+    assert [strictly(JSON, one) for one in records] == result
+    assert in_sql(JSON, records)[0] == result
 
 
 def test_plain_values_are_read_by_sql_alone() -> None:
     values = ["1", "0", "-0", "-120", "1000", '"a"', '"é"', "true", "false", "null"]
-    found, fast = in_sql(JSON, [record(value) for value in values])
-    assert found == ["1", "0", "0", "-12e1", "1e3", '"a', '"é', "true", "false", None]
+    result, fast = in_sql(JSON, [record(value) for value in values])
+    assert result == ["1", "0", "0", "-12e1", "1e3", '"a', '"é', "true", "false", None]
     assert fast == len(values)
 
 
@@ -209,14 +209,14 @@ def test_the_elements_of_a_list_and_the_words_of_a_text_are_counted_by_kind_and_
         explode="words(value)",
         aggregates={"d": "count_distinct(value)"},
     )
-    found = Parser(words).parse([b" one 2  two "], keys=[b"k"], timestamps=[1])
-    assert found.values.column(0).to_pylist() == ['"one', '"2', '"two']
+    result = Parser(words).parse([b" one 2  two "], keys=[b"k"], timestamps=[1])
+    assert result.values.column(0).to_pylist() == ['"one', '"2', '"two']
 
 
 def in_sql_of_elements(settings: Settings, value: bytes) -> list[str | None]:
     read = StrictReader(settings).read(None, value, 1)
-    found: list[str | None] = read.cells[list(cell_types(settings.query)).index("items")]
-    return found
+    result: list[str | None] = read.cells[list(cell_types(settings.query)).index("items")]
+    return result
 
 
 def test_values_of_avro_are_counted_by_what_their_types_say() -> None:
@@ -263,9 +263,9 @@ def test_values_of_avro_are_counted_by_what_their_types_say() -> None:
     records: list[bytes | None] = [avro(bare, row | {"v": value}) for value, _ in values]
     records += [avro(plain_day, row | {"v": 20_000}, 2), avro(plain_day, row | {"v": 2**31 - 1}, 2)]
     records += [avro(plain_price, row | {"v": (-1230).to_bytes(2, "big", signed=True)}, 3)]
-    found = Both(make("avro", aggregates=COUNTED), kept).agree(records)
+    result = Both(make("avro", aggregates=COUNTED), kept).agree(records)
     expected = [text for _, text in values] + ['"2024-10-04', "!", "-123e-1"]
-    assert [("!" if one is None else one["v"]) for one in found] == expected
+    assert [("!" if one is None else one["v"]) for one in result] == expected
 
 
 def test_values_of_protobuf_are_counted_by_what_their_types_say() -> None:
@@ -282,8 +282,8 @@ def test_values_of_protobuf_are_counted_by_what_their_types_say() -> None:
         file = descriptor(("k", "string"), ("t", "int64"), ("v", kind))
         both = Both(make("protobuf", aggregates=COUNTED), Kept("protobuf", text_of(file)))
         sent = prefix(1) + b"\0" + message_of(file)(k="a", t=1, v=value).SerializeToString()
-        (found,) = both.agree([sent])
-        assert ("!" if found is None else found["v"]) == text, kind
+        (result,) = both.agree([sent])
+        assert ("!" if result is None else result["v"]) == text, kind
 
 
 @pytest.mark.parametrize(
@@ -327,9 +327,11 @@ def test_a_cost_reads_the_numbers_among_values_of_any_kind() -> None:
         input={"partitions": 1},
         partitioner={"cost": "v"},
     )
-    found = Parser(settings).parse([record(value) for value in ("1.5", '"2"', "true", "null", "-100", "1e3")])
-    assert found.costs is not None
-    assert [None if cost != cost else cost for cost in found.costs.tolist()] == [
+    result = Parser(settings).parse(
+        [record(value) for value in ("1.5", '"2"', "true", "null", "-100", "1e3")]
+    )
+    assert result.costs is not None
+    assert [None if cost != cost else cost for cost in result.costs.tolist()] == [
         1.5,
         None,
         None,
@@ -349,6 +351,6 @@ def test_a_cost_reads_the_numbers_among_values_of_any_kind() -> None:
 def test_the_text_of_a_value_counts_for_max_value_bytes() -> None:
     settings = settings_of(max_value_bytes=16)
     fits, beyond = '"' + "a" * 15 + '"', '"' + "a" * 16 + '"'
-    found = parsed(settings, [record(fits), record(beyond)])
-    assert found[0] == f'"{"a" * 15}'
-    assert found[1] == "!the texts of a tuple have 17 bytes; 16 is the most (query.max_value_bytes)"
+    result = parsed(settings, [record(fits), record(beyond)])
+    assert result[0] == f'"{"a" * 15}'
+    assert result[1] == "!the texts of a tuple have 17 bytes; 16 is the most (query.max_value_bytes)"

@@ -112,9 +112,9 @@ def orders(draw: st.DrawFn) -> bytes:
 @example(COUNTED, [b'{"shop":"a","t":1,"tags":' + b"[" * 3000 + b"]" * 3000 + b"}"])
 @example(COUNTED, [b'{"shop":"a","t":1,"tags":[' + b"0," * MOST_ELEMENTS + b"0]}"])
 def test_both_readers_find_the_same(settings: Settings, values: list[bytes]) -> None:
-    found = by_partitioner(settings, values)
-    assert by_verify(settings, values, None) == found
-    assert by_verify(settings, values, "unreadable") == found
+    result = by_partitioner(settings, values)
+    assert by_verify(settings, values, None) == result
+    assert by_verify(settings, values, "unreadable") == result
 
 
 @examples(25)
@@ -129,8 +129,8 @@ def test_both_readers_find_the_same_words(values: list[bytes]) -> None:
         parser = Parser(WORDS)
         return tuples(parser.parse(values, timestamps=[7] * len(values)), len(values))
 
-    found = parsed()
-    assert by_verify(WORDS, values, None) == found
+    result = parsed()
+    assert by_verify(WORDS, values, None) == result
 
 
 @examples(40)
@@ -142,12 +142,12 @@ def test_both_readers_find_the_same_parts_of_csv(texts: list[str]) -> None:
 
 def tuples(parsed: ParsedBlock, records: int) -> list[Any]:
     """Of each record its event time and its tuples; None: it is unreadable."""
-    found: list[Any] = [None] * records
+    result: list[Any] = [None] * records
     keys = iter(parsed.keys.to_pylist())
     counts = np.ones(len(parsed.rows), int) if parsed.counts is None else parsed.counts
     for row, time, count in zip(parsed.rows.tolist(), parsed.times.tolist(), counts.tolist(), strict=True):
-        found[row] = (time, [(next(keys),) for _ in range(count)])
-    return found
+        result[row] = (time, [(next(keys),) for _ in range(count)])
+    return result
 
 
 @given(st.lists(st.lists(st.integers(-9, 9), max_size=5), max_size=6))

@@ -73,9 +73,9 @@ def records(draw: st.DrawFn) -> bytes:
 @example([b'{"user":{"id":"a",},"meta":{"t":1}}', b'{"user":{"id":"a"}},"meta":{"t":1}}'])
 @example([b'{"user":{"id":"a"},"meta":{"t":1},"d":' + b"[" * 3000 + b"]" * 3000 + b"}"])
 def test_both_readers_find_the_same(values: list[bytes]) -> None:
-    found = by_partitioner(NESTED, values)
-    assert by_verify(NESTED, values, None) == found
-    assert by_verify(NESTED, values, "unreadable") == found
+    result = by_partitioner(NESTED, values)
+    assert by_verify(NESTED, values, None) == result
+    assert by_verify(NESTED, values, "unreadable") == result
 
 
 @pytest.mark.parametrize(

@@ -50,33 +50,33 @@ def csv(**parts: str) -> Settings:
 def read(query: Settings, records: list[bytes | None]) -> list[Tuple_]:
     """What the partitioner reads of a block."""
     parsed = Parser(query).parse(records)
-    found: list[Tuple_] = [None] * len(records)
+    result: list[Tuple_] = [None] * len(records)
     rows = zip(parsed.rows, parsed.keys.to_pylist(), parsed.times, parsed.values.to_pylist(), strict=True)
     for row, key, time, values in rows:
-        found[row] = (key, int(time), values)
+        result[row] = (key, int(time), values)
     assert sorted([*parsed.rows, *parsed.bad]) == list(range(len(records)))
     assert all(why and len(why) < 400 for why in parsed.bad.values())
-    return found
+    return result
 
 
 def strictly(query: Settings, record: bytes | None) -> Tuple_:
     """What `verify` reads."""
     try:
-        found = StrictReader(query).read(None, record, 0)
+        result = StrictReader(query).read(None, record, 0)
     except Unreadable:
         return None
-    cells = dict(zip(cell_types(query.query), found.cells, strict=True))
+    cells = dict(zip(cell_types(query.query), result.cells, strict=True))
     values = {name: cells[name] for name in query.query.value_columns}
-    return str(cells[query.query.key]).encode(), found.time, values
+    return str(cells[query.query.key]).encode(), result.time, values
 
 
 def assert_read_alike(query: Settings, records: list[bytes | None]) -> None:
     """By the partitioner, by Arrow and by verify; repr tells -0.0 from 0."""
     alone = OneByOne(query)
-    for record, found in zip(records, read(query, records), strict=True):
-        assert repr(found) == repr(strictly(query, record)), record
+    for record, result in zip(records, read(query, records), strict=True):
+        assert repr(result) == repr(strictly(query, record)), record
         if record is None or not _GUESSED.search(record):
-            assert repr(found) == repr(alone.read(record)), record
+            assert repr(result) == repr(alone.read(record)), record
 
 
 NUMBERS = [

@@ -64,9 +64,9 @@ def cells_of(texts: list[bytes], between: bytes) -> tuple[np.ndarray, Cells]:
 def test_no_more_is_written_than_there_is_room_for(times: int, between: bytes) -> None:
     for text in TEXTS:
         data, cells = cells_of([text] * times, between)
-        found = shown(data, cells, np.zeros(times, np.int64), np.arange(times))
-        found.validate(full=True)
-        assert set(found.to_pylist()) == {begins(text)}
+        result = shown(data, cells, np.zeros(times, np.int64), np.arange(times))
+        result.validate(full=True)
+        assert set(result.to_pylist()) == {begins(text)}
 
 
 @dataclass(frozen=True)

@@ -109,8 +109,8 @@ PROTO = Both(make("protobuf", **PROTOBUF), Kept("protobuf", text_of(FILE)))
 @examples(60)
 @given(st.lists(ROWS, min_size=1, max_size=8))
 def test_avro_records_that_fastavro_writes_are_read_as_they_were(rows: list[dict[str, Any]]) -> None:
-    found = AVRO.agree([avro(WHOLE, row) for row in rows])
-    for row, one in zip(rows, found, strict=True):
+    result = AVRO.agree([avro(WHOLE, row) for row in rows])
+    for row, one in zip(rows, result, strict=True):
         f, finite = row["f"], row["f"] is None or abs(row["f"]) < float("inf")
         readable = (
             row["k"] is not None and abs(row["t"]) <= 8.64e15 and finite and not isinstance(row["i"], str)
@@ -124,8 +124,8 @@ def test_avro_records_that_fastavro_writes_are_read_as_they_were(rows: list[dict
 @examples(60)
 @given(st.lists(MESSAGES, min_size=1, max_size=8))
 def test_protobuf_records_that_its_library_writes_are_read_as_they_were(rows: list[dict[str, Any]]) -> None:
-    found = PROTO.agree([prefix(1) + b"\0" + RECORD(**row).SerializeToString() for row in rows])
-    for row, one in zip(rows, found, strict=True):
+    result = PROTO.agree([prefix(1) + b"\0" + RECORD(**row).SerializeToString() for row in rows])
+    for row, one in zip(rows, result, strict=True):
         message = RECORD(**row)
         if one is not None:
             assert (one["key"], one["time"]) == (message.k, message.t)
@@ -180,13 +180,13 @@ def test_versions_of_a_schema_in_one_block_are_read_each_by_its_own() -> None:
         avro(second, {"k": None, "t": 4, "v": 1, "w": None}, 2),
         avro(second, {"k": "d", "t": 5, "v": 1, "w": None}, 3),
     ]
-    found = Both(query, kept).agree(values)
-    assert found[:3] == [
+    result = Both(query, kept).agree(values)
+    assert result[:3] == [
         {"key": "a", "time": 1, "v": -1, "w": None},
         {"key": "b", "time": 2, "v": 2**40, "w": 0.5},
         {"key": "c", "time": 3, "v": 3, "w": None},
     ]
-    assert found[3:] == [None, None]
+    assert result[3:] == [None, None]
     assert dict(Parser(query, schemas=Schemas(kept)).parse(values).bad) == {
         3: "key column 'k' is missing or null",
         4: "the registry has no schema of id 3",
@@ -209,8 +209,8 @@ def test_a_timestamp_says_its_own_unit(kind: str, unit: str, raw: int, time: int
     plain = record_of(("k", "string"), ("t", "long"))
     told = record_of(("k", "string"), ("t", {"type": "long", "logicalType": kind}))
     both = Both(make("avro", time_unit=unit), Kept("avro", json.dumps(told)))
-    (found,) = both.agree([avro(plain, {"k": "a", "t": raw})])
-    assert found == (None if time is None else {"key": "a", "time": time})
+    (result,) = both.agree([avro(plain, {"k": "a", "t": raw})])
+    assert result == (None if time is None else {"key": "a", "time": time})
 
 
 def test_dates_decimals_and_uuids_are_what_their_logical_types_say() -> None:
@@ -242,8 +242,8 @@ def test_dates_decimals_and_uuids_are_what_their_logical_types_say() -> None:
         "x": b"\x05",
     }
     wide = row | {"price": b"\x01" + bytes(16)}
-    found = Both(query, Kept("avro", json.dumps(told))).agree([avro(plain, row), avro(plain, wide)])
-    assert found == [
+    result = Both(query, Kept("avro", json.dumps(told))).agree([avro(plain, row), avro(plain, wide)])
+    assert result == [
         {"price": Decimal("-12.34"), "x": 0.0005, "key": "00010203-0405-0607-0809-0a0b0c0d0e0f", "time": 1},
         None,
     ]
@@ -253,10 +253,10 @@ def test_a_floating_point_number_is_the_decimal_of_its_shortest_digits_or_none_i
     schema = record_of(("k", "string"), ("t", "long"), ("v", "double"))
     query = make("avro", aggregates={"v": "sum(v)"}, types={"v": "decimal(2)"})
     numbers = [12.34, -0.0, 1e5, 1e15, 1e16, 1e22, 1e300, 0.1 + 0.2, 1e-2, 1e-7, 1e-30, 5e-324, 1.5e-5]
-    found = Both(query, Kept("avro", json.dumps(schema))).agree(
+    result = Both(query, Kept("avro", json.dumps(schema))).agree(
         [avro(schema, {"k": "a", "t": 1, "v": number}) for number in numbers]
     )
-    assert [one and one["v"] for one in found] == [
+    assert [one and one["v"] for one in result] == [
         *(Decimal(text) for text in ("12.34", "0", "100000", "1000000000000000")),
         *[None] * 4,
         Decimal("0.01"),
@@ -352,7 +352,7 @@ def test_the_message_of_a_protobuf_record_is_found_by_its_indexes() -> None:
     message = message_of(file, (1, 0))
     both = Both(make("protobuf"), Kept("protobuf", text_of(file)))
     behind = message(k="x", t=9).SerializeToString()
-    found = both.agree(
+    result = both.agree(
         [
             prefix(1) + b"\x04\x02\x00" + behind,
             prefix(1) + b"\x02\x00" + message_of(file)(k="y", t=8).SerializeToString(),
@@ -360,7 +360,7 @@ def test_the_message_of_a_protobuf_record_is_found_by_its_indexes() -> None:
             prefix(1) + b"\xff\xff\xff\xff\x0f",
         ]
     )
-    assert found == [{"key": "x", "time": 9}, {"key": "y", "time": 8}, None, None]
+    assert result == [{"key": "x", "time": 9}, {"key": "y", "time": 8}, None, None]
 
 
 def test_a_protobuf_timestamp_is_an_event_time_and_of_a_oneof_the_last_counts() -> None:
@@ -387,7 +387,7 @@ def test_an_id_is_asked_for_once_and_an_unknown_one_again_only_after_a_while() -
     kept = Kept("avro", json.dumps(WHOLE))
     schemas = Schemas(kept, at_once=1, clock=lambda: now[0])
     for _ in range(3):
-        assert {n: found is not None for n, found in schemas.of([1, 9]).items()} == {1: True, 9: False}
+        assert {n: result is not None for n, result in schemas.of([1, 9]).items()} == {1: True, 9: False}
     assert kept.asked == [1, 9]
     now[0] = 61.0
     schemas.of([1, 9])

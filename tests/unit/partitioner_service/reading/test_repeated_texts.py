@@ -115,7 +115,7 @@ def test_conditions_and_derived_columns_mean_the_same_however_they_are_taken_apa
         types={"note": "string", "items.n": "string"},
     )
     parsed = Parser(settings).parse([json.dumps(one).encode() for one in records])
-    found = list(
+    result = list(
         zip(
             parsed.keys.to_pylist(),
             *(parsed.values[name].to_pylist() for name in ("both", "base")),
@@ -128,7 +128,7 @@ def test_conditions_and_derived_columns_mean_the_same_however_they_are_taken_apa
         for item in one["items"]
         if one["note"] != "a" and item["n"] != "b"
     ]
-    assert found == expected
+    assert result == expected
 
 
 @given(st.lists(st.integers(0, 40_000), min_size=1, max_size=30), st.booleans())

@@ -70,11 +70,11 @@ def test_what_is_no_list_has_no_size() -> None:
 
 
 def test_an_empty_list_costs_1_like_what_is_no_list() -> None:
-    found = Parser(settings("size(items)")).parse(
+    result = Parser(settings("size(items)")).parse(
         [b'{"k":"a","t":1,"items":[]}', b'{"k":"a","t":1}', b'{"k":"a","t":1,"items":[0,0]}']
     )
-    assert found.costs is not None
-    assert weighed(found.costs).costs.tolist() == [1, 1, 2]
+    assert result.costs is not None
+    assert weighed(result.costs).costs.tolist() == [1, 1, 2]
 
 
 def test_a_size_stands_in_larger_expressions() -> None:
@@ -271,9 +271,9 @@ def test_sizes_of_elements_are_those_of_json_loads(
         ("size(items.parts)", lambda one, element: size_by_hand(element.get("parts"))),
         ("size(wide)", lambda one, element: size_by_hand(one.get("wide"))),
     ):
-        found = Parser(settings(cost, **ITEMS)).parse(some)
-        assert not found.bad
-        assert numbers(found.costs) == [by_hand(one, element) for one in rows for element in one["items"]]
+        result = Parser(settings(cost, **ITEMS)).parse(some)
+        assert not result.bad
+        assert numbers(result.costs) == [by_hand(one, element) for one in rows for element in one["items"]]
 
 
 # ---- parts of texts
@@ -287,12 +287,16 @@ def test_parts_of_texts_are_counted() -> None:
 
 
 def test_csv_and_text_have_sizes_of_texts() -> None:
-    found = Parser(settings("size(split(tags, ';'))", form=CSV)).parse([b"a,1,x;y", b"b,2,", b'c,3,"x;""y;"'])
-    assert numbers(found.costs) == [2, 1, 3]
+    result = Parser(settings("size(split(tags, ';'))", form=CSV)).parse(
+        [b"a,1,x;y", b"b,2,", b'c,3,"x;""y;"']
+    )
+    assert numbers(result.costs) == [2, 1, 3]
     one = settings("size(words(value))", form=TEXT, **OF_KAFKA)
-    found = Parser(one).parse([b" two  words ", None, b"\xff", b""], keys=[b"a"] * 4, timestamps=[1, 2, 3, 4])
-    assert not found.bad
-    assert numbers(found.costs) == [2, None, None, 0]
+    result = Parser(one).parse(
+        [b" two  words ", None, b"\xff", b""], keys=[b"a"] * 4, timestamps=[1, 2, 3, 4]
+    )
+    assert not result.bad
+    assert numbers(result.costs) == [2, None, None, 0]
 
 
 def test_avro_has_sizes_of_texts() -> None:

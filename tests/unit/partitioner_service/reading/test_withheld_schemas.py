@@ -197,8 +197,8 @@ def test_ids_that_are_new_are_asked_for_several_at_once() -> None:
             return super().schema(number)
 
     kept = Slow("avro", json.dumps(TWO))
-    found = Schemas(kept, at_once=8).of(range(1, 9))
-    assert [number for number, schema in found.items() if schema is not None] == [1]
+    result = Schemas(kept, at_once=8).of(range(1, 9))
+    assert [number for number, schema in result.items() if schema is not None] == [1]
 
 
 def test_a_block_of_made_up_ids_takes_bounded_time_and_judges_only_what_the_registry_answered() -> None:
@@ -217,9 +217,9 @@ def test_a_block_of_made_up_ids_takes_bounded_time_and_judges_only_what_the_regi
             schemas.of(range(1, 1_001))
         assert now[0] - began <= 2.02
         assert SchemaWait().next(raised.value) == 0.0, "the registry answers, so there is nothing to wait for"
-    found = schemas.of(range(1, 1_001))
+    result = schemas.of(range(1, 1_001))
     assert len(kept.asked) == 1_000, "each was asked for once"
-    assert [number for number, schema in found.items() if schema is not None] == [1]
+    assert [number for number, schema in result.items() if schema is not None] == [1]
 
 
 def test_more_schemas_than_are_remembered_may_stand_in_one_block() -> None:

@@ -33,9 +33,9 @@ def test_both_halves_in_progress_are_healthy() -> None:
 def test_a_data_plane_that_stands_still_or_has_stopped_is_not_healthy(
     status: dict[str, Any], reason: str
 ) -> None:
-    found = Health(Clock()).healthy(status, control_joined=True)
-    assert found["healthy"] is False
-    assert reason in found["reason"]
+    result = Health(Clock()).healthy(status, control_joined=True)
+    assert result["healthy"] is False
+    assert reason in result["reason"]
 
 
 def test_a_control_plane_that_never_joins_or_drops_out_is_not_healthy_after_a_minute() -> None:
@@ -59,8 +59,8 @@ def test_what_stands_still_for_a_minute_is_not_healthy_but_alive() -> None:
     status = RUNNING | {"standing_still": [waiting]}
     assert health.healthy(status, control_joined=True)["healthy"] is True
     waiting["seconds"] = 60.0
-    found = health.healthy(status, control_joined=True)
-    assert (found["healthy"], found["reason"]) == (False, "partition 3 had no tuple yet")
+    result = health.healthy(status, control_joined=True)
+    assert (result["healthy"], result["reason"]) == (False, "partition 3 had no tuple yet")
     assert health.alive(status, control_joined=True) == {"alive": True, "state": "running"}
     stuck = status | {"seconds_since_progress": 61.0}
     assert "no progress" in health.alive(stuck, control_joined=True)["reason"]

@@ -15,12 +15,12 @@ SETTINGS = load_settings(query={"name": "q"}, input={"partitions": 1})
 
 
 def status(**counts: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "assignment": {}, "input_partitions": 1, "loads": [], "tuples": 0, "read": 0, "filtered": 0,
         "rejected": 0,
         "rejected_by_reason": {},
     }  # fmt: skip
-    return found | counts
+    return result | counts
 
 
 def said(caplog: pytest.LogCaptureFixture, *seen: dict[str, Any]) -> list[str]:

@@ -38,8 +38,8 @@ def make_settings(**query: Any) -> Settings:
 
 def ahead(times: list[int], records: list[Record], settings: Settings | None = None) -> Any:
     clock = LiveClock(settings or make_settings(), wall=lambda: NOW / 1000)
-    found = clock.ahead(records, np.arange(len(times)), np.array(times, np.int64))
-    return None if found is None else (found.which.tolist(), found.clocks.tolist())
+    result = clock.ahead(records, np.arange(len(times)), np.array(times, np.int64))
+    return None if result is None else (result.which.tolist(), result.clocks.tolist())
 
 
 def test_the_instances_clock_counts_where_records_carry_their_producers_timestamps() -> None:
@@ -52,8 +52,8 @@ def test_the_instances_clock_counts_where_records_carry_their_producers_timestam
 def test_the_brokers_clock_counts_where_it_stamps_the_records() -> None:
     early, late = Record(NOW - 10 * HOUR), Record(NOW - 5 * HOUR)
     assert ahead([NOW - 9 * HOUR, NOW - 4 * HOUR], [early, late]) is None
-    found = ahead([NOW - 9 * HOUR, NOW - 4 * HOUR + 1], [early, late])
-    assert found == ([False, True], [NOW - 10 * HOUR, NOW - 5 * HOUR])
+    result = ahead([NOW - 9 * HOUR, NOW - 4 * HOUR + 1], [early, late])
+    assert result == ([False, True], [NOW - 10 * HOUR, NOW - 5 * HOUR])
     assert ahead([NOW - 9 * HOUR + 1, 0], [early, late]) == ([True, False], [NOW - 10 * HOUR, NOW - 5 * HOUR])
 
 
@@ -90,10 +90,10 @@ def test_tuples_of_the_future_that_agree_with_each_other_are_rejected_and_make_n
     far = 4_000_000_000_000
     right = [NOW, NOW + 1, NOW + 2, NOW + 3]
     routed = route([*right, far, far + 1, far + 2, far + 3, NOW + 4], make_settings(**query))
-    (found,) = [group for group in routed.rejections if group.reason == "ahead"]
-    assert found.positions.tolist() == [4, 5, 6, 7]
-    assert found.clocks.tolist() == [NOW] * 4
-    assert found.details[0].as_py().decode() == (
+    (result,) = [group for group in routed.rejections if group.reason == "ahead"]
+    assert result.positions.tolist() == [4, 5, 6, 7]
+    assert result.clocks.tolist() == [NOW] * 4
+    assert result.details[0].as_py().decode() == (
         f"event time {far} is more than max_ahead_of_clock ahead of the clock, which showed {NOW}"
     )
     assert routed.states[0].max_time == NOW + 4

@@ -95,13 +95,13 @@ class Plane:
 
     def batches(self) -> dict[int, dict[Row, list[int]]]:
         """By batch: the workers of each (key, pane), in the order of the frames."""
-        found: dict[int, dict[Row, list[int]]] = defaultdict(lambda: defaultdict(list))
+        result: dict[int, dict[Row, list[int]]] = defaultdict(lambda: defaultdict(list))
         for worker, frame in zip(self.workers, self.frames, strict=True):
             rows = zip(frame.batch.column(1).to_pylist(), frame.batch.column(0).to_pylist(), strict=True)
             for key, pane in rows:
                 assert frame.header.batch is not None
-                found[frame.header.batch][key.decode(), pane].append(worker)
-        return {number: dict(rows) for number, rows in found.items()}
+                result[frame.header.batch][key.decode(), pane].append(worker)
+        return {number: dict(rows) for number, rows in result.items()}
 
 
 def record(offset: int, value: bytes) -> Any:
@@ -199,7 +199,9 @@ def test_a_plan_changes_the_number_of_data_blocks_where_a_batch_begins() -> None
     plane.router.plans.learn(Plan(epoch=1, p=4, r=1, effective_from=2000), reached=0)
     for number in range(5):
         plane.read(*second(number, "abcdefgh"))
-    workers = [{worker for found in batch.values() for worker in found} for batch in plane.batches().values()]
+    workers = [
+        {worker for result in batch.values() for worker in result} for batch in plane.batches().values()
+    ]
     assert workers == [{0, 1}, {0, 1}, {0, 1, 2, 3}, {0, 1, 2, 3}]
     assert [frame.header.epoch for frame in plane.frames if frame.batch.num_rows] == [0] * 4 + [1] * 8
 

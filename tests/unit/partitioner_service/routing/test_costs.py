@@ -52,9 +52,9 @@ def parsed(cost: str | None, *rows: dict[str, Any] | bytes, **query: Any) -> Par
 
 def costs(cost: str, *rows: dict[str, Any] | bytes, **query: Any) -> list[float | None]:
     """The cost of each tuple, None where it is no number."""
-    found = parsed(cost, *rows, **query).costs
-    assert found is not None
-    return [None if np.isnan(one) else one for one in found.tolist()]
+    result = parsed(cost, *rows, **query).costs
+    assert result is not None
+    return [None if np.isnan(one) else one for one in result.tolist()]
 
 
 def routed(one: Settings, rows: Sequence[dict[str, Any] | bytes]) -> RoutedBlock:
@@ -71,10 +71,10 @@ def row(number: int, **other: Any) -> dict[str, Any]:
 
 
 def test_a_column_that_only_the_cost_reads_is_the_cost_and_is_not_shipped() -> None:
-    found = parsed("size", row(0, size=3), row(1, size=2.5))
-    assert found.costs is not None
-    assert found.costs.tolist() == [3, 2.5]
-    assert found.values.num_columns == 0
+    result = parsed("size", row(0, size=3), row(1, size=2.5))
+    assert result.costs is not None
+    assert result.costs.tolist() == [3, 2.5]
+    assert result.values.num_columns == 0
 
 
 def test_an_expression_reads_columns_of_the_record_of_the_query_and_derived_ones() -> None:
@@ -94,12 +94,12 @@ def test_without_a_cost_no_costs_are_parsed() -> None:
 @pytest.mark.parametrize("held", ["text", {"a": 1}, [1], True, None, float("nan"), 1e400, "\ud800", 10**30])
 @pytest.mark.parametrize("cost", ["size", "size * 2 + 1", "size % 3"])
 def test_nothing_that_a_column_of_the_cost_holds_rejects_a_record(held: Any, cost: str) -> None:
-    found = parsed(cost, row(0, size=held), row(1, size=2), row(2))
+    result = parsed(cost, row(0, size=held), row(1, size=2), row(2))
     plain = parsed(None, row(0, size=held), row(1, size=2), row(2))
-    assert dict(found.bad) == dict(plain.bad)
-    assert found.keys.equals(plain.keys)
-    assert found.costs is not None
-    assert len(found.costs) == len(found.keys)
+    assert dict(result.bad) == dict(plain.bad)
+    assert result.keys.equals(plain.keys)
+    assert result.costs is not None
+    assert len(result.costs) == len(result.keys)
 
 
 def test_a_column_of_the_cost_that_a_record_holds_twice_does_not_reject_it() -> None:
@@ -116,10 +116,10 @@ def test_a_path_of_the_cost_through_something_that_is_no_object_is_null() -> Non
 
 def test_costs_of_filtered_and_unreadable_records_are_left_out() -> None:
     rows: list[dict[str, Any] | bytes] = [row(0, size=3), b"{", row(2, size=5), {"t": 3, "size": 7}]
-    found = parsed("size", *rows, where="t > 1")
-    assert (list(found.bad), found.counts.tolist()) == ([1, 3], [0, 1])  # type: ignore[union-attr]
-    assert found.costs is not None
-    assert found.costs.tolist() == [5]
+    result = parsed("size", *rows, where="t > 1")
+    assert (list(result.bad), result.counts.tolist()) == ([1, 3], [0, 1])  # type: ignore[union-attr]
+    assert result.costs is not None
+    assert result.costs.tolist() == [5]
 
 
 @pytest.mark.parametrize(
@@ -155,17 +155,17 @@ def test_elements_that_nothing_else_reads_are_read_for_the_cost() -> None:
 def test_csv_and_text_have_costs_too() -> None:
     csv = {"format": "csv", "columns": ["k", "t", "size"]}
     parser = Parser(settings("size", form=csv))
-    found = parser.parse([b"a,1,3", b"b,2,many", b"c,3,", b"d,4,inf", b"e,5"])
-    assert list(found.bad) == [4]
-    assert found.costs is not None
-    assert found.costs[0] == 3
-    assert np.isnan(found.costs[1:]).all()
+    result = parser.parse([b"a,1,3", b"b,2,many", b"c,3,", b"d,4,inf", b"e,5"])
+    assert list(result.bad) == [4]
+    assert result.costs is not None
+    assert result.costs[0] == 3
+    assert np.isnan(result.costs[1:]).all()
     text = Parser(settings("length(value)", form={"format": "text"}, key="@key", time="@timestamp"))
-    found = text.parse([b"abc", None, b"\xff"], keys=[b"a", b"b", b"c"], timestamps=[1, 2, 3])
-    assert not found.bad, "the query itself reads nothing of the value"
-    assert found.costs is not None
-    assert found.costs[0] == 3
-    assert np.isnan(found.costs[1:]).all()
+    result = text.parse([b"abc", None, b"\xff"], keys=[b"a", b"b", b"c"], timestamps=[1, 2, 3])
+    assert not result.bad, "the query itself reads nothing of the value"
+    assert result.costs is not None
+    assert result.costs[0] == 3
+    assert np.isnan(result.costs[1:]).all()
 
 
 HELD: st.SearchStrategy[Any] = st.one_of(
@@ -316,11 +316,11 @@ def test_costs_are_read_of_avro_whatever_its_schemas_hold() -> None:
         input={"format": "avro", "registry": URL, "partitions": 1},
         partitioner={"name": "hashing", "cost": "w + v"},
     )
-    found = Parser(one, schemas=kept).parse([*some, b"junk", some[0]])
-    assert list(found.bad) == [3]
-    assert found.values["v"].to_pylist() == [2, 3, 4, 2]
-    assert found.costs is not None
-    np.testing.assert_array_equal(found.costs, [9, np.nan, np.nan, 9])
+    result = Parser(one, schemas=kept).parse([*some, b"junk", some[0]])
+    assert list(result.bad) == [3]
+    assert result.values["v"].to_pylist() == [2, 3, 4, 2]
+    assert result.costs is not None
+    np.testing.assert_array_equal(result.costs, [9, np.nan, np.nan, 9])
 
 
 # ---- whole numbers within the range
@@ -328,9 +328,9 @@ def test_costs_are_read_of_avro_whatever_its_schemas_hold() -> None:
 
 def test_costs_are_rounded_and_brought_into_the_range_and_counted() -> None:
     numbers = np.array([1.4, 2.6, 0.2, -3, np.nan, MAX_COST + 0.2, MAX_COST + 1, np.inf, -np.inf])
-    found = weighed(numbers)
-    assert found.costs.tolist() == [1, 3, 1, 1, 1, MAX_COST, MAX_COST, MAX_COST, 1]
-    assert (found.below, found.above) == (4, 2)
+    result = weighed(numbers)
+    assert result.costs.tolist() == [1, 3, 1, 1, 1, MAX_COST, MAX_COST, MAX_COST, 1]
+    assert (result.below, result.above) == (4, 2)
 
 
 def test_a_division_by_zero_costs_the_most() -> None:

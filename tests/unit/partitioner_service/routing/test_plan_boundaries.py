@@ -90,11 +90,11 @@ class Instance:
 
 
 def times_by_epoch(frames: list[Frame]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
+    result: dict[int, list[int]] = {}
     for frame in frames:
         times = [int(key.split(b"-")[1]) for key in frame.batch.column(1).to_pylist()]
-        found[frame.header.epoch] = sorted(found.get(frame.header.epoch, []) + times)
-    return found
+        result[frame.header.epoch] = sorted(result.get(frame.header.epoch, []) + times)
+    return result
 
 
 def test_tuples_from_the_boundary_on_go_by_the_new_plan_and_those_before_by_the_old_one() -> None:
@@ -284,7 +284,7 @@ def counted(instance: Instance, batches: int) -> Counter[int]:
         input_partitions=settings.input_partitions, routed_partitions=settings.routed_partitions,
         shared_by=settings.workers_per_partition,
     )  # fmt: skip
-    found: Counter[int] = Counter()
+    outcome: Counter[int] = Counter()
     for number in range(batches):
         stretches = []
         for worker, topic in enumerate(instance.topic):
@@ -294,5 +294,5 @@ def counted(instance: Instance, batches: int) -> Counter[int]:
         result: pa.Table = reduce(plan, layout, state, blobs)
         starts = np.array(result["window_start"]) // 1_000
         for start, count in zip(starts.tolist(), result["count"].to_pylist(), strict=True):
-            found[start] += count
-    return found
+            outcome[start] += count
+    return outcome

@@ -70,7 +70,7 @@ def test_each_worker_gets_its_tuples_in_order_whatever_partition_it_shares_and_h
     expected: defaultdict[int, list[float]] = defaultdict(list)
     for worker, row in zip(routed.sent.workers.tolist(), rows, strict=True):
         expected[worker].append(float(row["v"]))
-    found: defaultdict[int, list[float]] = defaultdict(list)
+    result: defaultdict[int, list[float]] = defaultdict(list)
     for partition, data in routed.frames:
         frame = decode_frame(data, fingerprint=settings.fingerprint)
         assert frame.header.shared_by == settings.workers_per_partition
@@ -78,8 +78,8 @@ def test_each_worker_gets_its_tuples_in_order_whatever_partition_it_shares_and_h
         assert all(worker % settings.routed_partitions == partition for worker in mine)
         starts = np.cumsum([0, *mine.values()]).tolist()
         for worker, (begin, end) in zip(mine, pairwise(starts), strict=True):
-            found[worker] += frame.batch["v:v"].to_pylist()[begin:end]
-    assert found == expected
+            result[worker] += frame.batch["v:v"].to_pylist()[begin:end]
+    assert result == expected
     assert routed.sent.counts.tolist() == [len(expected[worker]) for worker in range(workers)]
 
 

@@ -125,8 +125,8 @@ def test_the_next_tuples_are_those_that_would_come_and_nothing_changes(name: str
     before = p.snapshot()
     told = preview(p, 5, 2_999)
     assert p.snapshot() == before
-    found, counts = np.unique(p.assign(keys[:100], np.full(100, 2_999)), return_counts=True)
-    assert told == dict(zip(found.tolist(), counts.tolist(), strict=True))
+    result, counts = np.unique(p.assign(keys[:100], np.full(100, 2_999)), return_counts=True)
+    assert told == dict(zip(result.tolist(), counts.tolist(), strict=True))
     assert list(told.values()) == sorted(told.values(), reverse=True)
 
 

@@ -123,14 +123,14 @@ def test_every_decision_equals_a_recount_of_the_window(
 def holders_of(stream: Stream, out: np.ndarray, options: dict) -> list[dict[int, set[int]]]:
     """Of each window that ends with a tuple of the stream (every 20th): the workers of each key."""
     slides, length = slides_of(stream[1], options)
-    found = []
+    result = []
     for row in range(0, len(out), 20):
         inside = (slides[: row + 1] > slides[row] - length).nonzero()[0]
         held = defaultdict(set)
         for at in inside:
             held[int(stream[0][at])].add(int(out[at]))
-        found.append(held)
-    return found
+        result.append(held)
+    return result
 
 
 @pytest.mark.family

@@ -70,10 +70,10 @@ class SlowDalton:
         return [got[worker] for worker in range(self.n)]
 
     def holders(self) -> dict[int, set[int]]:
-        found: dict[int, set[int]] = defaultdict(set)
+        result: dict[int, set[int]] = defaultdict(set)
         for _, key, worker, _ in self.inside():
-            found[key].add(worker)
-        return dict(found)
+            result[key].add(worker)
+        return dict(result)
 
     def home(self, key: int) -> int:
         return int(candidate(np.array([key], np.uint64), 1, self.n, self.seed)[0])
@@ -146,10 +146,10 @@ class SlowDaltonBatch(SlowDalton):
         return self.placed if self.by_batch else super().inside()
 
     def holders(self) -> dict[int, set[int]]:
-        found: dict[int, set[int]] = defaultdict(set)
+        result: dict[int, set[int]] = defaultdict(set)
         for _, key, worker, _ in self.placed:
-            found[key].add(worker)
-        return dict(found)
+            result[key].add(worker)
+        return dict(result)
 
     def assign_batch(self, keys: list[int], times: list[int]) -> list[int]:
         self.batch += 1

@@ -27,9 +27,9 @@ def counted(keys: np.ndarray | list[int], width: int, depth: int = 4, seed: int 
 def test_an_estimate_is_never_below_the_frequency(keys: list[int], width: int, depth: int, seed: int) -> None:
     exact = Counter(keys)
     sketch = counted(keys, width, depth, seed)
-    found = sketch.estimates(np.array(list(exact), np.uint64))
-    assert all(estimate >= f for estimate, f in zip(found.tolist(), exact.values(), strict=True))
-    assert all(estimate <= len(keys) for estimate in found.tolist())
+    result = sketch.estimates(np.array(list(exact), np.uint64))
+    assert all(estimate >= f for estimate, f in zip(result.tolist(), exact.values(), strict=True))
+    assert all(estimate <= len(keys) for estimate in result.tolist())
 
 
 @few
@@ -46,8 +46,8 @@ def test_an_estimate_is_never_below_the_sum_of_costs(
         exact[key] += cost
     sketch = CountMin(width, depth)
     sketch.count(np.array([key for key, _ in rows], np.uint64), np.array([c for _, c in rows], np.int64))
-    found = sketch.estimates(np.array(list(exact), np.uint64)).tolist()
-    assert all(f <= estimate <= exact.total() for estimate, f in zip(found, exact.values(), strict=True))
+    result = sketch.estimates(np.array(list(exact), np.uint64)).tolist()
+    assert all(f <= estimate <= exact.total() for estimate, f in zip(result, exact.values(), strict=True))
 
 
 @pytest.mark.parametrize("stream", [zipf(50_000, keys=20_000, z=1.0), all_distinct(50_000)])
@@ -92,9 +92,9 @@ def test_conservative_counting_is_closer_than_the_plain_sketch() -> None:
     for row in range(4):
         np.add.at(plain[row], columns[:, row], exact)
     of_plain = plain[np.arange(4), columns].min(axis=1)
-    found = sketch.estimates(keys)
-    assert (found <= of_plain).all()
-    assert found.sum() < 0.8 * of_plain.sum()
+    result = sketch.estimates(keys)
+    assert (result <= of_plain).all()
+    assert result.sum() < 0.8 * of_plain.sum()
 
 
 @few
@@ -102,8 +102,8 @@ def test_conservative_counting_is_closer_than_the_plain_sketch() -> None:
 def test_merging_keeps_the_bound(left: list[int], right: list[int], width: int) -> None:
     merged = counted(left, width).merge(counted(right, width))
     exact = Counter(left) + Counter(right)
-    found = merged.estimates(np.array(list(exact), np.uint64))
-    assert all(estimate >= f for estimate, f in zip(found.tolist(), exact.values(), strict=True))
+    result = merged.estimates(np.array(list(exact), np.uint64))
+    assert all(estimate >= f for estimate, f in zip(result.tolist(), exact.values(), strict=True))
 
 
 @pytest.mark.parametrize(("error", "width"), [(1 / 4, 16), (1 / 256, 1024), (1.0, 4)])

@@ -36,18 +36,18 @@ def test_every_window_counts_its_own_keys_only(streams: list[list[int]]) -> None
             assert table.full
             table.grow(window)
         exact = Counter(stream)
-        found, counts, last = table.entries(window)
-        assert found.tolist() == sorted(exact)
+        result, counts, last = table.entries(window)
+        assert result.tolist() == sorted(exact)
         assert counts.tolist() == [exact[key] for key in sorted(exact)]
         assert last.tolist() == [len(stream) - 1 - stream[::-1].index(key) for key in sorted(exact)]
         assert table.table.fill[0] == len(exact)
         for least in (1, 2, 5):
             assert table.frequent(window, least).tolist() == sorted(k for k in exact if exact[k] >= least)
         again = TumblingCounts()
-        again.load(window, Entries(found, counts, last))
+        again.load(window, Entries(result, counts, last))
         assert all(
             a.tolist() == b.tolist()
-            for a, b in zip(again.entries(window), (found, counts, last), strict=True)
+            for a, b in zip(again.entries(window), (result, counts, last), strict=True)
         )
         again.forget_slides()
         assert (again.entries(window)[2] == NEVER).all()

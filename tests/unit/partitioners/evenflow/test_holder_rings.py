@@ -20,20 +20,20 @@ OWNERS, WORKERS, POOL = 4, 6, 12
 
 
 def workers_of(r: Rings, owner: int) -> list[int]:
-    at, found = int(r.ring[owner]["first"]), []
+    at, result = int(r.ring[owner]["first"]), []
     for _ in range(r.ring[owner]["size"]):
-        found.append(int(r.edge[at]["worker"]))
+        result.append(int(r.edge[at]["worker"]))
         at = int(r.edge[at]["next"])
-    assert not found or at == r.ring[owner]["first"]
-    return found
+    assert not result or at == r.ring[owner]["first"]
+    return result
 
 
 def edges_of(r: Rings, owner: int) -> list[int]:
-    at, found = int(r.ring[owner]["first"]), []
+    at, result = int(r.ring[owner]["first"]), []
     for _ in range(r.ring[owner]["size"]):
-        found.append(at)
+        result.append(at)
         at = int(r.edge[at]["next"])
-    return found
+    return result
 
 
 actions = st.tuples(

@@ -184,8 +184,8 @@ def test_windows_of_event_time_are_off_level_by_about_the_root_of_the_disorder(d
         panes = times // 500
         order = np.argsort(panes, kind="stable")
         codes, panes = key_codes(keys)[0][order], panes[order]
-        found = window_figures(out[order], codes, panes, n, panes_per_window=slides)
-        steady = found[slice(*np.searchsorted(found.ends, (2 * slides, 60_000 // 500 - 7)))]
+        result = window_figures(out[order], codes, panes, n, panes_per_window=slides)
+        steady = result[slice(*np.searchsorted(result.ends, (2 * slides, 60_000 // 500 - 7)))]
         over.append(steady.imbalance * 10_000)
         replicas.append(steady.gamma - steady.distinct)
     assert np.mean(over) <= 4 + 1.5 * np.sqrt(disorder / n)

@@ -112,16 +112,16 @@ def test_a_worker_whose_rare_keys_are_all_that_comes_is_relieved_with_few_replic
     crowd, others = np.unique(keys[:60_000][home < 2]), np.unique(keys[:60_000][home >= 2])
     often = rng.random(60_000) < 0.4
     keys[60_000:] = np.where(often, rng.choice(crowd, 60_000), rng.choice(others, 60_000))
-    found = {}
+    result = {}
     for price in (5e-4, 1e9):
         out = route((keys, times), workers=8, price=price, **window)
         held, last = keys[-20_000:], out[-20_000:]
         loads = worker_loads(last, 8)
-        found[price] = loads.max() / loads.mean() - 1, replication_factor(last, held)
-    assert found[1e9][1] == 1.0
-    assert found[1e9][0] > 0.25
-    assert found[5e-4][0] < 0.15
-    assert found[5e-4][1] < 1.1
+        result[price] = loads.max() / loads.mean() - 1, replication_factor(last, held)
+    assert result[1e9][1] == 1.0
+    assert result[1e9][0] > 0.25
+    assert result[5e-4][0] < 0.15
+    assert result[5e-4][1] < 1.1
 
 
 def test_one_of_several_sources_sees_a_new_hot_key_in_half_as_many_tuples_of_its_own() -> None:
@@ -132,8 +132,8 @@ def test_one_of_several_sources_sees_a_new_hot_key_in_half_as_many_tuples_of_its
     keys[3200::4] = 1
     out = create("evenflow", workers=8, sources=16, price=0.0, **WINDOW).assign(keys, times)
     alone = create("evenflow", workers=8, tail="hash", price=0.0, **WINDOW).assign(keys, times)
-    for found, tuples in ((out, 4), (alone, 8)):
-        mine = found[keys == 1]
+    for result, tuples in ((out, 4), (alone, 8)):
+        mine = result[keys == 1]
         assert len(np.unique(mine[: tuples - 1])) == 1
         assert len(np.unique(mine[: 8 * tuples])) > 1
 
@@ -179,14 +179,14 @@ def steady(n: int, z: float, seed: int) -> Steady:
     keys, times = zipf(120_000, keys=5000, z=z, seed=seed)
     out = route((keys, times), workers=n, seed=seed, window_ms=20_000, slide_ms=1000)
     codes, _ = key_codes(keys)
-    found = window_figures(out, codes, times // 1000, n, panes_per_window=20)[39:]
+    result = window_figures(out, codes, times // 1000, n, panes_per_window=20)[39:]
     shares = []
     for end in range(40_000, 120_001, 20_000):
         inside = slice(end - 20_000, end)
         distinct, holders = fragmentation(out[inside], codes[inside])
         whole = np.isin(codes[inside], distinct[holders == 1])
         shares.append(worker_loads(out[inside][whole], n).max() / (20_000 / n))
-    return Steady(found.imbalance * 20_000, found.gamma - found.distinct, max(shares))
+    return Steady(result.imbalance * 20_000, result.gamma - result.distinct, max(shares))
 
 
 @pytest.mark.parametrize("n", [5, 16, 64])
@@ -234,15 +234,15 @@ def test_a_dearer_replica_means_fewer_replicas() -> None:
 
 def test_what_is_level_enough_is_not_levelled_any_further() -> None:
     stream = zipf(60_000, z=1.3)
-    found = {}
+    result = {}
     for level in (0.0, 2e-3, 1e-2):
         out = route(stream, workers=16, level=level, window_ms=20_000, slide_ms=500)
         figures = window_figures(out, key_codes(stream[0])[0], stream[1] // 500, 16, panes_per_window=40)
-        found[level] = float(figures.imbalance[40:].mean()), float(figures.ksr[40:].mean())
-    assert found[0.0][0] < 1e-3
-    assert 5e-4 < found[2e-3][0] < 3.5e-3
-    assert 5e-3 < found[1e-2][0] < 1.5e-2
-    assert found[0.0][1] > found[2e-3][1] > found[1e-2][1]
+        result[level] = float(figures.imbalance[40:].mean()), float(figures.ksr[40:].mean())
+    assert result[0.0][0] < 1e-3
+    assert 5e-4 < result[2e-3][0] < 3.5e-3
+    assert 5e-3 < result[1e-2][0] < 1.5e-2
+    assert result[0.0][1] > result[2e-3][1] > result[1e-2][1]
 
 
 @pytest.mark.parametrize("length", [50, 200])
@@ -418,11 +418,11 @@ def test_each_source_is_off_level_by_its_share_of_the_imbalance_of_all(
             assert part.window_tuples().tolist() == mine.tolist()
         biases = [part._bias / BIAS_PARTS for part in parts]
         level = mine.sum() * parts[0]._unit / n
-        found = [part._window.loads - level - bias for part, bias in zip(parts, biases, strict=True)]
+        result = [part._window.loads - level - bias for part, bias in zip(parts, biases, strict=True)]
         whole = off_level(mine + others)
-        for share in found:
+        for share in result:
             assert np.abs(share - whole / sources).max() <= 2
-        assert np.abs(np.sum(found, axis=0) - whole).max() <= 1 + sources
+        assert np.abs(np.sum(result, axis=0) - whole).max() <= 1 + sources
 
 
 def test_what_was_heard_travels_in_the_snapshot() -> None:

@@ -349,17 +349,17 @@ class SlowEvenflow:
         """Count the tuple; SpaceSaving within the key's set."""
         weight = max(1, cost * WEIGHTS // self.counted) if self.weighed else 1
         ways = self.sets[spot & (len(self.sets) - 1)]
-        found = next((way for way in ways if way.key == key), None)
-        if found is None:
-            found = min(ways, key=lambda way: way.count)
-            found.key, found.error, found.lasting = key, found.count, 0
-            found.unsplit()
-        found.count += weight
-        found.lasting += PARTS * cost
+        result = next((way for way in ways if way.key == key), None)
+        if result is None:
+            result = min(ways, key=lambda way: way.count)
+            result.key, result.error, result.lasting = key, result.count, 0
+            result.unsplit()
+        result.count += weight
+        result.lasting += PARTS * cost
         self.seen += weight
         if self.seen >= 2 * self.memory:
             self.forget()
-        return found
+        return result
 
     def forget(self) -> None:
         """Half of what was seen."""

@@ -185,11 +185,11 @@ def test_after_the_last_time_of_all_a_restored_partitioner_routes_on_alike() -> 
     keys, times = zipf(400, keys=40, z=1.5)
     times = np.where(times < 200, LAST_TIME, 10 * times)
     expected = route((keys, times), workers=13)
-    p, found = create("dagreedy", workers=13), []
+    p, result = create("dagreedy", workers=13), []
     for first in range(0, 400, 7):
-        found.extend(p.assign(keys[first : first + 7], times[first : first + 7]).tolist())
+        result.extend(p.assign(keys[first : first + 7], times[first : first + 7]).tolist())
         p = restore(p.snapshot())
-    assert found == expected.tolist()
+    assert result == expected.tolist()
 
 
 def test_bad_options_say_what_is_wrong() -> None:

@@ -133,8 +133,8 @@ def test_memory_stays_within_the_bound_of_two_windows(sizes: list[int], share: f
 
 def test_one_tuple_makes_no_key_hot_however_few_a_window_has() -> None:
     hot = HotKeys(window_ms=100)
-    found = [offer(hot, 1e-3, 100 * window, key) for window in range(20) for key in (window, 99)]
-    assert found == [False, False] * 20
+    result = [offer(hot, 1e-3, 100 * window, key) for window in range(20) for key in (window, 99)]
+    assert result == [False, False] * 20
     assert [offer(hot, 1e-3, 2000, 7) for _ in range(3)] == [False, True, True]
 
 

@@ -85,9 +85,9 @@ class Placement:
                     after = {**self.place, **change}
                     spread = self.loads(after)
                     size = self.weight[key] - sum(self.weight[other] for other in change if other != key)
-                    found = (now - self.cost(after)) / size
-                    if max(spread) - min(spread) < max(loads) - min(loads) and found > gain:
-                        best, gain = change, found
+                    result = (now - self.cost(after)) / size
+                    if max(spread) - min(spread) < max(loads) - min(loads) and result > gain:
+                        best, gain = change, result
             if best is None:
                 break
             self.place.update(best)

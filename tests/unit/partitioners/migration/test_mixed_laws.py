@@ -45,14 +45,14 @@ class Plan:
         """The keys that leave so that the load is at most `most`. None if all that are allowed are not
         enough.
         """
-        load, found = self.loads[worker], []
+        load, result = self.loads[worker], []
         for key in self.keys_of(worker):
             if load <= most:
                 break
             if key in allowed and self.weight[key]:
-                found.append(key)
+                result.append(key)
                 load -= self.weight[key]
-        return found if load <= most else None
+        return result if load <= most else None
 
     def balance(self, bound: int) -> None:
         weight, n = self.weight, len(self.loads)
@@ -74,9 +74,9 @@ class Plan:
             if self.loads[chosen] + weight[key] > bound >= weight[key]:
                 lighter = {other for other in self.place if weight[other] < weight[key]}
                 for worker in ascending:
-                    found = self.leavers(worker, bound - weight[key], lighter)
-                    if found is not None:
-                        chosen, gone = worker, found
+                    result = self.leavers(worker, bound - weight[key], lighter)
+                    if result is not None:
+                        chosen, gone = worker, result
                         break
             for other in gone:
                 self.leave(other)

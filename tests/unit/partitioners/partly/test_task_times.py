@@ -40,17 +40,17 @@ def repeated(
     keys, tasks = table.shape
     mapped = prices.tuple * table.sum(axis=0) + prices.make * (table > 0).sum(axis=0)
     weights = prices.receive * (table > 0).sum(axis=1) + prices.row
-    found = []
+    result = []
     for _ in range(repetitions):
         reduced = np.bincount(rng.integers(0, tasks, keys), weights=weights, minlength=tasks)
-        found.append(
+        result.append(
             [
                 float(np.var(took * (1 + prices.noise * rng.standard_normal(tasks))))
                 for took in (mapped, reduced)
             ]
         )
     unit = (prices.tuple * table.sum() + prices.make * keys) / tasks
-    return tuple(np.mean(found, axis=0) / unit**2)  # type: ignore[return-value]
+    return tuple(np.mean(result, axis=0) / unit**2)  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])

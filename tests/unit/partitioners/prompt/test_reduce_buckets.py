@@ -94,7 +94,7 @@ def test_each_key_is_in_one_bucket_over_all_map_tasks_and_split_keys_where_they_
     for key, bucket in zip(clusters.keys.tolist(), out.tolist(), strict=True):
         homes[key].add(bucket)
     assert set(homes) == set(keys.tolist())
-    assert all(len(found) == 1 for found in homes.values())
+    assert all(len(result) == 1 for result in homes.values())
     split = clusters.split
     assert out[split].tolist() == bucket_of(clusters.keys[split], buckets).tolist()
     for data_block in np.unique(clusters.data_block):

@@ -91,10 +91,10 @@ class Moving(LocalFiles):
         object.__setattr__(self, "does", does)
 
     def listed(self, folder: str) -> list[str]:
-        found = super().listed(folder)
+        result = super().listed(folder)
         if self.does:  # type: ignore[attr-defined]
             self.does.pop(0)()  # type: ignore[attr-defined]
-        return found
+        return result
 
 
 @given(when=st.integers(0, 4), last=st.integers(2, 4))

@@ -81,8 +81,8 @@ def test_an_earlier_resolve_that_broke_is_done_again(tmp_path: Path, monkeypatch
 def test_concurrent_first_uses_resolve_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = Home(tmp_path, monkeypatch)
     with ThreadPoolExecutor(6) as pool:
-        found = list(pool.map(lambda _: resolve("a", "b", "1"), range(6)))
-    assert all(one == found[0] for one in found)
+        result = list(pool.map(lambda _: resolve("a", "b", "1"), range(6)))
+    assert all(one == result[0] for one in result)
     assert home.runs == 1
 
 
@@ -128,8 +128,8 @@ def test_the_connector_is_that_of_the_installed_pyspark_and_brings_nothing_that_
 
 def test_each_set_has_the_continued_lz4_in_place_of_the_old_one() -> None:
     _, name, version = jars.LZ4.split(":")
-    for found in (jars.spark_kafka_jars(), kafka_broker_jars()):
-        assert [jar.name for jar in found if "lz4" in jar.name] == [f"{name}-{version}.jar"]
+    for result in (jars.spark_kafka_jars(), kafka_broker_jars()):
+        assert [jar.name for jar in result if "lz4" in jar.name] == [f"{name}-{version}.jar"]
 
 
 def test_a_dependency_of_a_fixed_version_is_asked_for_in_this_version() -> None:

@@ -36,11 +36,11 @@ def test_a_window_with_more_than_two_gibibytes_of_keys_is_emitted() -> None:
         assert list(reduce_windows(pipe.plan, pipe.layout, pipe.states[0], pipe.combine()[0])) == []
     for routed in range(ROUTED):
         pipe.write(routed, [], dict.fromkeys(range(INPUTS), END_MARK))
-    found, seen = 0, []
+    result, seen = 0, []
     for table in reduce_windows(pipe.plan, pipe.layout, pipe.states[0], pipe.combine()[0]):
         assert table.nbytes < 5 * rows_out.RESULT_BYTES
         assert len(json_rows(table)) == table.num_rows
-        found += sum(map(len, table["key"].to_pylist()))
+        result += sum(map(len, table["key"].to_pylist()))
         seen += [int(key[:8]) for key in table["key"].to_pylist()]
-    assert found == keys * (size + 8) > 2**31
+    assert result == keys * (size + 8) > 2**31
     assert np.array_equal(np.sort(seen), np.arange(keys))

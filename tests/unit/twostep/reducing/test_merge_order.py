@@ -37,11 +37,11 @@ def test_float_sums_are_the_same_bits_in_every_order_of_arrival() -> None:
         pipe.write(routed, [(0, b"a", 1, value)], dict.fromkeys(range(INPUTS), 10))
     blobs = pipe.combine()[0]
     assert len(blobs) == ROUTED
-    found = {
+    result = {
         struct.pack("d", reduce(pipe.plan, pipe.layout, Dict(), arrived)["s"][0].as_py())
         for arrived in permutations(blobs)
     }
-    assert len(found) == 1
+    assert len(result) == 1
 
 
 def test_a_repeated_micro_batch_makes_the_same_bytes() -> None:

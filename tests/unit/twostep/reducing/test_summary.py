@@ -93,11 +93,11 @@ def test_the_rows_are_those_of_a_direct_aggregation_of_all_parts_and_a_repeated_
         if number % 2 and batch is not None:
             continue  # what a micro-batch has sent is merged with the next: as if these buckets closed later
         before = Dict(buckets.state)
-        found = buckets.merge(buckets.waiting, buckets.state)
+        result = buckets.merge(buckets.waiting, buckets.state)
         if len(buckets.waiting) == len(at):  # each bucket has sent once: Spark brings buckets in any order
             order.shuffle(buckets.waiting)
-        assert buckets.merge(buckets.waiting, before) == found
-        buckets.found, buckets.waiting = [*buckets.found, *found], []
+        assert buckets.merge(buckets.waiting, before) == result
+        buckets.found, buckets.waiting = [*buckets.found, *result], []
     wanted = windows_of(view(SETTINGS, "s"), tuples_of(every), END_MARK)
     assert sorted(map(plain, buckets.found)) == sorted(map(plain, wanted))
     ends = [row["window_end"] for row in buckets.found]

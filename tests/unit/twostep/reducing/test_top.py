@@ -51,15 +51,15 @@ def sorted_rows(every: Pipe, emission: Emission) -> list[dict[str, Any]]:
     windows: dict[int, list[dict[str, Any]]] = {}
     for row in sorted(every.found, key=lambda row: row["key"]):
         windows.setdefault(row["window_end"], []).append(row)
-    found = []
+    result = []
     for end in sorted(windows):
         rows = sorted(windows[end], key=lambda row: _place(row[emission.column], emission.ascending))
         of_all = sum(row.get("_tuples", row.get("n")) for row in rows)
-        found += [
+        result += [
             row | {"rank": rank, "_tuples_of_all": of_all}
             for rank, row in enumerate(rows[: emission.rows], 1)
         ]
-    return found
+    return result
 
 
 def _place(value: Any, ascending: bool) -> Any:
@@ -137,9 +137,9 @@ def test_nan_is_behind_all_numbers_and_null_last(
 ) -> None:
     keys = [b"%d" % (7 * at % 61) for at in range(len(values))]
     emission = Emission(mode="top", rows=rows, column="v", ascending=ascending)
-    found = _first(emission, pa.array(values, pa.float64()), pa.array(keys, pa.large_binary()))
+    result = _first(emission, pa.array(values, pa.float64()), pa.array(keys, pa.large_binary()))
     expected = sorted(range(len(values)), key=lambda at: (_place(values[at], ascending), keys[at]))
-    assert np.array_equal(found, expected[:rows])
+    assert np.array_equal(result, expected[:rows])
 
 
 @pytest.mark.parametrize(

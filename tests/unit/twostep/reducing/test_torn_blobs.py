@@ -78,7 +78,7 @@ def test_rows_that_never_come_stop_everything() -> None:
 
 
 def test_the_same_floats_come_out_whatever_tasks_the_routed_partitions_share() -> None:
-    found = []
+    result = []
     for tasks in TASKS:
         pipe = Pipe(plan_of(EVERYTHING, 2), buckets=2, tasks=tasks)
         rows: list[Row] = [(0, b"k%d" % (n % 7), n, [0.1, 1e16, -1e16][n % 3]) for n in range(ROUTED * 20)]
@@ -86,5 +86,5 @@ def test_the_same_floats_come_out_whatever_tasks_the_routed_partitions_share() -
             pipe.write(routed, rows[routed::ROUTED], dict.fromkeys(range(2), 0))
         pipe.step()
         pipe.end()
-        found.append(pipe.results())
-    assert all(results == found[0] for results in found)
+        result.append(pipe.results())
+    assert all(results == result[0] for results in result)

@@ -66,11 +66,11 @@ def test_pins_are_the_exact_requirements_only() -> None:
 
 def test_another_version_than_the_pinned_one_is_a_problem() -> None:
     installed = {"a": "1", "b": "3"}
-    found = {f.name: f for f in check_packages({"a": "1", "b": "2", "c": "4"}, installed.get)}
-    assert found["a"].status == "ok"
-    assert found["b"].what == "b 3 instead of 2"
-    assert found["c"].what == "c is missing"
-    assert "pip install c==4" in found["c"].do
+    result = {f.name: f for f in check_packages({"a": "1", "b": "2", "c": "4"}, installed.get)}
+    assert result["a"].status == "ok"
+    assert result["b"].what == "b 3 instead of 2"
+    assert result["c"].what == "c is missing"
+    assert "pip install c==4" in result["c"].do
 
 
 def test_a_connector_of_another_spark_is_a_problem() -> None:

@@ -30,8 +30,8 @@ def test_three_replicas_of_which_one_is_enough_for_a_write_are_a_warning() -> No
 def test_two_replicas_are_a_warning_whatever_number_a_write_needs() -> None:
     (finding,) = check_durability([topic("q.routed", 2, **SAFE)])
     assert "two replicas" in finding.what
-    found = list(check_durability([topic("q.routed", 2, **SAFE | {"min_insync_replicas": "1"})]))
-    assert [one.status for one in found] == ["warning", "warning"]
+    result = list(check_durability([topic("q.routed", 2, **SAFE | {"min_insync_replicas": "1"})]))
+    assert [one.status for one in result] == ["warning", "warning"]
 
 
 def test_an_unclean_election_is_a_warning() -> None:

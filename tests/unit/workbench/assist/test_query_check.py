@@ -88,31 +88,31 @@ def test_a_partitioner_that_cannot_be_used_is_refused_as_the_service_refuses_it(
 def test_an_aggregate_that_verify_cannot_recompute_is_a_warning() -> None:
     own = "tests.unit.aggregates.own_aggregates_for_tests"
     rows = [order(number) for number in range(100)]
-    found = checked(rows, aggregates={"bare": f"{own}:NoOracle(amount)", "sum": f"{own}:TableSum(amount)"})
-    assert [finding.what for finding in found.findings if finding.name == "verify"] == [
+    result = checked(rows, aggregates={"bare": f"{own}:NoOracle(amount)", "sum": f"{own}:TableSum(amount)"})
+    assert [finding.what for finding in result.findings if finding.name == "verify"] == [
         f"bare = {own}:NoOracle(amount) has no oracle, so `evenflow verify` refuses this query"
     ]
-    compared = dict(found.sections["verify compares"])
+    compared = dict(result.sections["verify compares"])
     assert "refuses this query" in compared["bare"]
     assert compared["sum"].endswith("as near to its `oracle` as its `tolerance` says")
 
 
 def test_only_what_the_filter_keeps_is_kept() -> None:
-    found = checked([order(number) for number in range(100)], where="amount < 5", **SLIDING)
-    assert found.state_sizes is not None
-    assert found.state_sizes.tuples == 20
-    assert dict(found.sections["tuples"])["filtered"] == "80 of 100"
-    assert not found.problems
+    result = checked([order(number) for number in range(100)], where="amount < 5", **SLIDING)
+    assert result.state_sizes is not None
+    assert result.state_sizes.tuples == 20
+    assert dict(result.sections["tuples"])["filtered"] == "80 of 100"
+    assert not result.problems
 
 
 def test_a_filter_that_keeps_nothing_is_a_warning() -> None:
-    found = checked([order(number) for number in range(100)], where="amount < 0")
-    assert found.state_sizes is None
-    assert [finding.status for finding in found.findings if finding.name == "filter"] == ["warning"]
+    result = checked([order(number) for number in range(100)], where="amount < 0")
+    assert result.state_sizes is None
+    assert [finding.status for finding in result.findings if finding.name == "filter"] == ["warning"]
 
 
 def test_the_answer_says_types_roles_state_and_bounds() -> None:
-    found = checked(
+    result = checked(
         [order(number) for number in range(100)],
         records=1_000,
         columns={"twice": "amount * 2"},
@@ -124,26 +124,26 @@ def test_the_answer_says_types_roles_state_and_bounds() -> None:
         },
         **SLIDING,
     )
-    columns = dict(found.sections["columns"])
+    columns = dict(result.sections["columns"])
     assert columns["user_name"] == "read as any value: d = count_distinct(user_name); found: in no record"
     assert columns["user"] == "read as string: key; found: text in 100"
     assert columns["at"] == "read as ms: event time; found: whole number in 100"
     assert columns["twice"] == "float64 = amount * 2: t = sum(twice)"
-    state = dict(found.sections["state"])
+    state = dict(result.sections["state"])
     assert "sum, quantile, count_distinct cannot be taken back" in state["kept"]
     assert state["keys of a pane"].endswith("of the sample")
-    assert dict(found.sections["windows"])["window"] == "3s sliding by 1s: a tuple is in 3 windows"
-    assert dict(found.sections["verify compares"])["n"] == "count: exact"
-    assert found.as_json()["kept"]["tuples"] == 100
+    assert dict(result.sections["windows"])["window"] == "3s sliding by 1s: a tuple is in 3 windows"
+    assert dict(result.sections["verify compares"])["n"] == "count: exact"
+    assert result.as_json()["kept"]["tuples"] == 100
 
 
 def test_records_that_are_taken_apart_are_told_in_tuples() -> None:
     items = [{"sku": "a", "n": 1}, {"sku": "b", "n": 2}]
     rows = [order(number, items=items if number % 4 else []) for number in range(100)]
     query = {"explode": "items", "key": "items.sku", "aggregates": {"n": "sum(items.n)"}}
-    found = checked(rows, types={"items.n": "int64"}, **query)
-    assert not found.problems
-    tuples = dict(found.sections["tuples"])
+    result = checked(rows, types={"items.n": "int64"}, **query)
+    assert not result.problems
+    tuples = dict(result.sections["tuples"])
     assert (tuples["explode"], tuples["tuples"], tuples["filtered"]) == (
         "items",
         "150 of 75 records",
@@ -151,11 +151,11 @@ def test_records_that_are_taken_apart_are_told_in_tuples() -> None:
     )
     assert tuples["keys"] == "2, the hottest has 50 % of the tuples"
     assert (
-        dict(found.sections["columns"])["items.n"]
+        dict(result.sections["columns"])["items.n"]
         == "read as int64: n = sum(items.n); found: whole number in 150"
     )
-    assert found.state_sizes is not None
-    assert found.state_sizes.tuples == 150
+    assert result.state_sizes is not None
+    assert result.state_sizes.tuples == 150
 
 
 def test_without_a_broker_it_says_what_the_settings_tell_and_that_nobody_answers(
@@ -188,12 +188,12 @@ def test_without_a_broker_it_says_what_the_settings_tell_and_that_nobody_answers
 )
 def test_the_bound_is_that_of_the_call(call: str, bound: str) -> None:
     rows = [order(number, n=number) for number in range(10)]
-    found = checked(rows, aggregates={"a": call, "c": "count(n)"}, types={"n": "int64"})
-    assert dict(found.sections["verify compares"])["a"].endswith(f": {bound}")
+    result = checked(rows, aggregates={"a": call, "c": "count(n)"}, types={"n": "int64"})
+    assert dict(result.sections["verify compares"])["a"].endswith(f": {bound}")
 
 
 def test_views_and_what_comes_out_are_told() -> None:
-    found = checked(
+    result = checked(
         [order(number) for number in range(100)],
         emit="top(3, s)",
         views={
@@ -201,27 +201,27 @@ def test_views_and_what_comes_out_are_told() -> None:
         },
         **SLIDING,
     )
-    assert dict(found.sections["windows"])["emit"] == "of each window top(3, s)"
-    long = dict(found.sections["view long"])
+    assert dict(result.sections["windows"])["emit"] == "of each window top(3, s)"
+    long = dict(result.sections["view long"])
     assert long["window"] == "4s sliding by 2s: a tuple is in 2 windows"
     assert long["m"] == "max(amount): exact"
     assert (
-        dict(found.sections["verify compares"])["what comes out"]
+        dict(result.sections["verify compares"])["what comes out"]
         == "which rows are the first 3, and their ranks"
     )
     assert "retractions" in long["emit"]
     assert long["emitted"].endswith("has but retractions of the one before")
     assert "a pane of keys alone" in long["kept"]
     assert long["size"].startswith("about ")
-    assert found.state_sizes is not None
-    keys = found.state_sizes.views["long"].window_keys
+    assert result.state_sizes is not None
+    keys = result.state_sizes.views["long"].window_keys
     assert (
         long["rows"]
         == f"at most {keys} for the fullest window, and retractions: one for each key that changed"
     )
-    assert dict(found.sections["results"])["rows"].startswith("3 for the fullest window: the first of its ")
-    assert "long: m = max(amount)" in dict(found.sections["columns"])["amount"]
-    assert set(found.as_json()["kept"]["views"]) == {"long"}
+    assert dict(result.sections["results"])["rows"].startswith("3 for the fullest window: the first of its ")
+    assert "long: m = max(amount)" in dict(result.sections["columns"])["amount"]
+    assert set(result.as_json()["kept"]["views"]) == {"long"}
 
 
 def test_the_answer_says_which_share_of_the_sample_has_no_row_in_the_lookup_file(tmp_path: Path) -> None:
@@ -231,13 +231,13 @@ def test_the_answer_says_which_share_of_the_sample_has_no_row_in_the_lookup_file
     rows = [order(number) for number in range(100)]  # of ten users, of which the file has seven
     for missing, unmatched in (("reject", 30), ("null", 0)):
         query = {"lookup": lookup | {"missing": missing}, "where": "city = 'c0' OR city IS NULL"}
-        found = checked(rows, **query)
-        assert dict(found.sections["columns"])["city"] == "string of the lookup file: where"
-        assert "looked up" in dict(found.sections["columns"])["user"]
-        said = dict(found.sections["lookup"])
+        result = checked(rows, **query)
+        assert dict(result.sections["columns"])["city"] == "string of the lookup file: where"
+        assert "looked up" in dict(result.sections["columns"])["user"]
+        said = dict(result.sections["lookup"])
         assert (said["joined by"], said["without a row"]) == ("user = name of the file", "30 of 100 records")
-        assert dict(found.sections["tuples"])["rejected"].startswith(f"0 unreadable, {unmatched} unmatched")
-        (finding,) = (finding for finding in found.findings if finding.name == "lookup")
+        assert dict(result.sections["tuples"])["rejected"].startswith(f"0 unreadable, {unmatched} unmatched")
+        (finding,) = (finding for finding in result.findings if finding.name == "lookup")
         assert (finding.status, "(30 %)" in finding.what) == ("warning", True)
 
 
@@ -255,8 +255,8 @@ def test_columns_of_the_lookup_file_are_not_asked_of_the_records_but_its_key_is(
     }
     assert not checked([order(number) for number in range(100)], **query, types={"at": "int64"}).problems
     rows = [{"uzer": f"u{number % 10}", "at": order(number)["at"]} for number in range(100)]
-    found = checked(rows, **query, types={"at": "int64"})
-    (problem,) = (finding for finding in found.findings if finding.name == "the lookup")
+    result = checked(rows, **query, types={"at": "int64"})
+    (problem,) = (finding for finding in result.findings if finding.name == "the lookup")
     assert (problem.status, "has a column 'user'" in problem.what) == ("problem", True)
 
 
@@ -264,14 +264,14 @@ def test_a_sample_of_which_no_record_has_a_row_is_a_problem(tmp_path: Path) -> N
     file = tmp_path / "users.csv"
     file.write_text("user,city\nU0,c\n")
     lookup = {"file": file, "key": "user", "columns": {"city": "string"}, "missing": "null"}
-    found = checked([order(number) for number in range(100)], lookup=lookup)
-    assert [finding.status for finding in found.findings if finding.name == "lookup"] == ["problem"]
+    result = checked([order(number) for number in range(100)], lookup=lookup)
+    assert [finding.status for finding in result.findings if finding.name == "lookup"] == ["problem"]
 
 
 def test_a_summary_is_told_as_a_query_of_the_rows_of_its_parts() -> None:
     views = {"by-size": {"key": "big", "window": "2s", "aggregates": {"n": "count", "who": "max(user)"}}}
     summary = {"of": {"by-size": "who"}, "aggregates": {"most": "max(n)"}, "having": "most > 1"}
-    found = checked(
+    result = checked(
         [order(number) for number in range(100)],
         views=views,
         summaries={"busy": summary},
@@ -279,9 +279,9 @@ def test_a_summary_is_told_as_a_query_of_the_rows_of_its_parts() -> None:
         types={"user": "string"},
         **SLIDING,
     )
-    told = dict(found.sections["summary busy"])
+    told = dict(result.sections["summary busy"])
     assert told["window"].startswith("2s sliding by 1s")
     assert told["most"] == "max(n): exact"
-    assert found.state_sizes is not None
-    assert list(found.state_sizes.views) == ["by-size"]
-    assert any("by-size: key" in line for _, line in found.sections["columns"])
+    assert result.state_sizes is not None
+    assert list(result.state_sizes.views) == ["by-size"]
+    assert any("by-size: key" in line for _, line in result.sections["columns"])

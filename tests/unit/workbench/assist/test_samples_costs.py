@@ -56,8 +56,8 @@ def test_a_sample_of_a_topic_has_the_costs_of_its_tuples_in_order_of_time(
             "partitioner": {"name": "hashing", **({"cost": cost} if cost else {})},
         }
     )
-    found = samples.topic_sample(settings, tuples=9).sample
-    assert found.times is not None
-    assert found.times.tolist() == [1, 3, 5, 9]
-    assert (None if found.costs is None else found.costs.tolist()) == expected
-    assert found.cost == cost
+    result = samples.topic_sample(settings, tuples=9).sample
+    assert result.times is not None
+    assert result.times.tolist() == [1, 3, 5, 9]
+    assert (None if result.costs is None else result.costs.tolist()) == expected
+    assert result.cost == cost

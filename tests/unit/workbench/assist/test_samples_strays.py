@@ -31,20 +31,20 @@ def test_five_strays_of_20000_change_no_figure_of_the_advice() -> None:
     dirty = times.copy()
     dirty[[40, 900, 15_000]] //= 1000
     dirty[[41, 19_999]] = FUTURE
-    found, regular = strays(dirty)
+    result, regular = strays(dirty)
     assert sorted(np.flatnonzero(~regular).tolist()) == [40, 41, 900, 15_000, 19_999]
-    assert [one.tuples for one in found] == [3, 2]
-    assert found[0].cause == "are in s, not ms"
-    assert found[0].example == "offset 20 of partition 0, read as 1970-01-21 20:00:00.000 UTC".replace(
+    assert [one.tuples for one in result] == [3, 2]
+    assert result[0].cause == "are in s, not ms"
+    assert result[0].example == "offset 20 of partition 0, read as 1970-01-21 20:00:00.000 UTC".replace(
         ".000", ""
     )
-    assert found[1].cause == "lie further ahead of the clock than query.max_ahead_of_clock allows"
+    assert result[1].cause == "lie further ahead of the clock than query.max_ahead_of_clock allows"
 
     def figures(without: tuple[Strays, ...]) -> Advice:
         kept = Sample("topic t", keys.filter(pa.array(regular)), times[regular], timed=True, strays=without)
         return advise(kept, Wishes(workers=4, window_ms=4_000, slide_ms=1_000))
 
-    advice, clean = figures(found), figures(())
+    advice, clean = figures(result), figures(())
     assert (
         "3 of 20,000 tuples (under 0.1 %) are in s, not ms, e.g. offset 20 of partition 0"
         in advice.warnings[0]
@@ -62,6 +62,6 @@ def test_five_strays_of_20000_change_no_figure_of_the_advice() -> None:
 def test_a_topic_most_of_whose_times_do_not_fit_keeps_them_all() -> None:
     times = START + np.arange(100)
     times[::2] = FUTURE
-    found, regular = strays(times)
-    assert found == ()
+    result, regular = strays(times)
+    assert result == ()
     assert regular.all()

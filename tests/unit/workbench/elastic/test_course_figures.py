@@ -36,37 +36,37 @@ COURSE = Course(
 
 
 def test_time_outside_of_zone_2_counts_by_the_seconds_between_micro_batches_and_not_the_first_one() -> None:
-    found = verdict_of(COURSE, slo_ms=20_000)
-    assert (found.seconds, found.batches) == (25.0, 4)
-    assert found.overloaded == pytest.approx(5 / 25)
-    assert found.under_used == pytest.approx(15 / 25)
-    assert found.out_of_zone_2 == pytest.approx(20 / 25)
+    result = verdict_of(COURSE, slo_ms=20_000)
+    assert (result.seconds, result.batches) == (25.0, 4)
+    assert result.overloaded == pytest.approx(5 / 25)
+    assert result.under_used == pytest.approx(15 / 25)
+    assert result.out_of_zone_2 == pytest.approx(20 / 25)
 
 
 def test_slots_beyond_the_fewest_that_would_do_are_over_provisioned() -> None:
     # 3 slots at W 0.4 do the work of ceil(3 * 0.4 / 0.9) = 2.
-    found = verdict_of(COURSE, slo_ms=20_000)
-    assert found.slot_seconds == pytest.approx(5 + 5 + 30 + 15)
-    assert found.over_provisioned == pytest.approx(10 + 5)
+    result = verdict_of(COURSE, slo_ms=20_000)
+    assert result.slot_seconds == pytest.approx(5 + 5 + 30 + 15)
+    assert result.over_provisioned == pytest.approx(10 + 5)
 
 
 def test_windows_later_than_the_objective_violate_it() -> None:
-    found = verdict_of(COURSE, slo_ms=20_000)
-    assert found.slo_violations == pytest.approx(1 / 4)
-    assert (found.latency_p50_ms, found.latency_p99_ms) == (2_000, 30_000)
-    assert found.actions == 1
+    result = verdict_of(COURSE, slo_ms=20_000)
+    assert result.slo_violations == pytest.approx(1 / 4)
+    assert (result.latency_p50_ms, result.latency_p99_ms) == (2_000, 30_000)
+    assert result.actions == 1
 
 
 def test_of_two_stages_the_one_that_is_loaded_more_is_judged() -> None:
     other = tuple(batch(at, 0.1, stage="reduce") for at in (1, 6, 11, 21, 26))
     stages = tuple(replace(one, stage="combine") for one in COURSE.batches)
-    found = verdict_of(replace(COURSE, batches=(*stages, *other)), slo_ms=20_000)
-    assert found.overloaded == verdict_of(COURSE, slo_ms=20_000).overloaded
+    result = verdict_of(replace(COURSE, batches=(*stages, *other)), slo_ms=20_000)
+    assert result.overloaded == verdict_of(COURSE, slo_ms=20_000).overloaded
 
 
 def test_a_course_without_micro_batches_or_results_has_no_latency_and_divides_by_nothing() -> None:
-    found = verdict_of(replace(COURSE, batches=(), latencies=()), slo_ms=1)
-    assert (found.batches, found.slo_violations, found.latency_p99_ms) == (0, None, None)
+    result = verdict_of(replace(COURSE, batches=(), latencies=()), slo_ms=1)
+    assert (result.batches, result.slo_violations, result.latency_p99_ms) == (0, None, None)
 
 
 @pytest.mark.parametrize("name", list(SHAPES))

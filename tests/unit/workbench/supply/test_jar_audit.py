@@ -26,13 +26,13 @@ def database(against: dict[str, list[str]], *, answers: bool = True) -> Iterator
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            found: list[dict[str, Any]] = [
+            result: list[dict[str, Any]] = [
                 {"vulns": [{"id": name} for name in against[purl]]} if purl in against else {}
                 for purl in (query["package"]["purl"] for query in body["queries"])
             ]
             self.send_response(200 if answers else 503)
             self.end_headers()
-            self.wfile.write(json.dumps({"results": found}).encode())
+            self.wfile.write(json.dumps({"results": result}).encode())
 
         def log_message(self, *_: object) -> None:
             pass

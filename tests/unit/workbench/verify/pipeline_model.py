@@ -78,13 +78,13 @@ class Topics:
         )
 
     def _json_results(self) -> pa.Table:
-        found = []
+        result = []
         for i, row in enumerate(self.rows):
             value = row if isinstance(row, bytes) else json.dumps(row, ensure_ascii=False).encode()
             partition, offset = self.places.get(i, (0, i))
             key = self.record_keys[i] if i in self.record_keys else _key_of(row)
-            found.append({"partition": partition, "offset": offset, "value": value, "key": key})
-        return pa.Table.from_pylist(found, schema=RESULTS_SCHEMA)
+            result.append({"partition": partition, "offset": offset, "value": value, "key": key})
+        return pa.Table.from_pylist(result, schema=RESULTS_SCHEMA)
 
     def typed_results(self) -> pa.Table:
         """The rows in typed columns, as Parquet has them."""
@@ -213,7 +213,7 @@ def windows_of(
             if window_end <= mark and (query.emit_from is None or start >= query.emit_from):
                 members[window_end, key].append(values)
                 times[window_end, key].append(time)
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     counts = AggregatePlan.of(query).tuples_schema.names
     for (window_end, key), inside in members.items():
         row: dict[str, Any] = {"window_start": window_end - query.window, "window_end": window_end}
@@ -234,8 +234,8 @@ def windows_of(
         _express(query, row)
         if "_tuples" in counts:
             row["_tuples"] = len(inside)
-        found.append(row)
-    return found
+        result.append(row)
+    return result
 
 
 def _express(query: Query, row: dict[str, Any]) -> None:
@@ -268,11 +268,11 @@ def _of_summary(
                 rows.append((str(key).encode(), row["window_end"] - query.slide_ms, {**row, "key": None}))
                 weights[row["window_end"], str(key)] += row.get("_tuples", row.get("n"))
     once = query.model_copy(update={"window": query.slide_ms})
-    found = []
+    result = []
     for row in windows_of(settings.as_view(once, settings.results), rows, END, rows=True):
         end_, key = row["window_end"], str(row["key"])
-        found.append({**row, "window_start": end_ - query.window, "_tuples": weights[end_, key]})
-    return found
+        result.append({**row, "window_start": end_ - query.window, "_tuples": weights[end_, key]})
+    return result
 
 
 _PLAIN = ("count", "sum", "mean", "min", "max")

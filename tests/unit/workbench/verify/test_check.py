@@ -357,20 +357,20 @@ def test_a_view_with_a_key_of_its_own_is_compared_by_that_key_and_leaves_out_tup
     of = (lambda number: number) if type_ == "int64" else str
     areas = [of(1), None, of(2), of(1), None]
     records = [record("ab"[at % 2], 10 * at, x=1.0 * at, area=area) for at, area in enumerate(areas)]
-    found = run(seen, [[*records, end(len(records))]])
-    assert {row["key"] for row in found.rows} == {of(1), of(2)}
-    assert found.check().exact
-    found.rows[0]["n"] += 1
-    assert found.check().differences > 0
+    result = run(seen, [[*records, end(len(records))]])
+    assert {row["key"] for row in result.rows} == {of(1), of(2)}
+    assert result.check().exact
+    result.rows[0]["n"] += 1
+    assert result.check().differences > 0
 
 
 @pytest.mark.parametrize("of", ["max(v)", "sum(v)"])
 def test_an_expression_is_compared_by_what_it_reads_or_where_that_is_rounded_by_its_own_row(of: str) -> None:
     settings = _settings(aggregates={"n": "count", "x": of, "r": "= x / n"}, types={})
-    found = run(settings, [[record("a", 5, v=1.1), record("a", 6, v=0.3), record("b", 7, v=2.0), end(3)]])
-    assert found.check().exact
-    found.rows[0]["r"] *= 1.0001
-    assert _kinds(found) == {"value": 1}
+    result = run(settings, [[record("a", 5, v=1.1), record("a", 6, v=0.3), record("b", 7, v=2.0), end(3)]])
+    assert result.check().exact
+    result.rows[0]["r"] *= 1.0001
+    assert _kinds(result) == {"value": 1}
 
 
 def test_the_rows_of_a_summary_are_compared_with_those_that_the_parts_have_by_the_input() -> None:
@@ -388,29 +388,29 @@ def test_the_rows_of_a_summary_are_compared_with_those_that_the_parts_have_by_th
         record("abc"[at % 3], 7 * at, at=place, start=places[-at], v=float(at % 4))
         for at, place in enumerate(places)
     ]
-    found = run(view(_settings(**query), "s"), [[*records, end(len(records))]])
-    rows = [row for row in found.rows if row["keys"] and row["hi"] is not None]
-    found.rows = []
+    result = run(view(_settings(**query), "s"), [[*records, end(len(records))]])
+    rows = [row for row in result.rows if row["keys"] and row["hi"] is not None]
+    result.rows = []
     for at in sorted({row["window_end"] for row in rows}):
         inside = sorted(
             (row for row in rows if row["window_end"] == at), key=lambda row: (-row["r"], row["key"].encode())
         )
-        found.rows += [row | {"rank": rank} for rank, row in enumerate(inside[:2], 1)]
-    assert found.rows
+        result.rows += [row | {"rank": rank} for rank, row in enumerate(inside[:2], 1)]
+    assert result.rows
     whole = run(
         view(_settings(**query | {"summaries": {"s": summary | {"emit": "all"}}}), "s"), [[*records, end(8)]]
     )
-    for row in found.rows:
+    for row in result.rows:
         row["_tuples_of_all"] = sum(
             other["_tuples"] for other in whole.rows if other["window_end"] == row["window_end"]
         )
-    assert found.check().exact, found.check().text()
-    assert found.check().tuples.due > 0
-    found.rows[0]["keys"] += 1
-    found.rows[1]["_tuples"] -= 1
-    assert _kinds(found)["value"] >= 2
-    del found.rows[2]
-    assert _kinds(found)["missing"] == 1
+    assert result.check().exact, result.check().text()
+    assert result.check().tuples.due > 0
+    result.rows[0]["keys"] += 1
+    result.rows[1]["_tuples"] -= 1
+    assert _kinds(result)["value"] >= 2
+    del result.rows[2]
+    assert _kinds(result)["missing"] == 1
 
 
 def test_a_sum_that_does_not_fit_int64_is_null_and_counted() -> None:

@@ -34,11 +34,11 @@ def orders(**other: Any) -> list[dict[str, Any]]:
     ],
 )
 def test_costs_that_say_nothing_are_told(cost: str, status: str, words: str) -> None:
-    found = looked(cost, orders())
-    assert [one for one in named(found, "the cost") if one.status == status and words in one.what], named(
-        found, "the cost"
+    result = looked(cost, orders())
+    assert [one for one in named(result, "the cost") if one.status == status and words in one.what], named(
+        result, "the cost"
     )
-    assert not found.problems, "a cost never stops a query"
+    assert not result.problems, "a cost never stops a query"
 
 
 def test_a_misspelt_column_of_the_cost_is_named_rightly() -> None:
@@ -53,8 +53,8 @@ def test_a_partitioner_that_does_not_weigh_is_a_problem() -> None:
 
 def test_costs_of_elements_are_judged_as_those_of_tuples() -> None:
     rows = orders(items=[{"weight": 3}, {"weight": 7}])
-    found = looked("items.weight", rows, explode="items")
-    assert "'items.weight': 3 to 7, 5.0 on average" in named(found, "the cost")[0].what
+    result = looked("items.weight", rows, explode="items")
+    assert "'items.weight': 3 to 7, 5.0 on average" in named(result, "the cost")[0].what
 
 
 def test_sizes_are_judged_as_any_cost() -> None:

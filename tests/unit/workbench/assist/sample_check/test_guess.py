@@ -16,49 +16,49 @@ def started(records: TopicRecords, folder: Path) -> Settings:
     """The settings that the proposed file holds; the sample fits them."""
     file = folder / "evenflow.toml"
     file.write_text(starting_file(Settings(), records, now=NOW), encoding="utf-8")
-    found = load_settings(file)
-    assert check_sample(found, records, now=NOW).proposal == {}
-    return found
+    result = load_settings(file)
+    assert check_sample(result, records, now=NOW).proposal == {}
+    return result
 
 
 def test_key_time_and_value_are_guessed_by_what_the_columns_hold(tmp_path: Path) -> None:
     rows = [order(number, order_id=f"o{number}", paid=True, country="fr") for number in range(200)]
-    found = started(sample(rows, []), tmp_path)
-    assert (found.query.name, found.query.key, found.query.time, found.query.time_unit) == (
+    result = started(sample(rows, []), tmp_path)
+    assert (result.query.name, result.query.key, result.query.time, result.query.time_unit) == (
         "orders",
         "user",
         "at",
         "ms",
     )
-    assert {name: str(spec) for name, spec in found.query.aggregates.items()} == {
+    assert {name: str(spec) for name, spec in result.query.aggregates.items()} == {
         "tuples": "count",
         "amount_sum": "sum(amount)",
     }
-    assert found.partitioner.idle_timeout == 30_000
-    assert found.input.topic == "orders"
+    assert result.partitioner.idle_timeout == 30_000
+    assert result.input.topic == "orders"
 
 
 def test_iso_times_whole_number_keys_and_disorder_are_provided_for(tmp_path: Path) -> None:
     rows = [{"sensor": n % 5, "when": f"2026-11-20T10:00:{(n * 7) % 60:02}Z"} for n in range(100)]
-    found = started(sample(rows), tmp_path)
-    assert (found.query.key, found.query.types) == ("sensor", {"sensor": "int64"})
-    assert (found.query.time, found.query.time_unit) == ("when", "iso")
+    result = started(sample(rows), tmp_path)
+    assert (result.query.key, result.query.types) == ("sensor", {"sensor": "int64"})
+    assert (result.query.time, result.query.time_unit) == ("when", "iso")
 
 
 def test_csv_gets_columns_to_be_named(tmp_path: Path) -> None:
     rows = [f"u{n % 9}|{NOW + n}|{n}.25".encode() for n in range(100)]
-    found = started(sample(rows), tmp_path)
-    assert (found.input.format, found.input.delimiter, found.input.columns) == (
+    result = started(sample(rows), tmp_path)
+    assert (result.input.format, result.input.delimiter, result.input.columns) == (
         "csv",
         "|",
         ["c0", "c1", "c2"],
     )
-    assert (found.query.key, found.query.time) == ("c0", "c1")
+    assert (result.query.key, result.query.time) == ("c0", "c1")
 
 
 def test_lines_of_text_are_keys_by_record_timestamp(tmp_path: Path) -> None:
-    found = started(sample([b"alpha", b"beta"] * 20), tmp_path)
-    assert (found.input.format, found.query.key, found.query.time) == ("text", "value", "@timestamp")
+    result = started(sample([b"alpha", b"beta"] * 20), tmp_path)
+    assert (result.input.format, result.query.key, result.query.time) == ("text", "value", "@timestamp")
 
 
 def test_without_a_column_like_a_key_it_is_the_record_key() -> None:

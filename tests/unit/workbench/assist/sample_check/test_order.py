@@ -45,9 +45,9 @@ def test_a_look_proposes_what_loses_nothing(shifts: list[int]) -> None:
     for row, shift in zip(rows, shifts, strict=True):
         row["at"] -= shift
     records = sample(rows)
-    found = look(records)
-    proposed = found.proposal.get("query", {}).get("out_of_orderness", "0ms")
-    assert (found.late > 0) == (parse_duration(proposed) > 0)
+    result = look(records)
+    proposed = result.proposal.get("query", {}).get("out_of_orderness", "0ms")
+    assert (result.late > 0) == (parse_duration(proposed) > 0)
     assert look(records, query={"out_of_orderness": proposed}).late == 0
 
 

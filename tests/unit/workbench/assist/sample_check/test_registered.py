@@ -61,9 +61,9 @@ def kept_avro() -> Kept:
 
 
 def test_the_columns_of_avro_are_those_of_its_schema() -> None:
-    found = looked("avro", kept_avro(), orders(), key="user.id")
-    assert (found.problems, found.proposal) == ([], {})
-    kinds = {name: dict(column.kinds) for name, column in found.facts.shape.columns.items()}
+    result = looked("avro", kept_avro(), orders(), key="user.id")
+    assert (result.problems, result.proposal) == ([], {})
+    kinds = {name: dict(column.kinds) for name, column in result.facts.shape.columns.items()}
     assert kinds == {
         "user.id": {"text": 40},
         "amount": {"null": 10, "decimal": 30},
@@ -88,9 +88,9 @@ def test_the_columns_of_avro_are_those_of_its_schema() -> None:
 def test_what_cannot_be_meant_of_avro_is_a_problem(
     query: dict[str, Any], problem: str, mended: dict[str, Any]
 ) -> None:
-    found = looked("avro", kept_avro(), orders(), **query)
-    assert any(problem in one.what for one in found.problems), found.problems
-    assert found.proposal.get("query", {}) == mended
+    result = looked("avro", kept_avro(), orders(), **query)
+    assert any(problem in one.what for one in result.problems), result.problems
+    assert result.proposal.get("query", {}) == mended
 
 
 def test_the_columns_of_protobuf_are_those_of_its_message() -> None:
@@ -99,9 +99,9 @@ def test_the_columns_of_protobuf_are_those_of_its_message() -> None:
         prefix(1) + b"\0" + message(user=f"u{n}", amount=n / 8, at=NOW - 1000 + n).SerializeToString()
         for n in range(20)
     ]
-    found = looked("protobuf", Kept("protobuf", text_of(FILE)), [*values, b"x", b"\0\0\0\0\x09a"])
-    assert found.problems == []
-    assert found.facts.rejected == 2
-    assert set(found.facts.shape.columns) == {"user", "amount", "at"}
+    result = looked("protobuf", Kept("protobuf", text_of(FILE)), [*values, b"x", b"\0\0\0\0\x09a"])
+    assert result.problems == []
+    assert result.facts.rejected == 2
+    assert set(result.facts.shape.columns) == {"user", "amount", "at"}
     wrong = looked("protobuf", Kept("protobuf", text_of(FILE)), values, key="usr")
     assert wrong.proposal == {"query": {"key": "user"}}

@@ -20,10 +20,10 @@ def orders(**other: Any) -> list[dict[str, Any]]:
 
 
 def test_records_that_fit_have_nothing_to_propose() -> None:
-    found = look(sample(orders()))
-    assert (found.problems, found.proposal, found.toml()) == ([], {}, "")
+    result = look(sample(orders()))
+    assert (result.problems, result.proposal, result.toml()) == ([], {}, "")
     assert (
-        found.summary() == "sample of orders: 100 records, 0 would be rejected, 10 keys, the hottest 10 %, "
+        result.summary() == "sample of orders: 100 records, 0 would be rejected, 10 keys, the hottest 10 %, "
         "times 2027-01-15 07:43:20 .. 07:43:20.990, in order"
     )
 
@@ -77,11 +77,11 @@ def test_what_cannot_be_meant_is_a_problem_and_mended_by_the_lines_to_paste(
     rows: list[dict[str, Any]], query: dict[str, Any], problem: str, mended: dict[str, Any]
 ) -> None:
     records = sample(rows)
-    found = look(records, query=query)
-    said = " ".join(finding.what for finding in found.findings)
+    result = look(records, query=query)
+    said = " ".join(finding.what for finding in result.findings)
     assert problem in said
-    assert tomllib.loads(found.toml()) == {"query": mended}
-    fitted = applied(found.settings, found.proposal)
+    assert tomllib.loads(result.toml()) == {"query": mended}
+    fitted = applied(result.settings, result.proposal)
     again = look(records, query=fitted.query.model_dump(exclude_unset=True))
     assert (again.problems, again.proposal) == ([], {})
 
@@ -106,20 +106,20 @@ def test_what_cannot_be_meant_is_a_problem_and_mended_by_the_lines_to_paste(
 def test_what_no_settings_mend_is_a_problem_that_says_what_to_do(
     rows: list[Any], query: dict[str, Any], words: str
 ) -> None:
-    found = look(sample(rows), query=query)
-    assert any(words in f"{finding.what} {finding.do}" for finding in found.problems)
+    result = look(sample(rows), query=query)
+    assert any(words in f"{finding.what} {finding.do}" for finding in result.problems)
 
 
 def test_a_share_of_bad_records_is_a_warning_with_reason_and_example() -> None:
     rows: list[Any] = orders()
     rows[3]["amount"], rows[4], rows[5] = "free", b"{broken", None
-    found = look(sample(rows))
-    assert found.problems == []
-    (rejected,) = named(found, "rejected")
+    result = look(sample(rows))
+    assert result.problems == []
+    (rejected,) = named(result, "rejected")
     assert rejected.status == "warning"
     assert rejected.what.startswith("3 of 100 records would be rejected (3 %): ")
     assert "{broken" in rejected.what
-    (amount,) = named(found, "sum(amount)")
+    (amount,) = named(result, "sum(amount)")
     assert amount.what.startswith("column 'amount' holds text, e.g. 'free', in 1 of 98 records")
 
 
@@ -136,10 +136,10 @@ def test_a_gap_that_idle_partitions_do_not_follow_is_named_where_only_one_partit
     gap = [order(n) | {"at": NOW - 5 * hour + n} for n in HUNDRED] + orders(at=NOW)
     idle = {"idle_timeout": "5s"}
     for rows in ([gap, []], [gap, [order(0) | {"at": NOW - 4 * hour}]], [gap, gap[:100]]):
-        found = look(sample(*rows), partitioner=idle)
-        (gapped,) = named(found, "partitions")
+        result = look(sample(*rows), partitioner=idle)
+        (gapped,) = named(result, "partitions")
         assert "partition 0 alone of 2 has new tuples, with a gap of" in gapped.what
-        assert tomllib.loads(found.toml()) == {"partitioner": {"max_skew": "6h"}}
+        assert tomllib.loads(result.toml()) == {"partitioner": {"max_skew": "6h"}}
         assert named(look(sample(*rows), partitioner=idle | {"max_skew": "6h"}), "partitions") == []
     for rows in ([gap, orders(at=NOW)], [gap], [orders(), []]):
         assert named(look(sample(*rows), partitioner=idle), "partitions") == []
@@ -148,18 +148,18 @@ def test_a_gap_that_idle_partitions_do_not_follow_is_named_where_only_one_partit
 def test_csv_of_another_delimiter_is_told_by_its_fields() -> None:
     rows = [f"u{number};{NOW + number};{number}.5".encode() for number in HUNDRED]
     csv = {"format": "csv", "columns": ["user", "at", "amount"]}
-    found = look(sample(rows), input=csv)
-    assert "another number of fields than the 3 of input.columns, mostly 1" in found.problems[0].what
-    assert tomllib.loads(found.toml()) == {"input": {"delimiter": ";"}}
+    result = look(sample(rows), input=csv)
+    assert "another number of fields than the 3 of input.columns, mostly 1" in result.problems[0].what
+    assert tomllib.loads(result.toml()) == {"input": {"delimiter": ";"}}
     assert look(sample(rows), input=csv | {"delimiter": ";"}).findings[0].name == "order"
     assert tomllib.loads(look(sample(rows)).toml())["input"]["columns"] == ["c0", "c1", "c2"]
 
 
 def test_a_partition_without_records_holds_back_all_windows() -> None:
-    found = look(sample(orders(), [], []))
-    (partitions,) = named(found, "partitions")
+    result = look(sample(orders(), [], []))
+    (partitions,) = named(result, "partitions")
     assert partitions.what.startswith("partitions 1-2 are empty: no window closes until each has a record")
-    assert tomllib.loads(found.toml()) == {"partitioner": {"idle_timeout": "30s"}}
+    assert tomllib.loads(result.toml()) == {"partitioner": {"idle_timeout": "30s"}}
     assert named(look(sample(orders(), []), partitioner={"idle_timeout": "5s"}), "partitions") == []
     ended = sample(orders(), [], ended=True)
     assert named(look(ended), "partitions") == []
@@ -175,41 +175,41 @@ def test_one_wrong_clock_is_told_from_disorder() -> None:
     rows = orders()
     rows[20]["at"] += 400 * 86_400_000
     off = {"max_ahead_of_clock": "off"}
-    found = look(sample(rows, orders()), query=off)
-    (wild,) = named(found, "time")
+    result = look(sample(rows, orders()), query=off)
+    (wild,) = named(result, "time")
     assert wild.what.startswith("1 of 200 tuples lie more than 7d ahead of those around them")
-    assert tomllib.loads(found.toml()) == {"query": {"max_jump": "7d"}}
+    assert tomllib.loads(result.toml()) == {"query": {"max_jump": "7d"}}
     last = orders()
     last[-1]["at"] += 400 * 86_400_000
     assert (
         "lie in the future, the furthest at 2028-02-19"
         in named(look(sample(last), query=off), "time")[0].what
     )
-    found = look(sample(rows, orders()))
-    (ahead,) = named(found, "time")
+    result = look(sample(rows, orders()))
+    (ahead,) = named(result, "time")
     assert ahead.what.startswith(
         "1 of 200 tuples lie more than 1h ahead of the clock, the furthest at 2028-02-19"
     )
-    assert (ahead.status, found.proposal) == ("warning", {})
-    assert [finding.status for finding in named(found, "order")] == ["ok"], (
+    assert (ahead.status, result.proposal) == ("warning", {})
+    assert [finding.status for finding in named(result, "order")] == ["ok"], (
         "it moves no time, so nothing is late"
     )
 
 
 def test_numbered_tuples_are_from_1970_and_no_mistake() -> None:
-    found = look(sample([order(number, at=number) for number in HUNDRED]))
-    assert (found.problems, found.proposal) == ([], {})
+    result = look(sample([order(number, at=number) for number in HUNDRED]))
+    assert (result.problems, result.proposal) == ([], {})
 
 
 def test_types_of_columns_that_are_no_longer_read_go_with_them() -> None:
-    found = look(sample(orders(user=7)), query={"key": "usr", "types": {"usr": "string"}})
-    assert tomllib.loads(found.toml()) == {"query": {"key": "user", "types": {"user": "int64"}}}
+    result = look(sample(orders(user=7)), query={"key": "usr", "types": {"usr": "string"}})
+    assert tomllib.loads(result.toml()) == {"query": {"key": "user", "types": {"user": "int64"}}}
 
 
 def test_a_column_that_is_the_key_and_aggregated_keeps_its_type() -> None:
     query = {"key": "n", "types": {"n": "int64"}, "aggregates": {"s": "sum(n)"}, "time_unit": "s"}
-    found = look(sample([{"n": number % 7, "at": NOW + number} for number in HUNDRED]), query=query)
-    assert tomllib.loads(found.toml()) == {"query": {"time_unit": "ms"}}
+    result = look(sample([{"n": number % 7, "at": NOW + number} for number in HUNDRED]), query=query)
+    assert tomllib.loads(result.toml()) == {"query": {"time_unit": "ms"}}
     likely = look(sample([{"amount": 1.5, "at": NOW}]), query={"key": "amont"})
     assert "name a column that the records have" in likely.problems[0].do
 
@@ -222,8 +222,8 @@ def test_the_hottest_key_is_named_with_the_fair_share_of_a_worker() -> None:
 
 def test_records_of_which_no_column_is_read_may_be_anything() -> None:
     query = {"key": "@key", "time": "@timestamp", "aggregates": {"n": "count"}}
-    found = look(sample([b"\0\1\2"] * 9, keys=[b"k"] * 9), query=query)
-    assert (found.problems, found.facts.readable) == ([], 9)
+    result = look(sample([b"\0\1\2"] * 9, keys=[b"k"] * 9), query=query)
+    assert (result.problems, result.facts.readable) == ([], 9)
 
 
 @pytest.mark.parametrize("digits", [20, 310, 5_000])
@@ -235,8 +235,8 @@ def test_one_time_of_many_digits_is_one_rejected_record(form: str, digits: int) 
     if form == "csv":
         rows = [b"u,%d,1" % (NOW + number) for number in HUNDRED] + [b"u,%s,1" % huge]
         parts = {"input": {"format": "csv", "columns": ["user", "at", "amount"]}}
-    found = look(sample(rows), **parts)
-    assert (found.facts.rejected, found.problems) == (1, [])
+    result = look(sample(rows), **parts)
+    assert (result.facts.rejected, result.problems) == (1, [])
 
 
 def test_reasons_are_told_apart_by_the_columns_that_they_name() -> None:
@@ -248,15 +248,15 @@ def test_reasons_are_told_apart_by_the_columns_that_they_name() -> None:
 @pytest.mark.parametrize("depth", [3, 400, 900, 950, 980])
 def test_a_deeply_nested_value_is_shown_shortened(depth: int) -> None:
     deep = b"[" * depth + b"]" * depth
-    found = look(sample([b'{"user":%s,"amount":1,"at":%d}' % (deep, NOW)] * 3))
-    assert found.problems
+    result = look(sample([b'{"user":%s,"amount":1,"at":%d}' % (deep, NOW)] * 3))
+    assert result.problems
 
 
 def test_what_becomes_of_records_that_are_taken_apart_is_told() -> None:
-    found = look(
+    result = look(
         sample(orders(tags=["a", "b", None]) + orders(tags=[])), query={"explode": "tags", "key": "user"}
     )
-    (told,) = named(found, "explode")
+    (told,) = named(result, "explode")
     assert (told.status, told.what) == (
         "ok",
         "explode = 'tags' makes 300 tuples of 200 records; 100 of 200 become none",
@@ -286,8 +286,8 @@ def test_types_that_only_views_read_stay_when_something_else_is_mended() -> None
         "types": {"price": "decimal(2)", "amount": "int64"},
         "views": {"money": {"aggregates": {"total": "sum(price)"}}},
     }
-    found = look(sample(orders(amount=1, price=1.5)), query=query)
-    assert applied(found.settings, found.proposal).query.types == query["types"]
+    result = look(sample(orders(amount=1, price=1.5)), query=query)
+    assert applied(result.settings, result.proposal).query.types == query["types"]
 
 
 @pytest.mark.parametrize(
@@ -295,8 +295,8 @@ def test_types_that_only_views_read_stay_when_something_else_is_mended() -> None
 )
 def test_a_key_of_another_type_is_mended_by_that_type(value: Any, kind: str) -> None:
     declared = "int64" if kind != "int64" else "string"
-    found = look(sample(orders(tag=value)), query={"key": "tag", "types": {"tag": declared}})
-    assert applied(found.settings, found.proposal).query.types == {"tag": kind}
+    result = look(sample(orders(tag=value)), query={"key": "tag", "types": {"tag": declared}})
+    assert applied(result.settings, result.proposal).query.types == {"tag": kind}
 
 
 @pytest.mark.parametrize(("value", "kind"), [(True, "bool"), ("2026-01-31", "date"), ("red", "string")])
@@ -304,8 +304,8 @@ def test_a_key_of_another_type_is_mended_by_that_type(value: Any, kind: str) -> 
 def test_an_aggregate_of_what_is_no_number_is_mended_by_its_type(
     value: Any, kind: str, function: str
 ) -> None:
-    found = look(sample(orders(tag=value)), query={"aggregates": {"a": f"{function}(tag)"}})
-    assert applied(found.settings, found.proposal).query.types == {"tag": kind}
+    result = look(sample(orders(tag=value)), query={"aggregates": {"a": f"{function}(tag)"}})
+    assert applied(result.settings, result.proposal).query.types == {"tag": kind}
     summed = look(sample(orders(tag=value)), query={"aggregates": {"a": "sum(tag)"}})
     assert summed.proposal == {}
     assert "write a number" in summed.problems[0].do
@@ -313,22 +313,22 @@ def test_an_aggregate_of_what_is_no_number_is_mended_by_its_type(
 
 @pytest.mark.parametrize("value", [True, "2026-01-31", "red", 7, 1.5])
 def test_count_distinct_of_any_value_has_nothing_to_mend(value: Any) -> None:
-    found = look(sample(orders(tag=value)), query={"aggregates": {"a": "count_distinct(tag)"}})
-    assert (found.problems, found.proposal) == ([], {})
+    result = look(sample(orders(tag=value)), query={"aggregates": {"a": "count_distinct(tag)"}})
+    assert (result.problems, result.proposal) == ([], {})
 
 
 def test_objects_under_count_distinct_are_a_problem_that_no_type_mends() -> None:
-    found = look(sample(orders(tag=["a"])), query={"aggregates": {"a": "count_distinct(tag)"}})
-    assert found.proposal == {}
-    assert "count_distinct(tag) needs text, a number, true or false" in found.problems[0].what
-    assert "name another column" in found.problems[0].do
+    result = look(sample(orders(tag=["a"])), query={"aggregates": {"a": "count_distinct(tag)"}})
+    assert result.proposal == {}
+    assert "count_distinct(tag) needs text, a number, true or false" in result.problems[0].what
+    assert "name another column" in result.problems[0].do
 
 
 def test_text_that_first_reads_beside_count_distinct_is_mended_by_the_line_that_is_said() -> None:
     both = {"aggregates": {"a": "count_distinct(buyer.id)", "n": "first(buyer.id)"}}
-    found = look(sample(orders(buyer={"id": "b7"})), query=both)
-    assert 'query.types = { "buyer.id" = "string" }' in found.problems[0].do
-    assert applied(found.settings, found.proposal).query.types == {"buyer.id": "string"}
+    result = look(sample(orders(buyer={"id": "b7"})), query=both)
+    assert 'query.types = { "buyer.id" = "string" }' in result.problems[0].do
+    assert applied(result.settings, result.proposal).query.types == {"buyer.id": "string"}
 
 
 def test_whether_a_column_is_null_and_how_often_makes_no_number_of_what_is_counted() -> None:
@@ -359,8 +359,8 @@ def test_texts_among_numbers_are_mended_by_null_or_a_decimal_type_and_not_by_whe
 
 def test_a_query_that_began_with_numbers_is_looked_at_by_its_rule() -> None:
     asked = settings(query={"aggregates": {"a": "count_distinct(tag)"}}).with_any_columns(())
-    found = check_sample(asked, sample(orders(tag="red")), now=NOW)
-    assert applied(found.settings, found.proposal).query.types == {"tag": "string"}
+    result = check_sample(asked, sample(orders(tag="red")), now=NOW)
+    assert applied(result.settings, result.proposal).query.types == {"tag": "string"}
 
 
 def test_a_misspelt_list_takes_what_lies_within_it_along() -> None:
@@ -370,22 +370,22 @@ def test_a_misspelt_list_takes_what_lies_within_it_along() -> None:
         "aggregates": {"s": "sum(itms.n)", "c": "count"},
         "types": {"itms.n": "int64"},
     }
-    found = look(sample(orders(items=[{"sku": "a", "n": 1}])), query=query)
-    mended = applied(found.settings, found.proposal).query
+    result = look(sample(orders(items=[{"sku": "a", "n": 1}])), query=query)
+    mended = applied(result.settings, result.proposal).query
     assert (mended.explode, mended.key_columns) == ("items", ("items.sku", "user"))
     assert (str(mended.aggregates["s"]), mended.types) == ("sum(items.n)", {"items.n": "int64"})
 
 
 def test_an_empty_sample_says_so() -> None:
-    found = look(sample([], []))
-    assert (found.summary(), found.findings) == ("sample of orders: no tuples yet", ())
+    result = look(sample([], []))
+    assert (result.summary(), result.findings) == ("sample of orders: no tuples yet", ())
     assert settings().query.name == "q"
 
 
 def test_fields_within_another_are_found_and_proposed() -> None:
-    found = look(sample([{"payload": order(number)} for number in HUNDRED]))
-    assert found.problems
-    mended = applied(found.settings, found.proposal)
+    result = look(sample([{"payload": order(number)} for number in HUNDRED]))
+    assert result.problems
+    mended = applied(result.settings, result.proposal)
     assert (mended.query.key, mended.query.time) == ("payload.user", "payload.at")
     assert str(mended.query.aggregates["s"]) == "sum(payload.amount)"
     assert (
@@ -409,27 +409,27 @@ def test_records_without_a_key_get_one_by_the_lines_that_are_said(
 ) -> None:
     rows = [{"at": order(number)["at"], **(value if number % 4 else {})} for number in HUNDRED]
     query = {"key": path, "aggregates": {"n": "count"}, "types": {path: kind}}
-    found = look(sample(rows), query=query)
-    (key,) = named(found, "the key")
+    result = look(sample(rows), query=query)
+    (key,) = named(result, "the key")
     assert key.what == f"column {path!r} (the key) is missing or null in 25 of 100 records (25 %)"
     columns, _, name = key.do.partition("query.columns = ")[2].partition(" and query.key = ")
     lines = tomllib.loads(f"[query]\ncolumns = {columns}\nkey = {name}\n")["query"]
     mended = look(sample(rows), query=query | lines)
-    assert (found.facts.rejected, mended.facts.rejected, mended.facts.keys) == (25, 0, 2)
+    assert (result.facts.rejected, mended.facts.rejected, mended.facts.keys) == (25, 0, 2)
 
 
 def test_a_record_that_where_drops_needs_no_key() -> None:
     rows = [order(number, **({} if number % 4 else {"user": None})) for number in HUNDRED]
     rows[0]["amount"], rows[4]["amount"] = 500, 501
-    found = look(sample(rows), query={"where": "user IS NOT NULL OR amount = 500"})
-    assert (found.facts.rejected, found.facts.filtered, found.facts.tuples) == (1, 24, 75)
-    (key,) = named(found, "the key")
+    result = look(sample(rows), query={"where": "user IS NOT NULL OR amount = 500"})
+    assert (result.facts.rejected, result.facts.filtered, result.facts.tuples) == (1, 24, 75)
+    (key,) = named(result, "the key")
     assert key.do.startswith("such records are rejected, unless query.where drops them. To keep them")
 
 
 def test_times_that_are_equal_everywhere_are_doubted() -> None:
-    found = look(sample(orders(at=NOW - 5_000), orders(at=NOW - 5_000)))
-    (doubt,) = [finding for finding in named(found, "time") if finding.status == "warning"]
+    result = look(sample(orders(at=NOW - 5_000), orders(at=NOW - 5_000)))
+    (doubt,) = [finding for finding in named(result, "time") if finding.status == "warning"]
     assert "all 200 tuples of the sample have the same event time, 2027-01-15 07:59:55 UTC" in doubt.what
     assert "query.time = 'at'" in doubt.do
     assert not [one for one in named(look(sample([order(1)])), "time") if one.status == "warning"]
@@ -438,25 +438,25 @@ def test_times_that_are_equal_everywhere_are_doubted() -> None:
 def test_a_few_texts_among_decimals_keep_the_type_that_fits_all_others() -> None:
     rows = orders()
     rows[3]["amount"] = "N/A"
-    found = look(sample(rows), query={"types": {"amount": "decimal(2)"}})
-    (amount,) = named(found, "sum(amount)")
+    result = look(sample(rows), query={"types": {"amount": "decimal(2)"}})
+    (amount,) = named(result, "sum(amount)")
     assert amount.what.startswith("column 'amount' holds text, e.g. 'N/A', in 1 of 100 records")
     assert (
         amount.do
         == "such records are rejected: write a number or null there. The type 'decimal(2)' fits all others"
     )
-    assert "types" not in found.proposal.get("query", {})
+    assert "types" not in result.proposal.get("query", {})
 
 
 @pytest.mark.parametrize("path", ["user.id", '"user.id"', "a b", "ключ"])
 def test_what_is_printed_to_be_pasted_is_toml_that_the_settings_take(path: str) -> None:
     fields = {"user.id": {"user": {"id": 7}}, '"user.id"': {"user.id": 7}}.get(path, {path: 7})
     rows = [{"at": order(number)["at"], **fields} for number in HUNDRED]
-    found = look(sample(rows), query={"key": path, "aggregates": {"n": "count"}})
-    (key,) = named(found, "the key")
+    result = look(sample(rows), query={"key": path, "aggregates": {"n": "count"}})
+    (key,) = named(result, "the key")
     said = key.do.removeprefix("say so: query.")
     types = tomllib.loads(f"[query]\n{said}")["query"]["types"]
-    assert types == {path: "int64"} == tomllib.loads(found.toml())["query"]["types"]
+    assert types == {path: "int64"} == tomllib.loads(result.toml())["query"]["types"]
     assert (
         named(
             look(sample(rows), query={"key": path, "aggregates": {"n": "count"}, "types": types}), "the key"

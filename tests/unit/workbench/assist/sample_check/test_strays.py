@@ -59,20 +59,20 @@ def orders(**strays: int) -> list[dict[str, Any]]:
 def test_strays_are_named_with_their_cause_share_and_an_example(
     rows: list[dict[str, Any]], query: dict[str, Any], said: str
 ) -> None:
-    found = look(sample(rows), query=query)
-    (strays,) = named(found, "strays")
+    result = look(sample(rows), query=query)
+    (strays,) = named(result, "strays")
     assert strays.what.startswith(said)
     assert '{"user": "u0", "amount"' in strays.what
-    assert (strays.status, found.problems, found.proposal) == ("warning", [], {})
-    assert "stray" in found.summary()
-    assert "1970" not in found.summary()
+    assert (strays.status, result.problems, result.proposal) == ("warning", [], {})
+    assert "stray" in result.summary()
+    assert "1970" not in result.summary()
 
 
 def test_what_lies_apart_but_in_order_is_no_stray() -> None:
     yesterday = [order(number) | {"at": NOW - DAY + number} for number in range(40)]
-    found = look(sample(yesterday + orders()))
-    assert named(found, "strays") == []
-    assert [one.status for one in named(found, "order")] == ["ok"]
+    result = look(sample(yesterday + orders()))
+    assert named(result, "strays") == []
+    assert [one.status for one in named(result, "order")] == ["ok"]
 
 
 def test_numbered_tuples_have_no_unit_to_stray_from() -> None:
@@ -84,9 +84,9 @@ def test_the_proposal_says_how_many_tuples_it_loses() -> None:
     rows = orders(o100=NOW // 1000, o200=NOW // 1000)
     for number in range(50, MANY, 10):
         rows[number]["at"] -= 0 if number in (100, 200) else 3_000
-    found = look(sample(rows))
-    (found_order,) = named(found, "order")
-    assert found.proposal == {"query": {"out_of_orderness": "5s"}}
+    result = look(sample(rows))
+    (found_order,) = named(result, "order")
+    assert result.proposal == {"query": {"out_of_orderness": "5s"}}
     assert 'set query.out_of_orderness = "5s": it loses 2 tuples of this sample' in found_order.do
     assert found_order.what.endswith("would be rejected as late; the furthest is 3 s behind")
 
@@ -111,11 +111,11 @@ def test_what_is_proposed_stays_within_ten_windows_or_a_minute(window: str, most
     rows = orders()
     for number, row in enumerate(rows):  # every second tuple comes from long ago: no body, and no stray
         row["at"] = NOW - 2_000 * DAY * (number % 2) - (MANY - number) * DAY
-    found = look(sample(rows), query={"window": window})
-    proposed = found.proposal.get("query", {}).get("out_of_orderness", "0ms")
+    result = look(sample(rows), query={"window": window})
+    proposed = result.proposal.get("query", {}).get("out_of_orderness", "0ms")
     assert parse_duration(proposed) <= most
-    assert named(found, "strays") == []
-    (found_order,) = named(found, "order")
+    assert named(result, "strays") == []
+    (found_order,) = named(result, "order")
     assert "keeps more of them: look at their producers" in found_order.do
 
 
@@ -136,19 +136,19 @@ def test_fewer_strays_than_a_third_of_any_size_change_no_proposal(
     mixed = list(rows)
     for place, size, ahead in strays[: (len(rows) - 1) // 2]:  # fewer than half as many as the others
         mixed.insert(place, order(0) | {"at": NOW + (size if ahead else -size - HOUR)})
-    found = look(sample(mixed))
-    assert found.proposal.get("query", {}).get("out_of_orderness") == alone
-    assert alone is None or parse_duration(alone) <= acceptable(found.settings.query)
+    result = look(sample(mixed))
+    assert result.proposal.get("query", {}).get("out_of_orderness") == alone
+    assert alone is None or parse_duration(alone) <= acceptable(result.settings.query)
 
 
 def test_a_wrong_unit_is_refused_by_the_majority() -> None:
     few = [order(number) | {"at": (NOW + number) // 1000} for number in range(40)]
-    found = look(sample(few + orders()), query={"time_unit": "s"})
-    (unit,) = named(found, "time")
+    result = look(sample(few + orders()), query={"time_unit": "s"})
+    (unit,) = named(result, "time")
     assert unit.status == "problem"
     assert unit.what.startswith("column 'at' read as s gives times at the year 5")
     assert unit.what.endswith("in 300 of 340 records")
-    assert found.proposal == {"query": {"time_unit": "ms"}}
+    assert result.proposal == {"query": {"time_unit": "ms"}}
     assert look(sample(few + orders())).problems == []
     assert look(sample(few * 10 + orders())).proposal["query"]["time_unit"] == "s"
 

@@ -55,13 +55,13 @@ def judge(silent: int, running: int | None, *, batch: int | None, interval: int)
     health.loop.turned()
     health.heartbeat(said)
     clock.now += silent
-    found = facts(
+    result = facts(
         partition(0, state(20_700)),
         written=(20_000, NOW),
         parts=(Part(at=NOW - 1_000 * silent, telemetry=said),),
     )
-    (trouble,) = findings(found) or (None,)
-    level = state_of(findings(found))
+    (trouble,) = findings(result) or (None,)
+    level = state_of(findings(result))
     verdict = picture.glance().verdicts["keeping up"]
     if level == "ok":
         assert verdict.word == "unknown"
@@ -110,9 +110,9 @@ def test_windows_that_cannot_close_before_next_week_are_a_warning_in_status_and_
     committed = state(largest, first=largest)
     only = PartitionFacts.of(settings.query, 0, (0, 100), committed)
     windows = windows_of(settings.query, (only,), None)
-    found = facts(only, windows=windows, delays=ResultDelays.of(settings.query))
-    sentences = [trouble.text for trouble in findings(found)]
-    assert state_of(findings(found)) == ("ok" if says is None else "warning")
+    result = facts(only, windows=windows, delays=ResultDelays.of(settings.query))
+    sentences = [trouble.text for trouble in findings(result)]
+    assert state_of(findings(result)) == ("ok" if says is None else "warning")
     assert [text.startswith(says or "") for text in sentences] == [True] * (says is not None)
 
     wall = Clock()
@@ -150,6 +150,6 @@ def test_windows_that_cannot_close_before_next_week_are_a_warning_in_status_and_
     assert (checks.healthy, checks.warnings) == (None, tuple(f"w: {text}" for text in sentences))
 
     over = replace(
-        found, partitions=(replace(only, state=replace(committed, ended_producers=("p",), announced=1)),)
+        result, partitions=(replace(only, state=replace(committed, ended_producers=("p",), announced=1)),)
     )
     assert says is None or not [one for one in findings(over) if says in one.text]

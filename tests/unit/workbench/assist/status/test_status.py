@@ -80,7 +80,7 @@ def partition(
 
 
 def facts(*partitions: PartitionFacts, written: tuple[int, int] | None = None, **fields: Any) -> Facts:
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "query": "w", "topic": "w.input", "now": NOW, "recorded": False, "changed": (),
         "partitions": partitions,
         "rejected": RejectedCounts(by_reason={}, whole=True),
@@ -89,7 +89,7 @@ def facts(*partitions: PartitionFacts, written: tuple[int, int] | None = None, *
         "troubles": (),
         "idle_timeout": None,
     }  # fmt: skip
-    return Facts(**(found | fields))
+    return Facts(**(result | fields))
 
 
 def shown(found: Facts, width: int = 130) -> str:
@@ -99,19 +99,19 @@ def shown(found: Facts, width: int = 130) -> str:
 
 
 def test_a_query_in_which_all_is_well_has_nothing_wrong() -> None:
-    found = facts(partition(0, state(20_700)), partition(1, state(21_900)), written=(20_000, NOW))
-    assert wrong(found) == []
-    assert found.windows.due == 20_000
-    assert (found.windows.missing, found.windows.next, found.windows.needs) == (0, 21_000, 21_500)
-    assert shown(found).endswith("nothing is wrong\n")
-    assert wrong(replace(found, ending=("kafka.ssl_ca: ca.pem ended on 2030-06-15",))) == [
+    result = facts(partition(0, state(20_700)), partition(1, state(21_900)), written=(20_000, NOW))
+    assert wrong(result) == []
+    assert result.windows.due == 20_000
+    assert (result.windows.missing, result.windows.next, result.windows.needs) == (0, 21_000, 21_500)
+    assert shown(result).endswith("nothing is wrong\n")
+    assert wrong(replace(result, ending=("kafka.ssl_ca: ca.pem ended on 2030-06-15",))) == [
         "kafka.ssl_ca: ca.pem ended on 2030-06-15: replace the file and restart what uses it"
     ]
 
 
 def test_the_windows_that_are_due_follow_the_slowest_partition() -> None:
-    found = windows_of(QUERY, (partition(0, state(15_600)), partition(1, state(99_000))), (14_000, NOW))
-    assert (found.due, found.missing) == (15_000, 1)
+    result = windows_of(QUERY, (partition(0, state(15_600)), partition(1, state(99_000))), (14_000, NOW))
+    assert (result.due, result.missing) == (15_000, 1)
 
 
 @pytest.mark.parametrize(
@@ -139,30 +139,30 @@ def test_windows_that_stay_open_far_too_long_are_a_warning_and_the_setting_is_na
 ) -> None:
     slow = Query(window=4_000, slide=1_000, **query)
     only = PartitionFacts.of(slow, 0, (0, 100), state(largest, first=largest))
-    found = facts(only, windows=windows_of(slow, (only,), None), delays=ResultDelays.of(slow))
-    assert (said is None) == (wrong(found) == [])
+    result = facts(only, windows=windows_of(slow, (only,), None), delays=ResultDelays.of(slow))
+    assert (said is None) == (wrong(result) == [])
     if said is not None:
-        (sentence,) = wrong(found)
+        (sentence,) = wrong(result)
         assert said in sentence
-        assert level(found) == "warning"
-        assert "nothing is wrong" not in shown(found)
-    over = replace(found, partitions=(PartitionFacts.of(slow, 0, (0, 100), ended(largest)),))
+        assert level(result) == "warning"
+        assert "nothing is wrong" not in shown(result)
+    over = replace(result, partitions=(PartitionFacts.of(slow, 0, (0, 100), ended(largest)),))
     assert not [line for line in wrong(over) if "out_of_orderness" in line or "no window closes" in line]
 
 
 def test_windows_before_the_first_tuple_are_never_due() -> None:
-    found = windows_of(QUERY, (partition(0, state(10_400)),), None)
-    assert (found.due, found.missing, found.next) == (None, 0, 11_000)
+    result = windows_of(QUERY, (partition(0, state(10_400)),), None)
+    assert (result.due, result.missing, result.next) == (None, 0, 11_000)
 
 
 def test_with_updates_windows_are_due_when_the_watermark_has_passed_them() -> None:
     late = {"allowed_lateness": 3_000}
     waits, updates = (QUERY.model_copy(update={**late, "late": name}) for name in ("reject", "update"))
     states = [PartitionFacts.of(query, 0, (0, 9), state(20_500)) for query in (waits, updates)]
-    found = [
+    result = [
         windows_of(query, (one,), (17_000, NOW)) for query, one in zip((waits, updates), states, strict=True)
     ]
-    assert [(one.due, one.missing, one.needs) for one in found] == [(17_000, 0, 21_500), (20_000, 3, 21_500)]
+    assert [(one.due, one.missing, one.needs) for one in result] == [(17_000, 0, 21_500), (20_000, 3, 21_500)]
 
 
 def test_with_updates_status_says_when_windows_come_out_and_not_when_they_close() -> None:
@@ -176,14 +176,14 @@ def test_with_updates_status_says_when_windows_come_out_and_not_when_they_close(
 
 
 def test_after_the_end_the_last_window_is_the_last_that_holds_the_newest_tuple() -> None:
-    found = windows_of(QUERY, (partition(0, ended(20_700)), partition(1, ended(12_000))), None)
-    assert (found.due, found.missing, found.next) == (24_000, 14, None)
+    result = windows_of(QUERY, (partition(0, ended(20_700)), partition(1, ended(12_000))), None)
+    assert (result.due, result.missing, result.next) == (24_000, 14, None)
 
 
 def test_windows_before_emit_from_are_not_waited_for() -> None:
     query = QUERY.model_copy(update={"emit_from": 15_000})
-    found = windows_of(query, (PartitionFacts.of(query, 0, (0, 9), state(20_500)),), None)
-    assert (found.due, found.missing) == (20_000, 2)
+    result = windows_of(query, (PartitionFacts.of(query, 0, (0, 9), state(20_500)),), None)
+    assert (result.due, result.missing) == (20_000, 2)
 
 
 @pytest.mark.parametrize("sparse", [{"emit": "changes"}, {"where": "amount > 5"}])
@@ -226,9 +226,9 @@ def test_values_that_did_not_fit_are_counted_once_a_micro_batch_and_named() -> N
         )
 
     assert unfit_of([SPARK, done(8, 2), done(9, 5), WAITING_PART, done(9, 5)]) == 7
-    found = facts(partition(0, state(20_700)), unfit=7)
-    assert wrong(found)[-1].startswith("7 result values are null")
-    assert as_json(found)["unfit"] == 7
+    result = facts(partition(0, state(20_700)), unfit=7)
+    assert wrong(result)[-1].startswith("7 result values are null")
+    assert as_json(result)["unfit"] == 7
     assert wrong(facts(partition(0, state(20_700)), unfit=1))[-1].startswith("1 result value is null")
 
 
@@ -245,8 +245,8 @@ def test_a_partition_without_a_record_holds_everything_back_and_is_named() -> No
 
 
 def test_lag_without_a_partitioner_is_said() -> None:
-    found = facts(partition(0, state(20_700), end=1_300), members=(), written=(20_000, NOW))
-    assert wrong(found) == ["no partitioner is running, and 1,200 records wait to be read"]
+    result = facts(partition(0, state(20_700), end=1_300), members=(), written=(20_000, NOW))
+    assert wrong(result) == ["no partitioner is running, and 1,200 records wait to be read"]
 
 
 def test_windows_that_nobody_writes_are_said_once_spark_is_silent() -> None:
@@ -263,9 +263,9 @@ def test_windows_that_nobody_writes_are_said_once_spark_is_silent() -> None:
 def test_windows_whose_results_lie_where_status_cannot_look_are_not_called_missing() -> None:
     over = (partition(0, ended(20_700)), partition(1, ended(12_000)))
     silent = {"members": (), "parts": (replace(SPARK, at=NOW - 120_000),)}
-    found = facts(*over, windows=windows_of(QUERY, over, None, looked=False), **silent)
-    assert wrong(found) == []
-    assert "written where status cannot look" in shown(found)
+    result = facts(*over, windows=windows_of(QUERY, over, None, looked=False), **silent)
+    assert wrong(result) == []
+    assert "written where status cannot look" in shown(result)
     timeless = facts(*over, windows=windows_of(QUERY, over, (24_000, None)), **silent)
     assert wrong(timeless) == []
     assert "written up to 1970-01-01 00:00:24\n" in shown(timeless), "a table of Postgres does not say when"
@@ -283,35 +283,35 @@ def level(found: Facts) -> str:
 
 
 def test_a_spark_that_fell_silent_is_wrong_within_fifteen_seconds_whether_windows_are_due_or_not() -> None:
-    found = facts(partition(0, state(20_700)), written=(20_000, NOW))
-    silent = replace(found, parts=(replace(SPARK, at=NOW - SILENT_MS),))
+    result = facts(partition(0, state(20_700)), written=(20_000, NOW))
+    silent = replace(result, parts=(replace(SPARK, at=NOW - SILENT_MS),))
     assert SILENT_MS < 15_000
     assert wrong(silent) == ["nothing was heard of spark fused for 12 s; is `evenflow aggregate` running?"]
-    assert (level(found), level(silent)) == ("ok", "wrong")
+    assert (level(result), level(silent)) == ("ok", "wrong")
     slow = Part(
         at=NOW - 50_000, telemetry=BatchRecord(**STAGE | {"batch_interval_ms": 20_000}, rows=1, duration_ms=1)
     )
-    assert wrong(replace(found, parts=(slow,))) == []
+    assert wrong(replace(result, parts=(slow,))) == []
     over = facts(partition(0, ended(20_700)), written=(24_000, NOW), parts=silent.parts)
     assert wrong(over) == [], "an application that has emitted all has nothing more to say"
 
 
 def test_a_micro_batch_that_does_not_end_and_a_partitioner_that_hangs_are_wrong() -> None:
-    found = facts(partition(0, state(20_700)), written=(20_000, NOW))
+    result = facts(partition(0, state(20_700)), written=(20_000, NOW))
     stuck = Part(at=NOW, telemetry=WAITING.model_copy(update={"running_ms": 31_000}))
-    assert wrong(replace(found, parts=(stuck,))) == ["spark fused has been in one micro-batch for 31 s"]
+    assert wrong(replace(result, parts=(stuck,))) == ["spark fused has been in one micro-batch for 31 s"]
     hung = Part(at=NOW - SILENT_MS, telemetry=PARTITIONER)
-    (text,) = wrong(replace(found, parts=(SPARK, hung)))
+    (text,) = wrong(replace(result, parts=(SPARK, hung)))
     assert text == "partitioner 0 is in its group, but nothing was heard of it for 12 s"
-    assert wrong(replace(found, parts=(SPARK, hung), members=())) == [], "it has left"
+    assert wrong(replace(result, parts=(SPARK, hung), members=())) == [], "it has left"
 
 
 def test_a_micro_batch_is_slow_before_it_is_stuck_and_the_first_of_a_process_may_take_longer() -> None:
-    found = facts(partition(0, state(20_700)), written=(20_000, NOW))
+    result = facts(partition(0, state(20_700)), written=(20_000, NOW))
 
     def running(seconds: int, **fields: Any) -> str:
         said = WAITING.model_copy(update={"running_ms": 1_000 * seconds, **fields})
-        return level(replace(found, parts=(Part(at=NOW, telemetry=said),)))
+        return level(replace(result, parts=(Part(at=NOW, telemetry=said),)))
 
     assert [running(seconds) for seconds in (11, 12, 29, 30)] == ["ok", "warning", "warning", "wrong"]
     assert [running(seconds, batch=None) for seconds in (12, 59, 60)] == ["ok", "ok", "wrong"]
@@ -325,19 +325,19 @@ def test_what_a_partitioner_calls_unhealthy_is_wrong_here_too_and_said_once() ->
         Standstill(what="waits for a first tuple", why="input partition 2 had no tuple yet"),
     ]
     said = Part(at=NOW, telemetry=PARTITIONER.model_copy(update={"standing": still}))
-    found = facts(*parts, written=(20_000, NOW), parts=(SPARK, said))
-    assert wrong(found) == [f"partitioner 0: {one.why}" for one in still]
-    assert level(found) == "wrong"
-    assert wrong(replace(found, members=(), parts=(SPARK, replace(said, at=NOW - SILENT_MS)))) == []
+    result = facts(*parts, written=(20_000, NOW), parts=(SPARK, said))
+    assert wrong(result) == [f"partitioner 0: {one.why}" for one in still]
+    assert level(result) == "wrong"
+    assert wrong(replace(result, members=(), parts=(SPARK, replace(said, at=NOW - SILENT_MS)))) == []
     blank = partition(2, state(None, offset=0, read=0, routed=0), end=0)
     both = wrong(facts(*parts, blank, parts=(SPARK, said)))
     assert len([one for one in both if "partition 2" in one]) == 1
 
 
 def test_topics_that_are_gone_are_named() -> None:
-    found = facts(partition(0, state(20_700)), written=(20_000, NOW), missing=("w.results", "w.routed"))
-    assert wrong(found)[0].startswith("w.results, w.routed are gone, with all that was in it")
-    assert level(found) == "wrong"
+    result = facts(partition(0, state(20_700)), written=(20_000, NOW), missing=("w.results", "w.routed"))
+    assert wrong(result)[0].startswith("w.results, w.routed are gone, with all that was in it")
+    assert level(result) == "wrong"
 
 
 def test_results_that_are_gone_from_a_folder_are_named_where_the_query_has_written_to_it(
@@ -407,33 +407,35 @@ def test_every_reason_for_which_a_partitioner_rejects_is_named(reason: str) -> N
 
 
 def test_records_that_are_gone_before_they_were_read_are_said() -> None:
-    found = facts(partition(0, state(20_700), begin=120, end=200), written=(20_000, NOW))
-    assert wrong(found) == ["records 100 to 119 of partition 0 are gone before they were read (retention)"]
+    result = facts(partition(0, state(20_700), begin=120, end=200), written=(20_000, NOW))
+    assert wrong(result) == ["records 100 to 119 of partition 0 are gone before they were read (retention)"]
 
 
 def test_a_query_that_has_not_begun_says_so_and_nothing_else() -> None:
-    found = facts(partition(0, None, end=1_200), members=(), parts=())
-    assert wrong(found) == ["the query has not begun: start `evenflow partition`"]
-    assert "not begun" in shown(found)
-    assert "committed offsets are gone" in wrong(replace(found, recorded=True))[0]
-    assert as_json(found)["partitions"][0]["lag"] == 1_200
+    result = facts(partition(0, None, end=1_200), members=(), parts=())
+    assert wrong(result) == ["the query has not begun: start `evenflow partition`"]
+    assert "not begun" in shown(result)
+    assert "committed offsets are gone" in wrong(replace(result, recorded=True))[0]
+    assert as_json(result)["partitions"][0]["lag"] == 1_200
 
 
 def test_changed_settings_are_named_and_the_query_is_shown_all_the_same() -> None:
-    found = facts(partition(0, state(20_700)), written=(20_000, NOW), changed=('query.window: "1m" -> "4s"',))
-    assert "query.window" in wrong(found)[0]
-    assert "windows: closed up to 1970-01-01 00:00:20" in shown(found)
+    result = facts(
+        partition(0, state(20_700)), written=(20_000, NOW), changed=('query.window: "1m" -> "4s"',)
+    )
+    assert "query.window" in wrong(result)[0]
+    assert "windows: closed up to 1970-01-01 00:00:20" in shown(result)
 
 
 def test_the_json_is_plain_and_holds_what_the_screen_shows() -> None:
-    found = facts(partition(0, state(20_700)), written=(20_000, NOW))
-    fields = json.loads(json.dumps(as_json(found)))
+    result = facts(partition(0, state(20_700)), written=(20_000, NOW))
+    fields = json.loads(json.dumps(as_json(result)))
     assert fields["windows"] == {
         "due": 20_000, "written": 20_000, "written_at": NOW, "missing": 0, "next": 21_000, "needs": 21_500,
         "sparse": False, "looked": True,
     }  # fmt: skip
     assert fields["members"] == [{"client_id": "evenflow-w-0", "host": "127.0.0.1", "partitions": [0, 1]}]
-    text = shown(found)
+    text = shown(result)
     assert "heard: spark fused, 2 s ago: micro-batch 7, 1,200 rows, W 0.4" in text
     assert "alive: evenflow-w-0 on 127.0.0.1 reads 0-1" in text
 
@@ -444,21 +446,21 @@ def test_what_an_instance_tells_and_hears_in_a_second_is_in_the_json_and_of_one_
     telling = ExchangeState(instances=2, elected=False, rate_in=2_051.7, rate_out=683.0)
     for exchange in (telling, None):
         said = PARTITIONER.model_copy(update={"exchange": exchange})
-        found = facts(partition(0, state(20_700)), parts=(Part(at=NOW, telemetry=said),))
-        (part,) = json.loads(json.dumps(as_json(found)))["parts"]
+        result = facts(partition(0, state(20_700)), parts=(Part(at=NOW, telemetry=said),))
+        (part,) = json.loads(json.dumps(as_json(result)))["parts"]
         rates = part["said"]["exchange"] and [
             part["said"]["exchange"][name] for name in ("rate_in", "rate_out")
         ]
         assert rates == (exchange and [2_051.7, 683.0])
-        assert ("B/s" in shown(found)) == (exchange is not None)
+        assert ("B/s" in shown(result)) == (exchange is not None)
 
 
 def test_nothing_is_cut_off_in_a_narrow_terminal() -> None:
     largest = NOW + 123
-    found = facts(
+    result = facts(
         *(partition(n, state(largest, offset=10**6, read=10**6, routed=10**6), end=9 * 10**6) for n in (0, 1))
     )
-    text = shown(found, width=80)
+    text = shown(result, width=80)
     assert "…" not in text
     assert text.count("1,000,000") == 6
     assert text.count("22:13:19.623") == 4

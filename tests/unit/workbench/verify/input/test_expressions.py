@@ -70,16 +70,16 @@ def query(name: str, format_: str) -> Settings:
 
 def by_partitioner(settings: Settings, values: list[bytes | None]) -> list[Any]:
     parsed = Parser(settings).parse(values)
-    found: list[Any] = [None] * len(values)
+    result: list[Any] = [None] * len(values)
     columns = parsed.values.to_pylist() if parsed.values.num_columns else [{}] * len(parsed.keys)
     tuples = zip(parsed.keys.to_pylist(), columns, strict=True)
     counts = np.ones(len(parsed.rows), np.int64) if parsed.counts is None else parsed.counts
     for row, time, count in zip(parsed.rows, parsed.times, counts, strict=True):
         of_row = [next(tuples) for _ in range(count)]
-        found[row] = (int(time), [(key, *values_.values()) for key, values_ in of_row])
+        result[row] = (int(time), [(key, *values_.values()) for key, values_ in of_row])
     assert not list(tuples)
     assert all(parsed.bad.values())
-    return found
+    return result
 
 
 def by_verify(settings: Settings, values: list[bytes | None], reason: str | None) -> list[Any]:
@@ -95,19 +95,19 @@ def by_verify(settings: Settings, values: list[bytes | None], reason: str | None
             for i, v in enumerate(values)
         ]
         load(db, settings, pa.Table.from_pylist(rows, schema=INPUT_SCHEMA))
-        found: list[Any] = [None] * len(values)
+        result: list[Any] = [None] * len(values)
         for offset, time in db.execute('SELECT "offset", time FROM readable').fetchall():
-            found[offset] = (time, [])
+            result[offset] = (time, [])
         for _, offset, _, key, time, *columns in db.execute(
             "SELECT * EXCLUDE (chosen) FROM tuples WHERE chosen"
         ).fetchall():
-            assert found[offset][0] == time
-            found[offset][1].append((key, *columns))
+            assert result[offset][0] == time
+            result[offset][1].append((key, *columns))
         unreadable = {
             row[0] for row in db.execute('SELECT "offset" FROM strict WHERE NOT readable').fetchall()
         }
-    assert unreadable == {row for row, one in enumerate(found) if one is None}
-    return found
+    assert unreadable == {row for row, one in enumerate(result) if one is None}
+    return result
 
 
 _PRICES = [
@@ -191,9 +191,9 @@ def csv_records(draw: st.DrawFn) -> bytes:
 )
 def test_json_records_become_the_same_tuples(name: str, records: list[bytes]) -> None:
     settings = query(name, "json")
-    found = by_partitioner(settings, [*records, None])
-    assert by_verify(settings, [*records, None], None) == found
-    assert by_verify(settings, [*records, None], "unreadable") == found
+    result = by_partitioner(settings, [*records, None])
+    assert by_verify(settings, [*records, None], None) == result
+    assert by_verify(settings, [*records, None], "unreadable") == result
 
 
 @pytest.mark.family
@@ -202,6 +202,6 @@ def test_json_records_become_the_same_tuples(name: str, records: list[bytes]) ->
 @given(records=st.lists(csv_records(), min_size=1, max_size=12))
 def test_csv_records_become_the_same_tuples(name: str, records: list[bytes]) -> None:
     settings = query(name, "csv")
-    found = by_partitioner(settings, [*records])
-    assert by_verify(settings, [*records], None) == found
-    assert by_verify(settings, [*records], "unreadable") == found
+    result = by_partitioner(settings, [*records])
+    assert by_verify(settings, [*records], None) == result
+    assert by_verify(settings, [*records], "unreadable") == result

@@ -77,10 +77,10 @@ def expected(name: str, record: dict[str, Any], key: bytes | None) -> str:
     query = QUERIES[name]
     if "user.id" in query["key"] and record.get("user") == "no object":
         return "unreadable"
-    found = list(tuples(query, record, key))
-    if any(kept and not keyed for kept, keyed in found):
+    result = list(tuples(query, record, key))
+    if any(kept and not keyed for kept, keyed in result):
         return "unreadable"
-    return "routed" if any(kept for kept, _ in found) else "filtered"
+    return "routed" if any(kept for kept, _ in result) else "filtered"
 
 
 @pytest.mark.family

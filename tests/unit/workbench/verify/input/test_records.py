@@ -43,12 +43,12 @@ def _read(
     settings: Settings, value: bytes | None, key: bytes | None = None, timestamp: int = 0
 ) -> Read | None:
     try:
-        found = StrictReader(settings).read(key, value, timestamp)
+        result = StrictReader(settings).read(key, value, timestamp)
     except Unreadable:
         return None
-    cells = dict(zip(cell_types(settings.query), found.cells, strict=True))
-    own_key = found.key if found.key is not None else str(cells[settings.query.key]).encode()
-    return Read(own_key, found.time, tuple(cells[name] for name in settings.query.value_columns))
+    cells = dict(zip(cell_types(settings.query), result.cells, strict=True))
+    own_key = result.key if result.key is not None else str(cells[settings.query.key]).encode()
+    return Read(own_key, result.time, tuple(cells[name] for name in settings.query.value_columns))
 
 
 def _loaded(settings: Settings, values: list[bytes | None]) -> tuple[list[Read | None], int]:
@@ -62,11 +62,11 @@ def _loaded(settings: Settings, values: list[bytes | None]) -> tuple[list[Read |
         {"partition": 0, "offset": i, "timestamp": 7, "key": b"k", "value": v} for i, v in enumerate(values)
     ]
     load(db, settings, pa.Table.from_pylist(rows, schema=INPUT_SCHEMA))
-    found: list[Read | None] = [None] * len(values)
+    result: list[Read | None] = [None] * len(values)
     for _, offset, _, key, time, *columns in db.execute("SELECT * EXCLUDE (chosen) FROM tuples").fetchall():
-        found[offset] = Read(key, time, tuple(columns))
+        result[offset] = Read(key, time, tuple(columns))
     fast = db.execute("SELECT count(*) FROM records WHERE readable").fetchall()[0][0]
-    return found, fast
+    return result, fast
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ def test_a_csv_record_is_read_field_by_field(value: bytes | None, expected: Read
 
 def test_a_text_record_is_its_own_key() -> None:
     settings = _settings({"format": "text"}, key="value", time="@timestamp", aggregates={"n": "count"})
-    found, _ = _loaded(settings, [b"word", b"", b"\xff", None, b'a "b"\n'])
-    assert found == [Read(b"word", 7, ()), Read(b"", 7, ()), None, None, Read(b'a "b"\n', 7, ())]
+    result, _ = _loaded(settings, [b"word", b"", b"\xff", None, b'a "b"\n'])
+    assert result == [Read(b"word", 7, ()), Read(b"", 7, ()), None, None, Read(b'a "b"\n', 7, ())]
 
 
 def test_the_raw_record_key_may_be_any_bytes_but_not_missing() -> None:

@@ -28,8 +28,8 @@ def topics() -> Topics:
     records = [record("a", at * 300) for at in range(10)]
     for at in (4, 5, 6):
         records[at] = Record(None, None)
-    found = run(settings(), [records])
-    found.rejected = [
+    result = run(settings(), [records])
+    result.rejected = [
         {
             "partition": 0,
             "offset": 4,
@@ -39,7 +39,7 @@ def topics() -> Topics:
             "detail": "by me: a bomb",
         }
     ]
-    return found
+    return result
 
 
 def test_skipped_offsets_are_read_and_rejected_and_no_difference() -> None:
@@ -49,9 +49,9 @@ def test_skipped_offsets_are_read_and_rejected_and_no_difference() -> None:
 
 @pytest.mark.parametrize("through", [5, 7])
 def test_an_order_that_says_less_or_more_than_was_skipped_is_a_difference(through: int) -> None:
-    found = topics()
-    found.rejected[0]["through"] = through
-    assert found.check().differences
+    result = topics()
+    result.rejected[0]["through"] = through
+    assert result.check().differences
 
 
 def test_a_readable_record_that_was_skipped_is_counted_and_named() -> None:

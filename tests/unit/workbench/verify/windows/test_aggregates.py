@@ -161,16 +161,16 @@ def test_text_dates_decimals_and_booleans_are_recomputed() -> None:
             [column.cast(f.type) for column, f in zip(columns, plan.frame_schema, strict=True)],
             plan.frame_schema,
         )
-        (found,) = plan.finish(plan.merge([plan.combine(frame).drop_columns(["pane"])])).to_pylist()
+        (result,) = plan.finish(plan.merge([plan.combine(frame).drop_columns(["pane"])])).to_pylist()
         for i, (name, oracle) in enumerate(zip(forms, oracles(settings.query), strict=True)):
             expected, bound = row[f"a{i}"], row[f"t{i}"]
             if oracle.wrong is not None:
-                assert not is_wrong(oracle, expected, found[name]), name
-                assert is_wrong(oracle, expected, found[name][1:]), name
+                assert not is_wrong(oracle, expected, result[name]), name
+                assert is_wrong(oracle, expected, result[name][1:]), name
             elif bound:
-                assert abs(float(found[name]) - float(expected)) <= bound, name
+                assert abs(float(result[name]) - float(expected)) <= bound, name
             else:
-                assert found[name] == expected, name
+                assert result[name] == expected, name
 
 
 def is_wrong(oracle: Oracle, expected: Any, found: Any) -> bool:

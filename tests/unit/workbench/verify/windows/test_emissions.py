@@ -45,17 +45,17 @@ def changed(rows: list[dict[str, Any]], settings: Settings) -> list[dict[str, An
     of_all: Counter[tuple[int, int]] = Counter()
     for (at, key), row in whole.items():
         of_all[at, bucket(key, settings)] += counted(row)
-    found = []
+    result = []
     for (at, key), row in whole.items():
         before = whole.get((at - slide, key))
         if before is None or any(before[name] != row[name] for name in names):
-            found.append(row | {"revision": at // slide, "gone": False})
+            result.append(row | {"revision": at // slide, "gone": False})
         if (at + slide, key) not in whole:
             bounds = {"window_start": row["window_start"] + slide, "window_end": at + slide, "key": key}
             none = {"_tuples": 0} if "_tuples" in row else {}
-            found.append(bounds | {"revision": at // slide + 1, "gone": True} | dict.fromkeys(names) | none)
+            result.append(bounds | {"revision": at // slide + 1, "gone": True} | dict.fromkeys(names) | none)
     told = [
-        row | {"_tuples_of_all": of_all[row["window_end"], bucket(row["key"], settings)]} for row in found
+        row | {"_tuples_of_all": of_all[row["window_end"], bucket(row["key"], settings)]} for row in result
     ]
     return sorted(told, key=lambda row: row["window_end"])
 
@@ -72,13 +72,13 @@ def bucket(key: str, settings: Settings) -> int:
 def first(rows: list[dict[str, Any]], settings: Settings) -> list[dict[str, Any]]:
     emission = settings.query.emission
     sign = 1 if emission.ascending else -1
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     for at in sorted({row["window_end"] for row in rows}):
         own = sorted((row for row in rows if row["window_end"] == at), key=lambda row: row["key"])
         own.sort(key=lambda row: (row[emission.column] is None, sign * (row[emission.column] or 0)))
         of_all = {"_tuples_of_all": sum(map(counted, own))}
-        found += [row | {"rank": rank} | of_all for rank, row in enumerate(own[: emission.rows], 1)]
-    return found
+        result += [row | {"rank": rank} | of_all for rank, row in enumerate(own[: emission.rows], 1)]
+    return result
 
 
 MODES = [
