@@ -45,7 +45,8 @@ def _rotate(x: np.uint64, bits: int) -> np.uint64:
 
 
 @kernel
-def _read64(data: UInt8s, at: Whole) -> np.uint64:
+def read64(data: UInt8s, at: Whole) -> np.uint64:
+    """The word of the eight bytes from `at` on."""
     # Byte by byte, because a key may begin at any address. The order is little-endian on every machine.
     word = np.uint64(0)
     for byte in range(8):
@@ -79,10 +80,10 @@ def _xxh64(data: UInt8s, start: Whole, end: Whole) -> np.uint64:
     if end - start >= 32:
         v1, v2, v3, v4 = _P1 + _P2, _P2, np.uint64(0), np.uint64(0) - _P1
         while at + 32 <= end:
-            v1 = _round(v1, _read64(data, at))
-            v2 = _round(v2, _read64(data, at + 8))
-            v3 = _round(v3, _read64(data, at + 16))
-            v4 = _round(v4, _read64(data, at + 24))
+            v1 = _round(v1, read64(data, at))
+            v2 = _round(v2, read64(data, at + 8))
+            v3 = _round(v3, read64(data, at + 16))
+            v4 = _round(v4, read64(data, at + 24))
             at += 32
         acc = _rotate(v1, 1) + _rotate(v2, 7) + _rotate(v3, 12) + _rotate(v4, 18)
         acc = _merge(_merge(_merge(_merge(acc, v1), v2), v3), v4)
@@ -91,7 +92,7 @@ def _xxh64(data: UInt8s, start: Whole, end: Whole) -> np.uint64:
     acc += length
     # What is left of the key: words of 8 bytes, then one of 4, then single bytes.
     while at + 8 <= end:
-        acc = _rotate(acc ^ _round(np.uint64(0), _read64(data, at)), 27) * _P1 + _P4
+        acc = _rotate(acc ^ _round(np.uint64(0), read64(data, at)), 27) * _P1 + _P4
         at += 8
     if at + 4 <= end:
         acc = _rotate(acc ^ (_read32(data, at) * _P1), 23) * _P2 + _P3

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from evenflow.errors import ConfigError
+from evenflow.expressions.growth import growths, least_bytes
 from evenflow.expressions.kinds import DECIMAL_DIGITS, MOST_DIGITS
 from evenflow.expressions.parser import DIALECT, TypedExpression, from_below, is_place, kind_at
 from evenflow.grammar.arrow_types import arrow_type
@@ -49,6 +51,11 @@ class Engine:
             name: (polars.sql_expr(rewritten(derived)), derived.type)
             for name, derived in columns.derived.items()
         }
+        self._least = {
+            name: (growth, least)
+            for name, growth in growths(columns).items()
+            if name in columns.derived and (least := least_bytes(columns.derived[name].tree)) is not None
+        }
         self._where = None if columns.where is None else polars.sql_expr(rewritten(columns.where))
         read = [name for derived in columns.derived.values() for name in derived.columns]
         read += [] if columns.where is None else columns.where.columns
@@ -77,13 +84,33 @@ class Engine:
         frame = _frame(columns, self._types, rows)
         computed: dict[str, pa.Array] = {}
         wrong: dict[str, Bools] = {}
+        longest = _longest(columns)
         for name, (expression, type_) in self._derived.items():
-            computed[name], wrong[name] = _narrowed(_of_each(frame, expression), type_)
+            long = self._too_long(frame, name, longest)
+            some = frame if long is None else _without_texts(frame, long)
+            computed[name], wrong[name] = _narrowed(_of_each(some, expression), type_)
+            if long is not None:
+                wrong[name] = wrong[name] | long.to_numpy()
             # A later derived column and the condition may read this one, as its type holds it.
             frame = frame.with_columns(_widened(name, computed[name], type_))
         if self._where is None:
             return computed, wrong, None
         return computed, wrong, _of_each(frame, self._where).fill_null(False).to_numpy()
+
+    def _too_long(self, frame: pl.DataFrame, name: str, longest: int) -> pl.Series | None:
+        """The rows of which it is known beforehand that this derived text is too long for a column. None if
+        there are none.
+
+        Such a text would take many times the memory of its record. longest: bytes of the longest text that
+        is read.
+        """
+        if name not in self._least:
+            return None
+        growth, least = self._least[name]
+        if growth.factor * longest + growth.added <= DERIVED_BYTES:  # as in almost every block
+            return None
+        long = _of_each(frame, least > DERIVED_BYTES).fill_null(False)
+        return long if long.any() else None
 
 
 class Numbers:
@@ -117,6 +144,23 @@ def _frame(columns: Mapping[str, pa.Array], types: Mapping[str, str], rows: int)
 
     series = [_widened(name, column, types[name]) for name, column in columns.items()]
     return polars.DataFrame([*series, polars.Series(_ONE, np.ones(rows))])
+
+
+def _longest(columns: Mapping[str, pa.Array]) -> int:
+    """Bytes of the longest text in these columns."""
+    texts = [column for column in columns.values() if pa.types.is_string(column.type)]
+    return max((pc.max(pc.binary_length(text)).as_py() or 0 for text in texts), default=0)
+
+
+def _without_texts(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
+    """The frame, with null in place of every text of these rows."""
+    import polars
+
+    return frame.with_columns(
+        polars.when(~rows).then(polars.col(name)).alias(name)
+        for name, type_ in frame.schema.items()
+        if type_ == polars.String
+    )
 
 
 def _widened(name: str, column: pa.Array, type_: str) -> pl.Series:

@@ -1,9 +1,9 @@
-"""How much longer an expression can make the texts that it reads."""
+"""How much longer an expression can make the texts that it reads, and how long it makes them at least."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot import exp
 
@@ -12,10 +12,15 @@ from evenflow.expressions.kinds import TEXT
 from evenflow.expressions.parser import kind_at
 from evenflow.limits import LOOKUP_TEXT_BYTES
 
+if TYPE_CHECKING:
+    import polars as pl
+
 _CHANGED_CASE = 3
 """U+0390 has 2 bytes, and 6 in capitals. No character grows more."""
 _NUMBER = 48
 """Bytes of a number or date as text."""
+_CHARACTER = 4
+"""Most bytes of a character, and so how many times shorter another case can be at most."""
 
 
 class Growth(NamedTuple):
@@ -67,3 +72,37 @@ def _growth(node: exp.Expression, derived: Mapping[str, Growth]) -> Growth:
         old, new = (len(str(node.args[part].this).encode()) for part in ("expression", "replacement"))
         return widest * max(1, -(-new // old))
     return widest
+
+
+def least_bytes(node: exp.Expression) -> pl.Expr | None:
+    """A number of bytes that the text which this node yields has at least, for each row. It is found without
+    making the text, and is null exactly where the text is null.
+
+    None if only the text itself tells where it is null.
+    """
+    import polars  # not at the top of the file: polars is an optional dependency
+
+    node = node.unnest()
+    if isinstance(node, exp.Column):
+        return polars.col(node.name).str.len_bytes().cast(polars.Int64) if kind_at(node) == TEXT else None
+    if isinstance(node, exp.Literal) and node.is_string:
+        return polars.lit(len(str(node.this).encode()), polars.Int64)
+    if isinstance(node, exp.DPipe):
+        parts = least_bytes(node.this), least_bytes(node.expression)
+        return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
+    if not isinstance(node, exp.Lower | exp.Upper | exp.Replace | exp.Trim):
+        return None
+    inner, least = node.this.unnest(), least_bytes(node.this)
+    if least is None:
+        return None
+    if isinstance(node, exp.Lower | exp.Upper):
+        return least // _CHARACTER
+    if isinstance(node, exp.Replace):
+        old, new = (str(node.args[part].this) for part in ("expression", "replacement"))
+        longer = len(new.encode()) - len(old.encode())
+        if isinstance(inner, exp.Column):
+            times = polars.col(inner.name).str.count_matches(old, literal=True).cast(polars.Int64)
+            return least + times * longer
+        if longer >= 0:
+            return least
+    return least * 0

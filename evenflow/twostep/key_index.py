@@ -1,5 +1,8 @@
 """Finds the rows of keys in a table: a hash table over the key column.
 The bytes of keys are compared exactly.
+
+Whoever writes keys can choose them such that all begin at one slot. So steps are counted, and too many make
+the table begin anew with hashes that nobody can predict (`keyed_hashes`).
 """
 
 from __future__ import annotations
@@ -9,9 +12,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from evenflow.keyed_hashes import keyed_hashes, steps_for
 from evenflow.keys import hash_keys, same_bytes
 from evenflow.numeric.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole, viewed
 from evenflow.numeric.kernels import kernel
+
+_NO_LIMIT = 2**62
+"""More steps than there can be."""
 
 
 class _HashedKeys(NamedTuple):
@@ -26,19 +33,24 @@ class _HashedKeys(NamedTuple):
 
 
 @kernel
-def _place(hashes: UInt64s, slots: Int32s) -> None:
-    """Put every row into the first free slot (-1) from its hash on.
+def _place(hashes: UInt64s, slots: Int32s, steps: int) -> bool:
+    """Put every row into the first free slot (-1) from its hash on. False if that takes more than `steps`
+    steps past slots that others have.
 
     The number of `slots` is a power of two and larger than the number of rows.
     """
     mask = np.uint64(slots.shape[0] - 1)
     for row in range(hashes.shape[0]):
+        if steps < 0:
+            return False
         # The upper half is folded into the lower, so that all 64 bits decide about the slot. `_find` does the
         # same.
         at = (hashes[row] ^ (hashes[row] >> np.uint64(32))) & mask
         while slots[at] >= 0:
             at = (at + np.uint64(1)) & mask
+            steps -= 1
         slots[at] = row
+    return steps >= 0
 
 
 @kernel
@@ -52,9 +64,12 @@ def _same(index_keys: _HashedKeys, row: Whole, query: _HashedKeys, other: Whole)
 
 
 @kernel
-def _find(slots: Int32s, index_keys: _HashedKeys, query: _HashedKeys, rows: Int64s) -> None:
+def _find(slots: Int32s, index_keys: _HashedKeys, query: _HashedKeys, rows: Int64s, steps: int) -> bool:
+    """Fill `rows`. False if that takes more than `steps` steps past slots that other keys have."""
     mask = np.uint64(slots.shape[0] - 1)
     for number in range(query.hashes.shape[0]):
+        if steps < 0:
+            return False
         rows[number] = -1
         key = query.hashes[number]
         at = (key ^ (key >> np.uint64(32))) & mask
@@ -63,6 +78,8 @@ def _find(slots: Int32s, index_keys: _HashedKeys, query: _HashedKeys, rows: Int6
                 rows[number] = slots[at]
                 break
             at = (at + np.uint64(1)) & mask
+            steps -= 1
+    return steps >= 0
 
 
 class KeyIndex:
@@ -72,11 +89,23 @@ class KeyIndex:
     """
 
     def __init__(self, keys: pa.Array) -> None:
-        self._known = _HashedKeys(hash_keys(keys), *_bytes_of(keys))
+        self._keys = _HashedKeys(hash_keys(keys), *_bytes_of(keys))
+        self._keyed = False
+        if not self._placed(steps_for(len(keys))):
+            self._begin_anew()
+
+    def _placed(self, steps: int) -> bool:
+        """Whether that took at most so many steps."""
         # At most half of the slots are in use, so probing is short.
-        slots = 1 << max(4, (2 * len(keys)).bit_length())
+        slots = 1 << max(4, (2 * len(self._keys.hashes)).bit_length())
         self._slots = np.full(slots, -1, np.int32)
-        _place(self._known.hashes, self._slots)
+        return bool(_place(self._keys.hashes, self._slots, steps))
+
+    def _begin_anew(self) -> None:
+        """With hashes that nobody can predict."""
+        self._keyed = True
+        self._keys = self._keys._replace(hashes=keyed_hashes(self._keys.offsets, self._keys.data))
+        self._placed(_NO_LIMIT)
 
     def find(self, keys: pa.Array, hashes: UInt64s | None = None) -> Int64s:
         """The row of each of these keys, or -1 for a key that the index lacks, shape (keys,).
@@ -85,8 +114,14 @@ class KeyIndex:
         hashes: the keys' `hash_keys`, if the caller has them.
         """
         rows = np.empty(len(keys), np.int64)
-        query = _HashedKeys(hash_keys(keys) if hashes is None else hashes, *_bytes_of(keys))
-        _find(self._slots, self._known, query, rows)
+        offsets, data = _bytes_of(keys)
+        if not self._keyed:
+            query = _HashedKeys(hash_keys(keys) if hashes is None else hashes, offsets, data)
+            if _find(self._slots, self._keys, query, rows, steps_for(len(keys))):
+                return rows
+            self._begin_anew()
+        query = _HashedKeys(keyed_hashes(offsets, data), offsets, data)
+        _find(self._slots, self._keys, query, rows, _NO_LIMIT)
         return rows
 
 

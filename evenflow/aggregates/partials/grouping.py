@@ -1,18 +1,21 @@
 """Which rows belong together: numbers the groups of equal (pane, key) by a hash table.
 
 Groups are numbered in the order of their first rows, so the result depends on the rows alone. Bytes are
-always compared, so two keys with the same hash stay two groups. docs/measurements.md compares this with
-Arrow's own group_by on a binary key (Zipf 1.0 over 100,000 keys).
+always compared, so two keys with the same hash stay two groups. Whoever writes keys can choose them such that
+all begin at one slot. So steps are counted, and too many make the table begin anew with hashes that nobody
+can predict (`keyed_hashes`). docs/measurements.md compares this with Arrow's own group_by on a binary key
+(Zipf 1.0 over 100,000 keys).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 
+from evenflow.keyed_hashes import keyed_hashes, steps_for
 from evenflow.keys import GOLDEN, hash_keys, same_bytes
 from evenflow.numeric.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole, viewed
 from evenflow.numeric.kernels import kernel
@@ -37,7 +40,7 @@ class _KeyRows(NamedTuple):
     """What tells the groups of rows apart."""
 
     hashes: UInt64s
-    """(rows,): `hash_keys` of each row's key."""
+    """(rows,): `hash_keys` or `keyed_hashes` of each row's key."""
     panes: Int64s
     """Empty if rows are grouped by key alone."""
     offsets: Int64s
@@ -91,18 +94,21 @@ def _same_key(rows: _KeyRows, row: Whole, other: Whole) -> bool:
 
 
 @kernel
-def _group(rows: _KeyRows, table: _GroupTable, groups: _Groups, begin: int, count: int) -> tuple[int, int]:
-    """Fill `groups` from row `begin` on, until the table is half full. `count` groups are known already.
+def _group(
+    rows: _KeyRows, table: _GroupTable, groups: _Groups, begin: int, count: int, steps: int
+) -> tuple[int, int, int]:
+    """Fill `groups` from row `begin` on, until the table is half full or more than `steps` slots that others
+    have were passed. `count` groups are known already.
 
-    Returns the next row, or the number of rows if all are done, and the number of groups. The caller then
-    enlarges the table, because a kernel cannot allocate.
+    Returns the next row, or the number of rows if all are done, the number of groups, and how many steps are
+    left, below 0 if they were too few. The caller then enlarges the table, because a kernel cannot allocate.
     """
     with_panes = rows.panes.shape[0] > 0
     mask = np.uint64(table.hash.shape[0] - 1)
     limit = table.hash.shape[0] // 2
     for row in range(begin, rows.hashes.shape[0]):
-        if count >= limit:
-            return row, count
+        if count >= limit or steps < 0:
+            return row, count, steps
         h = rows.hashes[row]
         if with_panes:  # otherwise a key would begin at the same slot in every pane
             h = h ^ (np.uint64(rows.panes[row]) * GOLDEN)
@@ -121,7 +127,8 @@ def _group(rows: _KeyRows, table: _GroupTable, groups: _Groups, begin: int, coun
                 groups.ids[row] = group
                 break
             slot = (slot + np.uint64(1)) & mask
-    return rows.hashes.shape[0], count
+            steps -= 1
+    return rows.hashes.shape[0], count, steps
 
 
 def group_rows(keys: pa.Array, panes: Int64s | None = None, *, hashes: UInt64s | None = None) -> Grouping:
@@ -143,14 +150,23 @@ def group_rows(keys: pa.Array, panes: Int64s | None = None, *, hashes: UInt64s |
     offsets.flags.writeable = False
     data = viewed(data_buffer, np.uint8, 0, data_buffer.size if data_buffer is not None else 0)
     columns = _KeyRows(hashes, viewed(None, np.int64, 0, 0) if panes is None else panes, offsets, data)
+    count = _grouped(columns, groups, steps_for(rows))
+    if count is None:
+        unpredictable = columns._replace(hashes=keyed_hashes(offsets, data, panes))
+        count = cast(int, _grouped(unpredictable, groups, 2**62))
+    return Grouping(groups.ids, groups.first[:count].copy())
+
+
+def _grouped(columns: _KeyRows, groups: _Groups, steps: int) -> int | None:
+    """Fill `groups`. The number of groups, or None if that takes more than so many steps."""
     table = _empty_table(1_024)
-    row, count = _group(columns, table, groups, 0, 0)
-    while row < rows:
+    row, count, left = _group(columns, table, groups, 0, 0, steps)
+    while row < len(columns.hashes) and left >= 0:
         larger = _empty_table(4 * len(table.hash))
         _rehash(table, larger)
         table = larger
-        row, count = _group(columns, table, groups, row, count)
-    return Grouping(groups.ids, groups.first[:count].copy())
+        row, count, left = _group(columns, table, groups, row, count, left)
+    return None if left < 0 else count
 
 
 def _empty_table(slots: int) -> _GroupTable:
