@@ -25,7 +25,7 @@ SCENARIOS = {
     "service-end-to-end-split": "pipeline.end_to_end_split",
     "service-results": "pipeline.results",
     "service-peers": "pipeline.peers",
-    "service-costly-peers": "pipeline.costly_peers",
+    "service-costly-peers": "spark.costly_peers",
     "tuple-profile": "pipeline.tuple_profile",
     "service-start": "service.start",
     "service-instances": "service.instances",

@@ -23,6 +23,8 @@ import pyarrow as pa
 from evenflow.numeric.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole, viewed
 from evenflow.numeric.columns import Keys, key_column
 from evenflow.numeric.kernels import inlined, kernel
+from evenflow.numeric.words import mix64 as mix64
+from evenflow.numeric.words import read64
 
 # The five primes of XXH64, from its specification.
 _P1 = np.uint64(0x9E3779B185EBCA87)
@@ -30,9 +32,6 @@ _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
 _P3 = np.uint64(0x165667B19E3779F9)
 _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
-# The two multipliers of splitmix64's finaliser.
-_M1 = np.uint64(0xBF58476D1CE4E5B9)
-_M2 = np.uint64(0x94D049BB133111EB)
 _S64 = np.uint64(64)
 _HALF = np.uint64(32)
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -42,16 +41,6 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 @inlined
 def _rotate(x: np.uint64, bits: int) -> np.uint64:
     return (x << np.uint64(bits)) | (x >> (_S64 - np.uint64(bits)))
-
-
-@kernel
-def read64(data: UInt8s, at: Whole) -> np.uint64:
-    """The word of the eight bytes from `at` on."""
-    # Byte by byte, because a key may begin at any address. The order is little-endian on every machine.
-    word = np.uint64(0)
-    for byte in range(8):
-        word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
-    return word
 
 
 @kernel
@@ -150,14 +139,6 @@ def hash_keys(keys: Keys) -> UInt64s:
     offsets = viewed(offset_buffer, np.int64 if wide else np.int32, keys.offset, len(keys) + 1)
     _hash_all(offsets, data, out)
     return out
-
-
-@inlined
-def mix64(x: np.uint64) -> np.uint64:
-    """The splitmix64 finaliser: a bijection of 64-bit words. Each output bit depends on all input bits."""
-    x = (x ^ (x >> np.uint64(30))) * _M1
-    x = (x ^ (x >> np.uint64(27))) * _M2
-    return x ^ (x >> np.uint64(31))
 
 
 @inlined

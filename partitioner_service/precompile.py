@@ -19,7 +19,7 @@ import pyarrow as pa
 from google.protobuf import descriptor_pb2
 
 from evenflow.aggregates import AggregatePlan, every_form
-from evenflow.keyed_hashes import keyed_hashes
+from evenflow.numeric.keyed_hashes import keyed_hashes
 from evenflow.partitioners import Partitioner
 from evenflow.partitioners.exchange import Table
 from evenflow.partitioners.registry import names, tells

@@ -82,7 +82,7 @@ def least_bytes(node: exp.Expression) -> pl.Expr | None:
     """
     import polars  # not at the top of the file: polars is an optional dependency
 
-    node = node.unnest()
+    node = _bare(node)
     if isinstance(node, exp.Column):
         return polars.col(node.name).str.len_bytes().cast(polars.Int64) if kind_at(node) == TEXT else None
     if isinstance(node, exp.Literal) and node.is_string:
@@ -92,7 +92,7 @@ def least_bytes(node: exp.Expression) -> pl.Expr | None:
         return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
     if not isinstance(node, exp.Lower | exp.Upper | exp.Replace | exp.Trim):
         return None
-    inner, least = node.this.unnest(), least_bytes(node.this)
+    inner, least = _bare(node.this), least_bytes(node.this)
     if least is None:
         return None
     if isinstance(node, exp.Lower | exp.Upper):
@@ -106,3 +106,10 @@ def least_bytes(node: exp.Expression) -> pl.Expr | None:
         if longer >= 0:
             return least
     return least * 0
+
+
+def _bare(node: exp.Expression) -> exp.Expression:
+    """The node without parentheses around it."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node

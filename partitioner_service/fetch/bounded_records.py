@@ -7,6 +7,7 @@ end each service that looks at records before it begins.
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Iterator
 from types import TracebackType
@@ -25,8 +26,10 @@ LARGEST = 4_194_304
 _MOST_BYTES = 64_000_000
 _MOST_SECONDS = 4.0
 _FETCH_BYTES = 1_048_576
-_RECORD_BYTES, _HEADER_BYTES = 256, 64
-"""What a record and a header take as objects, however short they are."""
+_RECORD_BYTES, _HEADER_BYTES = 256, 200
+"""What a record and a header take as objects beside their bytes, however short they are."""
+_TEXT_BYTES = sys.getsizeof("")
+"""What a text takes beside its characters."""
 
 
 class BoundedRecords:
@@ -100,5 +103,8 @@ class BoundedRecords:
 
 def _size(record: RawRecord) -> int:
     """Bytes that the record takes in memory."""
-    texts = len(record.key or b"") + len(record.value or b"")
-    return texts + _RECORD_BYTES + _HEADER_BYTES * len(record.headers)
+    # Of a name the bytes of its text: one letter may make four bytes of each of the others.
+    names = sum(sys.getsizeof(name) - _TEXT_BYTES for name, _ in record.headers)
+    contents = sum(len(content or b"") for _, content in record.headers)
+    own = len(record.key or b"") + len(record.value or b"")
+    return own + _RECORD_BYTES + names + contents + _HEADER_BYTES * len(record.headers)

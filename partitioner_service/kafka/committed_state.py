@@ -105,16 +105,35 @@ def load_states(
         state = PartitionState.decode(entry.metadata, offset=entry.offset)
         check_continues(settings, state, topic_ids, where)
         low, high = first[entry.partition], end[entry.partition]
-        if not low <= state.offset <= high:
-            raise DataLossError(
-                f"{where} holds offsets {low}..{high}, but the next to read is {state.offset}",
-                hint=(
-                    "the topic was trimmed or truncated: see 'Rebuild after data loss' in"
-                    " docs/operations/data-loss.md"
-                ),
-            )
+        check_there(state.offset, low, high, where)
         states[entry.partition] = state
     return states
+
+
+def check_there(offset: int, low: int, high: int, where: str) -> None:
+    """Raise DataLossError unless a log from `low` to the end `high` can be read on at this committed offset.
+
+    where: the input partition, in words.
+    """
+    if offset > high:
+        raise DataLossError(
+            f"{where} ends at offset {high}, but offset {offset} was committed as the next to read: it lies"
+            " behind the end of the log",
+            hint=(
+                "either the log was truncated, or a producer has written an offset into a record that it does"
+                " not have, and evenflow 0.1.0 has read that record. Records that come below offset"
+                f" {offset} would never be read: see 'Rebuild after data loss' in"
+                " docs/operations/data-loss.md"
+            ),
+        )
+    if offset < low:
+        raise DataLossError(
+            f"{where} begins at offset {low}, but the next to read is {offset}",
+            hint=(
+                "retention deleted the records between them, or the topic was trimmed: see 'Rebuild after"
+                " data loss' in docs/operations/data-loss.md"
+            ),
+        )
 
 
 def offsets_and_added(

@@ -31,6 +31,7 @@ class FetchControl:
         self._clock = clock
         self._asked_at = clock()
         self._grown: dict[int, int] = {}
+        self._ends: dict[int, int] = {}
 
     def hold(self, partitions: set[int]) -> None:
         """Pause exactly these partitions, which must be assigned, and resume all others."""
@@ -53,6 +54,24 @@ class FetchControl:
         if resume:
             self._consumer.resume([TopicPartition(self._topic, p) for p in resume])
         self.paused = set()
+
+    def forget_ends(self) -> None:
+        """Forget where logs ended, because reading goes back."""
+        self._ends.clear()
+
+    def beyond(self, partition: int, offset: int) -> bool:
+        """Whether this offset, of a record that has just come, lies at or behind the end of the log.
+
+        No broker gives out such a record under its own number: a producer has written the offset. True as
+        well where the end is not known, which is so once the broker has refused a fetch. A partition that
+        librdkafka does not fetch has no such record.
+        """
+        if partition in self.absent or offset < self._ends.get(partition, 0):
+            return False
+        # The end as of the newest fetch. If that one got something, too, the log reaches up to its offset.
+        _, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
+        self._ends[partition] = high
+        return offset >= high
 
     def lag(self, partition: int, position: int) -> int | None:
         """Records between this position and the end of the log. None if the end is not known yet."""

@@ -20,6 +20,7 @@ from partitioner_service.block import Slice
 from partitioner_service.fetch.fetch_result import FetchResult
 from partitioner_service.fetch.messages import marker_of, timestamp_of
 from partitioner_service.kafka.block_sizes import EXPLODED_BYTES, MOST_BYTES, Widths, cut
+from partitioner_service.kafka.fetching import FetchControl
 from partitioner_service.kafka.log_ends import LogEnds
 from partitioner_service.kafka.unfetchable import UnfetchableBatches
 from topics import clients
@@ -27,6 +28,7 @@ from topics.records import Record
 
 log = logging.getLogger(__name__)
 
+_GONE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}
 _FORBIDDEN = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}
 
 
@@ -34,6 +36,7 @@ class Slicer:
     """Cuts what was read into blocks of slices.
 
     It tells `ends` which logs were read to their end, and `unfetchable` which batches cannot be fetched.
+    fetching: knows the ends of logs, for which no record may have an offset. None trusts all offsets.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class Slicer:
         needs_timestamp: bool,
         ends: LogEnds,
         unfetchable: UnfetchableBatches,
+        fetching: FetchControl | None = None,
     ) -> None:
         self._kafka = settings.kafka
         self._topic = settings.topic("input")
@@ -53,9 +57,10 @@ class Slicer:
         self._widths = Widths.of(settings)
         self._ends = ends
         self._unfetchable = unfetchable
+        self._fetching = fetching
         self.disordered: set[int] = set()
-        """Partitions of which records came out of order. Nothing more of them is handed over: their batches
-        have to be looked at one by one."""
+        """Partitions of which records came out of order, or from behind the end of their log. Nothing more of
+        them is handed over: their batches have to be looked at one by one."""
 
     def blocks(self, fetched: FetchResult, states: Mapping[int, PartitionState]) -> list[list[Slice]]:
         """Blocks of the records that come next. A block has one slice per partition.
@@ -66,7 +71,7 @@ class Slicer:
         fatal.
         """
         stuck = set(self._unfetchable.batches)
-        ends, stops = self._events(fetched)
+        ends, stops, gone = self._events(fetched)
         runs = []
         for partition, low, high in fetched.runs:
             if partition not in states or partition in stuck or partition in self.disordered:
@@ -75,6 +80,9 @@ class Slicer:
                 high = low + int(np.searchsorted(fetched.arrival[low:high], stops[partition]))
             if low < high:
                 runs.append((partition, self._next(fetched, partition, low, high, states, ends), high))
+        # An offset behind the end of the log leads librdkafka there. What comes next is not gone then.
+        for partition in gone.keys() & states.keys() - self.disordered:
+            raise self._lost(partition, gone[partition])
         blocks = [
             [self._slice(fetched, *part) for part in parts] for parts in self._cut(fetched, runs) if parts
         ]
@@ -97,7 +105,10 @@ class Slicer:
         An end of the log that was reached before these records came is taken out of `ends`.
         """
         offsets = fetched.offsets[low:high]
-        if (offsets[1:] <= offsets[:-1]).any():
+        in_order = bool((offsets[1:] > offsets[:-1]).all())
+        if not in_order or (
+            self._fetching is not None and self._fetching.beyond(partition, int(offsets[-1]))
+        ):
             self.disordered.add(partition)
             return high
         self._ends.left(partition)
@@ -135,14 +146,15 @@ class Slicer:
                     parts.append((partition, begin, until))
             yield parts
 
-    def _events(self, fetched: FetchResult) -> tuple[dict[int, int], dict[int, int]]:
-        """By partition: the ends of logs that were reached, and the arrival from which on records wait
-        for a batch.
+    def _events(self, fetched: FetchResult) -> tuple[dict[int, int], dict[int, int], dict[int, KafkaError]]:
+        """By partition: the ends of logs that were reached, the arrival from which on records wait for a
+        batch, and what Kafka says where it does not have the offset that was asked for.
 
         What stands behind a batch that cannot be fetched waits for that batch.
         """
         ends: dict[int, int] = {}
         stops: dict[int, int] = {}
+        gone: dict[int, KafkaError] = {}
         for arrival, message in fetched.events:
             error, partition = message.error(), message.partition()
             assert error is not None
@@ -152,23 +164,27 @@ class Slicer:
                 ends[partition] = message.offset()
             elif self._unfetchable.take(message, error):
                 stops[partition] = arrival
+            elif error.code() in _GONE:
+                # librdkafka may say so of a partition that it had before a detour began.
+                around = self._fetching is not None and partition in self._fetching.absent
+                if not (around and error.code() == KafkaError._AUTO_OFFSET_RESET):
+                    gone[partition] = error
             else:
-                self._note(message, error)
-        return ends, stops
+                self._note(error)
+        return ends, stops, gone
 
-    def _note(self, message: Record, error: KafkaError) -> None:
+    def _lost(self, partition: int, error: KafkaError) -> DataLossError:
+        return DataLossError(
+            f"the records of {self._topic}[{partition}] that come next are gone ({error.str()})",
+            hint=(
+                "retention deleted them before they were read, or the log was truncated; see 'Rebuild after"
+                " data loss' in docs/operations/data-loss.md"
+            ),
+        )
+
+    def _note(self, error: KafkaError) -> None:
         """Raise for an error that does not pass, and log any other."""
-        code = error.code()
-        if code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            raise DataLossError(
-                f"the records of {self._topic}[{message.partition()}]"
-                f" that come next are gone ({error.str()})",
-                hint=(
-                    "retention deleted them before they were read; see 'Rebuild after data loss' in "
-                    "docs/operations/data-loss.md"
-                ),
-            )
-        if error.fatal() or code in _FORBIDDEN:
+        if error.fatal() or error.code() in _FORBIDDEN:
             raise clients.service_error(error, self._kafka, f"reading {self._topic}")
         log.warning("kafka says of %s: %s", self._topic, error.str())
 

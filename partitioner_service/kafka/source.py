@@ -99,18 +99,19 @@ class Source:
         """Where the logs were seen to end."""
         self.unfetchable = UnfetchableBatches(self._topic, clock=clock)
         """Partitions that are stuck."""
+        self._consumer: Consumer = clients.consumer(
+            settings.kafka, group=data_plane_group(settings), **consumer_config(settings)
+        )
+        self._fetcher = fetcher_of(settings, self._consumer, client_id=client_id(settings))
+        self._fetching = FetchControl(self._consumer, self._topic, self._ends_now, clock=clock)
         self._slicer = Slicer(
             settings,
             needs_key=needs_key,
             needs_timestamp=needs_timestamp,
             ends=self.ends,
             unfetchable=self.unfetchable,
+            fetching=self._fetching,
         )
-        self._consumer: Consumer = clients.consumer(
-            settings.kafka, group=data_plane_group(settings), **consumer_config(settings)
-        )
-        self._fetcher = fetcher_of(settings, self._consumer, client_id=client_id(settings))
-        self._fetching = FetchControl(self._consumer, self._topic, self._ends_now, clock=clock)
         self._detour = Detour(settings.kafka, self._topic, clock=clock)
         self._turn = 0
 
@@ -218,7 +219,8 @@ class Source:
         return self._detour.ahead(self.committed)
 
     def _go_around_disorder(self) -> None:
-        """Read partitions batch by batch of which records came out of order.
+        """Read partitions batch by batch of which records came out of order, or from behind the end of the
+        log.
 
         A producer writes the offsets within a batch, and a broker does not look at them if the batch is not
         compressed. Read by itself, such a batch is known as damaged.
@@ -227,7 +229,8 @@ class Source:
         for partition in disordered:
             offset = self.states[partition].offset
             log.error(
-                "records of %s[%d] came out of order behind offset %d; it is read batch by batch",
+                "records of %s[%d] came out of order, or from behind the end of its log, where offset %d was"
+                " to come next; it is read batch by batch",
                 *(self._topic, partition, offset),
             )
             self._detour.bombs[partition] = Suspect(offset, offset)
@@ -260,6 +263,7 @@ class Source:
         The position and the working state of a partition always move together.
         """
         self._fetching.resume_all()
+        self._fetching.forget_ends()
         self.rewinds += 1
         self._states = dict(states)
         self.ends.forget()

@@ -15,8 +15,9 @@ from evenflow.numeric.arrays import Bools, Int64s, UInt8s
 from evenflow.numeric.kernels import kernel
 from partitioner_service.reading.cells.cells import TEXT, VALUE, Block, Cells, kinds_of
 from partitioner_service.reading.cells.faults import Faults
-from partitioner_service.reading.cells.lists import count_elements, value_end
+from partitioner_service.reading.cells.lists import count_elements, sizes_of_texts, value_end
 from partitioner_service.reading.cells.reasons import FIRST_LARGE, TOO_MANY
+from partitioner_service.reading.cells.sizes import byte_lengths
 from partitioner_service.reading.cells.strings import PLAIN, texts
 from partitioner_service.reading.cells.two_groups import ReaderBeside
 from partitioner_service.reading.json.records import JsonReader
@@ -151,7 +152,8 @@ class Exploder:
 
     def _parts(self, whole: pa.StringArray, valid: Bools, column: int, faults: Faults) -> Elements:
         """The parts of the texts in `whole`. valid: which records to take apart."""
-        whole = pc.if_else(pa.array(valid), whole, None)
+        taken = valid & ~self._refused(whole, valid, column, faults)
+        whole = pc.if_else(pa.array(taken), whole, None)
         if self._explosion.way == "split":
             lists = pc.split_pattern(whole, pattern=self._explosion.separator)
         else:
@@ -165,10 +167,6 @@ class Exploder:
                 parts.filter(pa.array(filled)),
                 np.bincount(parents[filled], minlength=len(counts)),
             )
-        of_many = np.repeat(counts > MOST_ELEMENTS, counts)
-        if of_many.any():
-            parts = parts.filter(pa.array(~of_many))
-        _refuse(counts, column, faults)
         parents = np.repeat(np.arange(len(counts)), counts)
         if not len(self.kinds):
             return self._unread(parents)
@@ -183,13 +181,26 @@ class Exploder:
         cells.lengths[0] = np.diff(begun)
         return Elements(parents, Block.laid_out(buffer, begun), cells)
 
+    def _refused(self, whole: pa.StringArray, valid: Bools, column: int, faults: Faults) -> Bools:
+        """Which texts have too many parts. Each is a fault.
 
-def _refuse(counts: Int64s, column: int, faults: Faults) -> None:
-    """Note a fault for records with too many elements, and set their counts to 0."""
+        The parts are counted before any is made. A part takes many times the byte that it may have in a text,
+        and no block is too small for a single record.
+        """
+        if int(byte_lengths(whole).max(initial=0)) < MOST_ELEMENTS:  # each part but one has a byte behind it
+            return np.zeros(len(valid), np.bool_)
+        counts = np.array(pc.fill_null(sizes_of_texts(whole, self._explosion), 0), np.int64)
+        counts[~valid] = 0
+        return _refuse(counts, column, faults)
+
+
+def _refuse(counts: Int64s, column: int, faults: Faults) -> Bools:
+    """Note a fault for records with too many elements, and set their counts to 0. Returns which these are."""
     many = counts > MOST_ELEMENTS
     if many.any():
         faults.note(many, TOO_MANY, column=column, at=counts.copy())  # before the counts are changed
         counts[many] = 0
+    return many
 
 
 def _block(data: UInt8s, begins: Int64s) -> Block:

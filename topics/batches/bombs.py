@@ -145,12 +145,13 @@ def unreadable_at(
         or not fetched.batches[0].first <= offset <= fetched.batches[0].last
     ):
         return None
-    batch, most = fetched.batches[0], most_grown(kafka)
+    batch, aborted = next(fetched.verdicts)
+    most = most_grown(kafka)
     bomb = bomb_in(batch, most)
     if bomb is not None:
         return bomb.first, bomb.last, bomb.why
     try:
-        for _ in batch.records(fetched.aborted, most):
+        for _ in batch.records(most, aborted=aborted):
             pass
     except DamagedBatchError as error:
         return batch.first, batch.last, str(error)
@@ -178,11 +179,11 @@ def raw_records(
         fetched = reader.fetch(partition, offset, most=most)
         if fetched is None or not fetched.batches:
             return
-        for batch in fetched.batches:
+        for batch, aborted in fetched.verdicts:
             if stopping():
                 return
             grown = most_grown(kafka)
-            for record in batch.records(fetched.aborted, grown, begin=begin, stopping=stopping):
+            for record in batch.records(grown, aborted=aborted, begin=begin, stopping=stopping):
                 if record.offset >= end:
                     return
                 yield record
@@ -230,10 +231,14 @@ def bombs_ahead(
         at, looked = {p: offset for p, offset in at.items() if offset < ends.get(p, offset + 1)}, 0
         with RawReader(kafka, topic) as reader:
             while at and looked < _AHEAD_BYTES and not stopping():
+                silent = True
                 for partition, offset in list(at.items()):
                     fetched = reader.fetch(partition, offset, most=_FETCH_BYTES)
                     batches = () if fetched is None else fetched.batches
-                    for batch in batches:
+                    # An answer may also be empty because the broker makes its clients wait (a quota).
+                    over = fetched is None or (not batches and fetched.stable <= offset)
+                    silent = silent and not batches and not over
+                    for batch in batches or (None,):
                         # A batch may take a second, and a fetch may have hundreds.
                         if clock() >= deadline:
                             log.warning(
@@ -243,6 +248,8 @@ def bombs_ahead(
                             )
                             late = {p: Suspect(offsets[p], next_offset) for p, next_offset in at.items()}
                             return Lookahead(bombs, _without(suspects | late, bombs), at)
+                        if batch is None:
+                            break
                         bomb = bomb_in(batch, most_grown(kafka))
                         if bomb is not None:
                             bombs[partition] = bomb
@@ -250,9 +257,9 @@ def bombs_ahead(
                         if partition in repeated and is_heavy(batch):
                             suspects[partition] = Suspect(offsets[partition], batch.last)
                         at[partition] = batch.last + 1
-                    if partition in bombs or not batches or at[partition] >= ends.get(partition, 0):
+                    if partition in bombs or over or at[partition] >= ends.get(partition, 0):
                         del at[partition]
-                looked += _FETCH_BYTES
+                looked += 0 if silent else _FETCH_BYTES
     except ServiceError as error:
         log.warning("decompression bombs were not looked for to the end: %s", error)
         return Lookahead(bombs, _without(suspects, bombs), at)

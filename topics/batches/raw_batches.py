@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import struct
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -45,7 +47,11 @@ _WAIT_MS = 100
 _BETWEEN_QUESTIONS = 1_000
 _MOST_HEADERS = 100_000
 """Headers of a record. librdkafka reads no record with more, and each would become an object here."""
-_INT64 = range(-(1 << 63), 1 << 63)
+_MARKER = struct.Struct(">hh")
+"""The key of a record that ends a transaction: version and kind."""
+_ABORT = (0, 0)
+_MOST_MARKER = 65_536
+_SIGN = 1 << 63
 
 
 class DamagedBatchError(Exception):
@@ -118,54 +124,120 @@ class RawBatch:
         """How many records it says that it has."""
         return self._header[-1]
 
+    @property
+    def producer(self) -> int:
+        """Id of the producer that wrote it, -1 for one without an id."""
+        return self._header[9]
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it belongs to a transaction, as its records or as the mark of its end."""
+        return bool(self._header[5] & _TRANSACTIONAL)
+
+    @property
+    def is_abort(self) -> bool:
+        """Whether it marks that its producer's transaction was aborted."""
+        if not self._header[5] & _CONTROL:
+            return False
+        try:
+            fields = _Fields(self._plain(_MOST_MARKER))
+            self._front(fields, self.first)
+            return _MARKER.unpack_from(fields.text() or b"") == _ABORT
+        except (DamagedBatchError, struct.error):
+            return False
+
     def records(
         self,
-        aborted: Sequence[tuple[int, int]],
         most: int,
         *,
+        aborted: bool = False,
         begin: int = 0,
         stopping: Callable[[], bool] = lambda: False,
     ) -> Iterator[RawRecord]:
-        """Its records from the offset `begin` on, none if they were aborted or mark the end of a transaction.
+        """Its records from the offset `begin` on, none if it marks the end of a transaction.
 
-        aborted: (producer's id, first offset) of aborted transactions that reach into the fetch. most: bytes
-        that it may grow into. stopping: whether to leave it at that, asked every thousand records, also where
-        none comes out. Raises DamagedBatchError, possibly behind some records.
+        most: bytes that it may grow into. aborted: whether its transaction was (`RawFetch.verdicts`): then
+        nothing comes. stopping: whether to leave it at that, asked every thousand records, also where none
+        comes out. Raises DamagedBatchError, possibly behind some records.
         """
+        fields = self._fields(most, aborted=aborted)
+        if fields is not None:
+            yield from self._read(fields, range(self.count), begin, stopping)
+
+    def checked_records(
+        self,
+        most: int,
+        *,
+        aborted: bool = False,
+        begin: int = 0,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> Iterator[RawRecord]:
+        """As `records`. It is decompressed, and all its offsets are looked at, before this returns.
+
+        So the first record comes as fast as any other, even if millions stand before it. stopping: whether
+        nobody wants the records any more, asked every thousand records. Then none comes. Raises
+        DamagedBatchError if the offsets are in no order. The records raise it where anything else is damaged.
+        """
+        fields = self._fields(most, aborted=aborted)
+        if fields is None:
+            return iter(())
+        place, number = None, 0
+        next_offset = self.first
+        for number_of_record in range(self.count):
+            if number_of_record % _BETWEEN_QUESTIONS == _BETWEEN_QUESTIONS - 1 and stopping():
+                return iter(())
+            at = fields.at
+            end, _, offset = self._front(fields, next_offset)
+            if place is None and offset >= begin:
+                place, number = at, number_of_record
+            next_offset = offset + 1
+            fields.skip_to(end)
+        if place is None:
+            return iter(())
+        # Not `stopping`: whoever takes the records must not take an early end for that of the batch.
+        return self._read(fields.again(place), range(number, self.count), begin, lambda: False)
+
+    def _fields(self, most: int, *, aborted: bool) -> _Fields | None:
+        """The fields of its records. None if nobody sees its records. Raises DamagedBatchError."""
         if not self.is_version_2:
             raise DamagedBatchError("written in a format of before Kafka 0.11")
-        *_, checksum, attributes, _, first_stamp, largest_stamp, producer, _, _, count = self._header
-        if calc_crc32c(self.data[_CHECKED:]) != checksum:
+        if calc_crc32c(self.data[_CHECKED:]) != self._header[4]:
             raise DamagedBatchError("its checksum is wrong")
-        in_aborted_transaction = any(producer == writer and first <= self.first for writer, first in aborted)
-        if attributes & _CONTROL or (attributes & _TRANSACTIONAL and in_aborted_transaction):
-            return
-        appended = (TIMESTAMP_LOG_APPEND_TIME, largest_stamp) if attributes & _APPENDED else None
-        reader = _Fields(self._plain(most))
+        return None if aborted or self._header[5] & _CONTROL else _Fields(self._plain(most))
+
+    def _front(self, fields: _Fields, least: int) -> tuple[int, int, int]:
+        """What stands first in a record: where it ends, ms since the first timestamp, and its offset."""
+        end = fields.varint() + fields.at
+        fields.byte()  # attributes, which mean nothing
+        after = fields.varint()
+        offset = self.first + fields.varint()
+        # A broker does not look at the offsets in a batch that is not compressed.
+        if not least <= offset <= self.last:
+            raise DamagedBatchError("an offset is out of its order or range")
+        return end, after, offset
+
+    def _read(
+        self, fields: _Fields, numbers: range, begin: int, stopping: Callable[[], bool]
+    ) -> Iterator[RawRecord]:
+        """The records with these numbers, of which the first stands next."""
+        first_stamp, largest_stamp = self._header[7], self._header[8]
+        appended = (TIMESTAMP_LOG_APPEND_TIME, largest_stamp) if self._header[5] & _APPENDED else None
         next_offset = self.first
-        for number_of_record in range(count):
+        for number_of_record in numbers:
             if number_of_record % _BETWEEN_QUESTIONS == 0 and stopping():
                 return
-            end = reader.varint() + reader.at
-            reader.byte()  # attributes, which mean nothing
-            after = reader.varint()
-            offset = self.first + reader.varint()
-            # A broker does not look at the offsets in a batch that is not compressed.
-            if not next_offset <= offset <= self.last:
-                raise DamagedBatchError("an offset is out of its order or range")
+            end, after, offset = self._front(fields, next_offset)
             next_offset = offset + 1
-            if offset < begin:
-                reader.skip_to(end)
-                continue
-            key, value = reader.text(), reader.text()
-            number = reader.varint()
-            if number > _MOST_HEADERS:
-                raise DamagedBatchError(f"a record has {number:,} headers, more than {_MOST_HEADERS:,}")
-            headers = [reader.header() for _ in range(number)]
-            stamp = appended or (TIMESTAMP_CREATE_TIME, first_stamp + after)
-            if stamp[1] not in _INT64:
-                raise DamagedBatchError("a timestamp is out of its range")
-            yield RawRecord(offset, stamp, key, value, headers)
+            if offset >= begin:
+                key, value = fields.text(), fields.text()
+                number = fields.varint()
+                if number > _MOST_HEADERS:
+                    raise DamagedBatchError(f"a record has {number:,} headers, more than {_MOST_HEADERS:,}")
+                headers = [fields.header() for _ in range(number)]
+                # As in librdkafka, a sum of more than 64 bits begins again at the other end.
+                stamp = (first_stamp + after + _SIGN) % (2 * _SIGN) - _SIGN
+                yield RawRecord(offset, appended or (TIMESTAMP_CREATE_TIME, stamp), key, value, headers)
+            fields.skip_to(end)  # as in librdkafka, there may be bytes behind the last header
 
     def _plain(self, most: int) -> bytes:
         """Its records, decompressed to at most so many bytes."""
@@ -199,6 +271,12 @@ class _Fields:
         """Bytes that were read so far."""
         return self._at
 
+    def again(self, place: int) -> _Fields:
+        """The same fields from there on."""
+        fields = _Fields(self._data)
+        fields._at = place
+        return fields
+
     def skip_to(self, place: int) -> None:
         """Go on there, which is not before what was read."""
         if not self._at <= place <= len(self._data):
@@ -213,6 +291,10 @@ class _Fields:
 
     def varint(self) -> int:
         """A signed number, as protobuf's sint64."""
+        at = self._at
+        if at < len(self._data) and (byte := self._data[at]) < 0x80:  # most have one byte
+            self._at = at + 1
+            return (byte >> 1) ^ -(byte & 1)
         number = shift = 0
         while True:
             byte = self.byte()
@@ -248,6 +330,25 @@ class RawFetch(NamedTuple):
     """The offset behind the last record of the partition."""
     stable: int
     """The offset before which all transactions have ended."""
+
+    @property
+    def verdicts(self) -> Iterator[tuple[RawBatch, bool]]:
+        """Each batch, and whether its transaction was aborted.
+
+        As Kafka's own consumers see it: what a producer writes is aborted from the first offset of an aborted
+        transaction up to the batch that marks its end. Behind that another transaction of it may begin.
+        """
+        ahead = deque(sorted(self.aborted, key=itemgetter(1)))
+        aborting: set[int] = set()
+        for batch in self.batches:
+            while ahead and ahead[0][1] <= batch.last:
+                aborting.add(ahead.popleft()[0])
+            if not batch.is_version_2 or not batch.is_transactional:
+                yield batch, False
+                continue
+            if batch.is_abort:
+                aborting.discard(batch.producer)
+            yield batch, batch.producer in aborting
 
 
 class RawReader:

@@ -17,8 +17,10 @@ from evenflow.text.strict_json import INT64, NotStrict, read_object
 from topics.records import Record
 
 ORDERS: TopicRole = "snapshots"
-MOST_SKIPPED = 10_000_000
-"""Offsets that one order may skip."""
+MOST_SKIPPED = 1 << 31
+"""Offsets that one order may skip. A batch has no more, because it counts its records with 32 bits.
+Nothing may take time or memory for each of them.
+"""
 LONGEST_WORDS = 500
 """Characters of a reason, and of an answer."""
 _VERSION = 1

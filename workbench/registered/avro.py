@@ -20,6 +20,8 @@ from workbench.unreadable import Unreadable
 
 _BEGIN = 5
 """Where a record begins: after the zero byte and the 4 bytes of the schema's id."""
+_MOST_VALUES = 100_000
+"""Values of a record of which all fields are read. Each becomes an object of a hundred times its bytes."""
 
 
 def _cell_of(value: Any, schema: Any, _: Any = None) -> RegisteredCell:
@@ -65,10 +67,11 @@ class AvroReader:
 
     def fields(self, value: bytes) -> dict[str, RegisteredCell | None]:
         """Path -> value of each field that is no record itself.
-        The fields of a record that is null are left out.
+        The fields of a record that is null are left out. Raises Unreadable, also for a record of more than
+        100,000 values.
         """
         cells: dict[str, RegisteredCell | None] = {}
-        waiting: list[tuple[tuple[str, ...], dict[str, Any]]] = [((), self._record(value))]
+        waiting: list[tuple[tuple[str, ...], dict[str, Any]]] = [((), self._record(value, most=_MOST_VALUES))]
         while waiting:
             outer, record = waiting.pop()
             for name, inner in record.items():
@@ -78,10 +81,13 @@ class AvroReader:
                     waiting.append(((*outer, name), inner))
         return cells
 
-    def _record(self, value: bytes) -> dict[str, Any]:
-        """Field -> a cell, a dict of the same form for a record, or None for null. Raises Unreadable."""
+    def _record(self, value: bytes, *, most: int | None = None) -> dict[str, Any]:
+        """Field -> a cell, a dict of the same form for a record, or None for null. Raises Unreadable.
+
+        most: as of `AvroWalk`.
+        """
         try:
-            end = AvroWalk(self._schema.types, value).end(self._schema.root, _BEGIN)
+            end = AvroWalk(self._schema.types, value, most=most).end(self._schema.root, _BEGIN)
         except RecursionError:
             raise Unreadable("the record is nested too deeply") from None
         if end != len(value):

@@ -25,18 +25,18 @@ _KEY = {"type": "string"}
 
 class AvroWalk:
     """Walks through one record. types: name -> type, as in `AvroSchema`. data: the record, after the
-    schema's id too.
+    schema's id too. most: values above which a record is unreadable.
     """
 
-    def __init__(self, types: Mapping[str, Any], data: bytes) -> None:
+    def __init__(self, types: Mapping[str, Any], data: bytes, *, most: int | None = None) -> None:
         self._types, self._data = types, data
-        self._steps = _STEPS + _STEPS_PER_BYTE * len(data)
+        self._steps = _STEPS + _STEPS_PER_BYTE * len(data) if most is None else most
 
     def end(self, schema: Any, at: int, depth: int = 0) -> int:
         """The place after the value of this schema that begins at `at`. Raises Unreadable."""
         self._steps -= 1
-        if depth > _DEEPEST or not self._steps:
-            raise Unreadable("the record is nested too deeply")
+        if depth > _DEEPEST or self._steps <= 0:
+            raise Unreadable("the record is nested too deeply, or has too many values")
         if isinstance(schema, list):
             branch, at = self._place(at, len(schema))
             return self.end(schema[branch], at, depth)

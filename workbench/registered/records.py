@@ -30,6 +30,10 @@ WITHHELD = "the registry refuses schema "
 The partitioner says the same.
 """
 _YEAR_1970 = datetime(1970, 1, 1, tzinfo=UTC)
+_WIDEST_DECIMAL = 16
+"""Bytes of a decimal that is read, as in the partitioner: a 128-bit decimal has room for so many.
+The time that a number takes is quadratic in its bytes.
+"""
 
 
 class RegisteredRecords:
@@ -56,9 +60,11 @@ class RegisteredRecords:
         return {name: self._as_json(name, cell) for name, cell in cells.items() if cell is not None}
 
     def row(self, value: bytes) -> dict[str, Any]:
-        """Path -> value of each field, as Python holds it. Raises Unreadable.
+        """Path -> value of each field, as Python holds it, in little time and memory. Raises Unreadable, also
+        for a record of very many values.
 
-        Times are in the query's unit. None stands for null.
+        Times are in the query's unit. None stands for null. A decimal that is too wide to be read is shown as
+        other bytes are.
         """
         if len(value) < 5 or value[0]:
             raise Unreadable("the record is not in Confluent's wire format")
@@ -73,7 +79,7 @@ class RegisteredRecords:
             return time if isinstance(time, str) and not isinstance(time, Number) else _plain(str(time))
         if cell.logical == "date":
             return _day(cell)
-        if cell.logical == "decimal":
+        if cell.logical == "decimal" and len(cell.value) <= _WIDEST_DECIMAL:
             return float(Decimal(int.from_bytes(cell.value, "big", signed=True)).scaleb(-cell.scale))
         if cell.logical == "uuid" and cell.kind == "bytes":
             return cell.value.hex()
@@ -138,8 +144,7 @@ class RegisteredRecords:
             if cell.kind == "float" and type_ != "int64":
                 exact = math.isfinite(cell.value) and type_ != "float64"
                 return Number(f"{Decimal(repr(cell.value)):f}" if exact else repr(cell.value))
-            # 16 bytes are what a 128-bit decimal has room for.
-            if cell.logical == "decimal" and type_ != "int64" and len(cell.value) <= 16:
+            if cell.logical == "decimal" and type_ != "int64" and len(cell.value) <= _WIDEST_DECIMAL:
                 units = int.from_bytes(cell.value, "big", signed=True)
                 return Number(f"{Decimal(units).scaleb(-cell.scale):f}")
         raise Unreadable(f"column {name!r} holds {cell.kind} {cell.logical}, which is no {type_}")

@@ -36,16 +36,16 @@ A minute also covers the restart of a partitioner or of the Spark job."""
 
 _COMMITTED_SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("idle_mark", pa.int64())])
 Table: TypeAlias = pa.Table | pa.RecordBatchReader
-_REJECTED = """SELECT * EXCLUDE (key, value, detail, through, "offset"),
-                      unnest(CASE WHEN through > "offset" THEN range("offset", through + 1) ELSE ["offset"] END) AS "offset",
+_REJECTED = """SELECT * EXCLUDE (key, value, detail, through),
+                      greatest(through, "offset") AS through,
                       md5_number(key) AS key_digest,
                       md5_number(value) AS value_digest,
                       coalesce(starts_with(detail, 'the registry has no schema of id ')
                                OR starts_with(detail, 'the registry refuses schema '), false) AS without_schema
                FROM source"""
-"""Rejected records without their keys and values, one for each offset that they stand for.
+"""Rejected records without their keys and values. Each stands for the offsets from its own to `through`.
 
-Digests are enough to compare these with the input record's."""
+Digests are enough to compare keys and values with the input record's."""
 
 
 def check(
@@ -150,6 +150,10 @@ class Recomputation:
         db.execute(
             "DELETE FROM rejected USING committed c WHERE c.partition = rejected.partition "
             'AND rejected."offset" >= c."offset"'
+        )
+        db.execute(
+            'UPDATE rejected SET through = c."offset" - 1 FROM committed c WHERE c.partition = rejected.partition '
+            'AND rejected.through >= c."offset"'
         )
         records.load(db, settings, inputs)
         # Before any check: this also deletes the records and rejections that can no longer be judged.

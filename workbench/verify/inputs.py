@@ -21,12 +21,14 @@ INPUT_SCHEMA = pa.schema(
         ("value", pa.binary()),
         ("marker", pa.struct([("producer", pa.string()), ("tuples", pa.int64()), ("producers", pa.int64())])),
         ("appended", pa.int64()),
+        ("through", pa.int64()),
     ]
 )
 """Records of the input topic.
 
 marker: null unless the record is an end-of-stream marker. timestamp: ms, negative if none. appended: the
-timestamp (ms) if the broker's clock gave it, null otherwise.
+timestamp (ms) if the broker's clock gave it, null otherwise. through: the last offset of a stretch that was
+skipped by an order, null for a record. Such a row stands for all offsets from its own to this one.
 """
 
 REJECTED_SCHEMA = pa.schema(

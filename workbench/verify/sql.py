@@ -14,6 +14,10 @@ from evenflow.settings import Query
 _TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN", "date": "DATE"}
 _TYPES[ANY_VALUE] = "VARCHAR"
 _ROWS = 10_000
+SPAN = '(through - "offset" + 1)'
+"""SQL of how many records a row of `records` or `rejected` stands for. Only a skipped stretch is several."""
+OFFSETS = f"coalesce(sum({SPAN}), 0)::BIGINT"
+"""SQL of how many records all such rows stand for."""
 
 
 def stream(

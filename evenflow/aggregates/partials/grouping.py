@@ -15,10 +15,10 @@ from typing import NamedTuple, cast
 import numpy as np
 import pyarrow as pa
 
-from evenflow.keyed_hashes import keyed_hashes, steps_for
 from evenflow.keys import GOLDEN, hash_keys, same_bytes
 from evenflow.numeric.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole, viewed
 from evenflow.numeric.kernels import kernel
+from evenflow.numeric.keyed_hashes import keyed_hashes, steps_for
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,9 @@ from partitioner_service.reading.cells.characters import (
     QUOTE,
     is_space,
 )
+from partitioner_service.reading.cells.typed_columns import Texts, text_parts
+
+_BLANKS = tuple(BLANKS.encode())
 
 
 @kernel
@@ -88,7 +91,20 @@ def sizes_of_lists(data: UInt8s, cells: Cells, column: int) -> pa.Int64Array:
 def sizes_of_texts(texts: pa.StringArray, explosion: Explosion) -> pa.Int64Array:
     """The number of parts that each text is taken apart into, null where there is no text."""
     if explosion.way == "words":
-        counts = pc.count_substring_regex(texts, pattern=f"[^{BLANKS}]+")
-    else:
-        counts = pc.add(pc.count_substring(texts, pattern=explosion.separator), 1)
-    return counts.cast(pa.int64())
+        parts, words = text_parts(texts), np.zeros(len(texts), np.int64)
+        _count_words(parts, words)
+        return pa.array(words, mask=~parts.valid)
+    return pc.add(pc.count_substring(texts, pattern=explosion.separator), 1).cast(pa.int64())
+
+
+@kernel
+def _count_words(texts: Texts, words: Int64s) -> None:
+    """Fill `words` with the number of words of each text.
+    A regular expression would take some fifty times as long.
+    """
+    for row in range(words.shape[0]):
+        between = True
+        for at in range(texts.offsets[row], texts.offsets[row + 1]):
+            blank = texts.data[at] in _BLANKS
+            words[row] += between and not blank
+            between = blank

@@ -40,6 +40,58 @@ _WIRE_BITS = 3
 _WIRE = (1 << _WIRE_BITS) - 1
 _FIRST_TAG, _BEHIND_TAGS = 1 << _WIRE_BITS, 1 << 32
 """Tags are from _FIRST_TAG on, because field numbers begin with 1, and below _BEHIND_TAGS."""
+_MOST_INDEXES = 16
+"""Longest path to a message within the messages of a file."""
+_INDEX_BYTES = 5
+"""Bytes of a number in such a path, which has 32 bits."""
+NO_MESSAGE, NO_PATH = -1, -2
+"""The file has no message at this path, and the bytes hold no path."""
+
+
+@inlined
+def _index(data: UInt8s, at: int, stop: int) -> tuple[int, int]:
+    """A number of a path and where it ends, -1 if there is none. Confluent writes it as a signed one."""
+    value, end = varint(data, at, stop)
+    value = zigzag(value)
+    if end < 0 or end - at > _INDEX_BYTES or value < 0:
+        return 0, -1
+    return value, end
+
+
+@inlined
+def _within(inner: Int64s, message: int, index: int) -> int:
+    """The number of the message with this index within another."""
+    if message < 0 or index >= inner[message + 1] - inner[message]:
+        return NO_MESSAGE
+    return int(inner[message] + index)
+
+
+@kernel
+def find_messages(data: UInt8s, starts: Int64s, stops: Int64s, inner: Int64s, messages: Int64s) -> None:
+    """Fill `messages` with the number of each record's message, or with NO_MESSAGE or NO_PATH.
+
+    A record begins with the path of its message: a count, then an index per level. The path of the first
+    message of a file, which is the usual one, is written as a count of 0.
+
+    starts, stops: where each record begins and ends. `starts` moves behind the path. inner: as of
+    `ProtobufFile`.
+    """
+    for place in range(starts.shape[0]):
+        stop = stops[place]
+        count, at = _index(data, starts[place], stop)
+        message = 0
+        if count > _MOST_INDEXES:
+            at = -1
+        elif count == 0:
+            message = _within(inner, 0, 0)
+        else:
+            for _ in range(count):
+                index, at = _index(data, at, stop)
+                if at < 0:
+                    break
+                message = _within(inner, message, index)
+        messages[place] = message if at >= 0 else NO_PATH
+        starts[place] = max(at, starts[place])
 
 
 @inlined

@@ -106,8 +106,24 @@ class ProtobufProgram:
     """Leaf number n is leaves[n]."""
 
 
-def pool_of(texts: Sequence[str], names: Sequence[str]) -> tuple[descriptor_pool.DescriptorPool, str]:
-    """The descriptors of these schemas, and the file name of the last schema.
+@dataclass(frozen=True)
+class ProtobufFile:
+    """The messages of a file. Each has a number, and the file itself has the number 0."""
+
+    pool: descriptor_pool.DescriptorPool
+    """The descriptors of the file, and of all files that it refers to."""
+    names: tuple[str, ...]
+    """The full name of each message. That of the file is its package."""
+    inner: Int64s
+    """Those within message m, in the order of the file, have the numbers inner[m] to inner[m + 1] - 1."""
+
+    def message(self, number: int) -> Descriptor:
+        """The message with this number, which is above 0. Raises KeyError."""
+        return self.pool.FindMessageTypeByName(self.names[number])
+
+
+def file_of(texts: Sequence[str], names: Sequence[str]) -> ProtobufFile:
+    """The file of the last of these schemas.
 
     texts: each in base64, behind the schemas that it refers to. names: file name of each schema, '' for the
     last. Raises Unfit.
@@ -124,10 +140,24 @@ def pool_of(texts: Sequence[str], names: Sequence[str]) -> tuple[descriptor_pool
             pool.Add(file)
             added.add(file.name)
             last = file.name
-        pool.FindFileByName(last)
-    except (ValueError, TypeError, KeyError, DecodeError) as error:
+        descriptor = pool.FindFileByName(last)
+    except (ValueError, TypeError, KeyError, DecodeError, ImportError) as error:
         raise Unfit(f"it is no Protobuf descriptor: {type(error).__name__}") from None
-    return pool, last
+    proto = descriptor_pb2.FileDescriptorProto()
+    descriptor.CopyToProto(proto)
+    return ProtobufFile(pool, *_numbered(proto))
+
+
+def _numbered(file: descriptor_pb2.FileDescriptorProto) -> tuple[tuple[str, ...], Int64s]:
+    """`names` and `inner` of a `ProtobufFile`."""
+    waiting: list[Any] = [file.message_type]  # the messages within each, by its number
+    names, inner = [file.package], [1]
+    for number, messages in enumerate(waiting):  # the list grows on the way
+        outer = names[number]
+        names.extend(f"{outer}.{message.name}" if outer else message.name for message in messages)
+        waiting.extend(message.nested_type for message in messages)
+        inner.append(len(waiting))
+    return tuple(names), np.array(inner, np.int64)
 
 
 def _add_well_known(pool: descriptor_pool.DescriptorPool, name: str, added: set[str]) -> None:
@@ -146,38 +176,14 @@ def _add_well_known(pool: descriptor_pool.DescriptorPool, name: str, added: set[
     added.add(name)
 
 
-def message_at(pool: descriptor_pool.DescriptorPool, file: str, path: Sequence[int]) -> Descriptor:
-    """The message at this path in the file.
-
-    path: index of a message in the file, then of a message in that one, and so on.
-
-    Raises Unfit.
-    """
-    descriptor = pool.FindFileByName(file)
-    proto = descriptor_pb2.FileDescriptorProto()
-    descriptor.CopyToProto(proto)
-    messages: Any = proto.message_type
-    name = [proto.package] if proto.package else []
-    for index in path:
-        if not 0 <= index < len(messages):
-            raise Unfit("it has no such message")
-        name.append(messages[index].name)
-        messages = messages[index].nested_type
-    return pool.FindMessageTypeByName(".".join(name))
-
-
-def compiled(
-    texts: Sequence[str], schema_names: Sequence[str], path: Sequence[int], names: Sequence[str]
-) -> ProtobufProgram:
+def compiled(file: ProtobufFile, message: int, names: Sequence[str]) -> ProtobufProgram:
     """How records of this message are read.
 
-    texts, schema_names, path: as `pool_of` and `message_at` take them. names: of the needed columns. Raises
-    Unfit.
+    message: its number in the file. names: of the needed columns. Raises Unfit.
     """
     try:
-        pool, file = pool_of(texts, schema_names)
-        return _ProtobufCompiler().program(message_at(pool, file, path), tree_of(names))
-    except (KeyError, TypeError, ImportError) as error:
+        return _ProtobufCompiler().program(file.message(message), tree_of(names))
+    except (KeyError, TypeError) as error:
         raise Unfit(f"it is no Protobuf descriptor: {type(error).__name__}") from None
 
 

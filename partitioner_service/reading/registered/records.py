@@ -7,11 +7,11 @@ schema.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from evenflow.numeric.arrays import Bools, Int64s, UInt8s
+from evenflow.numeric.arrays import Bools, Int64s
 from evenflow.settings import Settings
 from partitioner_service.reading.cells.cells import ANY, TEXT, Block, Cells
 from partitioner_service.reading.cells.faults import Faults
@@ -27,16 +27,18 @@ from partitioner_service.reading.registered import avro_scan, avro_schema, proto
 from partitioner_service.reading.registered.avro_schema import AvroProgram, Unfit
 from partitioner_service.reading.registered.binary import Walk
 from partitioner_service.reading.registered.leaves import Column, Filler, Raw
-from partitioner_service.reading.registered.protobuf_schema import ProtobufProgram
+from partitioner_service.reading.registered.protobuf_scan import NO_MESSAGE, NO_PATH
+from partitioner_service.reading.registered.protobuf_schema import ProtobufFile, ProtobufProgram
 from partitioner_service.reading.registered.schemas import Answer, Schemas, Withheld
 from topics.schemas.registry import RegisteredSchema
 
 _PREFIX = 5
 """Bytes before a record: a zero byte, and the id of the schema, the highest byte first."""
-_MOST_INDEXES = 16
-"""Longest path to a message within the messages of a file."""
 _MOST_PROGRAMS = 10_000
-_FIRST_MESSAGE = (0,)
+_MOST_FILES = 16
+"""Files of Protobuf messages that are remembered. A block needs one file after the other."""
+_NO_MESSAGES: Int64s = np.ones(2, np.int64)
+"""`ProtobufFile.inner` of a file without messages."""
 
 Program = AvroProgram | ProtobufProgram
 
@@ -60,7 +62,9 @@ class RegisteredReader:
         self._form = settings.input.format
         self._schemas = schemas
         self.withheld: dict[int, str] = {}
-        self._programs: dict[tuple[int, tuple[int, ...]], Program | None] = {}
+        self._programs: dict[tuple[int, int], Program | None] = {}
+        self._files: dict[int, ProtobufFile] = {}
+        self._inner: dict[int, Int64s] = {}
 
     def read(self, block: Block) -> Cells:
         """Cells of the records without a fault. Notes what is wrong with a record in `block.faults`.
@@ -84,8 +88,8 @@ class RegisteredReader:
             rows = np.flatnonzero(block.faults.codes == 0)
         starts = block.begins[:-1] + _PREFIX
         filler = Filler(block, raw, cells)
-        for (number, path), group in self._groups(block, ids, rows, starts):
-            program = self._program(answers[number], number, path)
+        for number, message, group in self._groups(block, ids, rows, starts, answers):
+            program = self._program(answers[number], number, message)
             if program is None:
                 _note(block.faults, group, UNFIT_SCHEMA, ids)
                 continue
@@ -114,55 +118,73 @@ class RegisteredReader:
         return ids
 
     def _groups(
-        self, block: Block, ids: Int64s, rows: Int64s, starts: Int64s
-    ) -> Sequence[tuple[tuple[int, tuple[int, ...]], Int64s]]:
-        """Rows by schema and, for Protobuf, by message. `starts` moves behind the path of the message.
+        self, block: Block, ids: Int64s, rows: Int64s, starts: Int64s, answers: Mapping[int, Answer]
+    ) -> Iterator[tuple[int, int, Int64s]]:
+        """Rows by schema and, for Protobuf, by message: (schema id, number of the message, rows).
 
-        A Protobuf record begins with the path of its message: a count, then an index per level. The path of
-        the first message of a file, which is the usual one, is written as a single zero byte.
+        `starts` moves behind the path of the message. All paths that lead to no message are one group.
         """
-        groups: list[tuple[tuple[int, tuple[int, ...]], Int64s]] = []
         for number in np.unique(ids[rows]).tolist():
             of_schema = rows[ids[rows] == number]
             if self._form == "avro":
-                groups.append(((number, ()), of_schema))
+                yield number, 0, of_schema
                 continue
-            first = (block.data[starts[of_schema]] == 0) & (
-                starts[of_schema] < block.begins[of_schema + 1] - 1
+            begins, messages = starts[of_schema], np.zeros(len(of_schema), np.int64)
+            stops = block.begins[of_schema + 1] - 1
+            protobuf_scan.find_messages(
+                block.data, begins, stops, self._inner_of(answers[number], number), messages
             )
-            starts[of_schema[first]] += 1
-            groups.append(((number, _FIRST_MESSAGE), of_schema[first]))
-            others: dict[tuple[int, ...], list[int]] = {}
-            for row in of_schema[~first].tolist():
-                path, behind = _message_path(block.data, int(starts[row]), int(block.begins[row + 1]) - 1)
-                starts[row] = behind
-                others.setdefault(path, []).append(row)
-            for path, indices in others.items():
-                some = np.array(indices, np.int64)
-                if path:
-                    groups.append(((number, path), some))
+            starts[of_schema] = begins
+            for message in np.unique(messages).tolist():
+                group = of_schema[messages == message]
+                if message == NO_PATH:
+                    _note(block.faults, group, NOT_DECODED, ids)
                 else:
-                    _note(block.faults, some, NOT_DECODED, ids)
-        return groups
+                    yield number, message, group
 
-    def _program(self, schema: Answer, number: int, path: tuple[int, ...]) -> Program | None:
-        """The compiled schema. None if records of this schema cannot be read."""
+    def _program(self, schema: Answer, number: int, message: int) -> Program | None:
+        """The compiled schema. None if records of this schema and message cannot be read."""
         assert isinstance(schema, RegisteredSchema)  # records of ids without a schema are faults already
-        if (number, path) not in self._programs:
+        if message == NO_MESSAGE:
+            return None
+        if (number, message) not in self._programs:
             if len(self._programs) >= _MOST_PROGRAMS:
                 self._programs.clear()
-            self._programs[number, path] = self._compiled(schema, path)
-        return self._programs[number, path]
+            self._programs[number, message] = self._compiled(schema, number, message)
+        return self._programs[number, message]
 
-    def _compiled(self, schema: RegisteredSchema, path: tuple[int, ...]) -> Program | None:
+    def _compiled(self, schema: RegisteredSchema, number: int, message: int) -> Program | None:
         if schema.form != self._form:
             return None
         try:
             if self._form == "avro":
                 return avro_schema.compiled(schema.texts, self._names)
-            return protobuf_schema.compiled(schema.texts, schema.names, path, self._names)
+            return protobuf_schema.compiled(self._file(schema, number), message, self._names)
         except Unfit:
             return None
+
+    def _inner_of(self, schema: Answer, number: int) -> Int64s:
+        """Which messages the file of this schema has, as of `ProtobufFile`. None if it cannot be read."""
+        assert isinstance(schema, RegisteredSchema)
+        if number not in self._inner:
+            if len(self._inner) >= _MOST_PROGRAMS:
+                self._inner.clear()
+            try:
+                inner = self._file(schema, number).inner if schema.form == self._form else _NO_MESSAGES
+            except Unfit:
+                inner = _NO_MESSAGES
+            self._inner[number] = inner
+        return self._inner[number]
+
+    def _file(self, schema: RegisteredSchema, number: int) -> ProtobufFile:
+        """The messages of a schema. To take them out of its text costs much more than to compile one.
+        Raises Unfit.
+        """
+        if number not in self._files:
+            if len(self._files) >= _MOST_FILES:
+                self._files.clear()
+            self._files[number] = protobuf_schema.file_of(schema.texts, schema.names)
+        return self._files[number]
 
     def _scan(self, block: Block, rows: Int64s, starts: Int64s, program: Program, raw: Raw) -> Bools:
         """Put the needed values of these rows into `raw`. Returns which of the rows could not be decoded."""
@@ -200,33 +222,3 @@ def _note(faults: Faults, rows: Int64s, code: int, ids: Int64s) -> None:
     wrong = np.zeros(len(faults.codes), np.bool_)
     wrong[rows] = True
     faults.note(wrong, code, at=ids)
-
-
-def _message_path(data: UInt8s, at: int, stop: int) -> tuple[tuple[int, ...], int]:
-    """The path of the message, and where it ends. The path is empty if the bytes hold no path."""
-    numbers: list[int] = []
-    left = 1
-    while left:
-        value = shift = 0
-        while True:
-            if at >= stop or shift > 28:
-                return (), at
-            byte = int(data[at])
-            at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 128:
-                break
-        value = value >> 1 ^ -(value & 1)  # zigzag: Confluent writes these numbers as signed ones
-        if value < 0:
-            return (), at
-        if not numbers:  # the first number says how many indexes follow
-            if value > _MOST_INDEXES:
-                return (), at
-            if value == 0:
-                return _FIRST_MESSAGE, at
-            left = value
-        else:
-            left -= 1
-        numbers.append(value)
-    return tuple(numbers[1:]), at

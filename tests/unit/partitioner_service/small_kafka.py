@@ -200,6 +200,10 @@ class Consumer:
             self.positions[p] += len(rows)
         return result
 
+    def get_watermark_offsets(self, place: TopicPartition, *, cached: bool) -> tuple[int, int]:
+        """Where the log begins and ends, as of the newest records."""
+        return 0, len(self._kafka.input[place.partition])
+
     def revoke(self) -> None:
         """As inside of a `consume`: the member gives up what it has."""
         self.callbacks["on_revoke"](self, [])

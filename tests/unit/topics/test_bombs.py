@@ -66,8 +66,8 @@ def built(codec: int, values: Sequence[bytes | None], *, first: int = 0) -> byte
 
 
 def records(data: bytes, *, aborted: Sequence[tuple[int, int]] = ()) -> list[RawRecord]:
-    (batch,) = batches_of(data)
-    return list(batch.records(aborted, MOST))
+    ((batch, transaction),) = RawFetch(list(batches_of(data)), aborted, 0, 0).verdicts
+    return list(batch.records(MOST, aborted=transaction))
 
 
 @each
@@ -139,7 +139,7 @@ def test_batches_have_their_offsets_and_records_and_a_cut_one_is_left_out(codec:
     data = built(codec, [b"a" * 50, None], first=10) + built(codec, [b"c" * 50], first=12)
     batches = list(batches_of(data + data[:-1]))
     assert [(batch.first, batch.last) for batch in batches] == [(10, 11), (12, 12), (10, 11)]
-    assert list(batches[0].records((), MOST)) == [
+    assert list(batches[0].records(MOST)) == [
         RawRecord(10, (TIMESTAMP_CREATE_TIME, 1_000), None, b"a" * 50, []),
         RawRecord(11, (TIMESTAMP_CREATE_TIME, 1_001), None, None, []),
     ]
@@ -162,10 +162,13 @@ def test_of_a_topic_with_append_time_each_record_has_the_time_of_its_batch() -> 
     assert [one.stamp for one in records(data)] == [(TIMESTAMP_LOG_APPEND_TIME, 1_001)] * 2
 
 
-def test_a_timestamp_or_an_offset_that_no_client_can_hold_is_damage() -> None:
+def test_a_timestamp_beyond_64_bits_begins_again_at_the_other_end_as_in_librdkafka() -> None:
     data = bytearray(built(0, [b"a", b"b"]))
     data[27:35] = ((1 << 63) - 1).to_bytes(8, "big")
-    assert refused(signed(data)) == "a timestamp is out of its range"
+    assert [one.stamp[1] for one in records(signed(data))] == [(1 << 63) - 1, -(1 << 63)]
+
+
+def test_an_offset_behind_the_end_of_its_batch_is_damage() -> None:
     data = bytearray(built(0, [b"a", b"b"]))
     data[23:27] = (0).to_bytes(4, "big")
     assert refused(signed(data)) == "an offset is out of its order or range"
@@ -263,6 +266,31 @@ def test_where_runs_ended_again_and_again_the_next_batches_are_suspects_unless_t
     assert look.suspects == {0: Suspect(5, 6), 1: Suspect(5, 304)}, "up to the last heavy batch"
     assert list(look.bombs) == [2]
     assert bombs_ahead(kafka, "t", {1: 305}, repeated={1}).suspects == {}, "nothing lies ahead"
+
+
+def test_an_empty_answer_before_the_end_of_a_log_does_not_hide_a_bomb(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broker with a quota answers like that, however often it is asked."""
+
+    class Throttled(Partitions):
+        silent = 100
+
+        def fetch(self, partition: int, offset: int, *, most: int) -> RawFetch:
+            fetched = super().fetch(partition, offset, most=most)
+            if self.silent == 0:
+                return fetched
+            self.silent -= 1
+            return fetched._replace(batches=[])
+
+    partitions = Throttled({0: [built(1, [b"x"], first=5), BOMB]})
+    monkeypatch.setattr("topics.batches.bombs.RawReader", partitions)
+    monkeypatch.setattr("topics.batches.bombs.log_ends", partitions.ends)
+    assert list(bombs_ahead(load_settings().kafka, "t", {0: 5}).bombs) == [0]
+    partitions.silent = 100
+    moments = iter([0.0, 30.0, 60.0])
+    look = bombs_ahead(load_settings().kafka, "t", {0: 5}, clock=lambda: next(moments))
+    assert (look.bombs, look.unfinished) == ({}, {0: 5})
 
 
 def test_partitions_for_which_there_was_no_time_are_suspects_up_to_where_nobody_has_looked(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -19,10 +19,9 @@ from partitioner_service.begin.parsing_limit import ParsingLimit
 from partitioner_service.kafka.block_sizes import Widths, sample_batches
 from partitioner_service.reading.cells.reasons import BadRecords
 from partitioner_service.reading.parse import Parser
-from partitioner_service.reading.registered.schemas import Schemas, Withheld, schemas_of
-from topics.schemas.registry import Lookup, RegisteredSchema, SchemaRefused
 from workbench.assist.sample_check.order import jumps
 from workbench.assist.sample_check.sample import Stretch, TopicRecords
+from workbench.assist.sample_check.schemas import SampleSchemas, with_schemas
 from workbench.assist.sample_check.shape import RecordShape, shape_of
 from workbench.registered.records import RegisteredRecords
 
@@ -127,6 +126,8 @@ class SampleFacts:
     """Records that were left out because they are too large to be looked at."""
     damaged: Mapping[int, str] = field(default_factory=dict)
     """Partition -> why a batch of it cannot be read. Nothing behind that batch was looked at."""
+    unasked: int = 0
+    """Records that were left out because the registry was not asked for their schemas."""
     costs: Float64s | None = None
     """Costs of the kept tuples, as `partitioner.cost` computes them, not yet whole or within the range. None
     if each tuple costs 1."""
@@ -165,15 +166,18 @@ def facts_of(
     sample: TopicRecords,
     *,
     shape: RecordShape | None = None,
-    registry: Lookup | None = None,
+    schemas: SampleSchemas | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> SampleFacts:
     """Read the sample as the settings say.
 
-    shape: the columns of the sample, if they are known already. registry: where the schemas of Avro and
-    Protobuf records are looked up. None: the registry of the settings.
+    shape: the columns of the sample, if they are known already. schemas: those of its Avro and Protobuf
+    records. None: the registry of the settings is asked (`with_schemas`). Raises what that raises.
     """
-    schemas = schemas_of(settings, ask_for=math.inf) if registry is None else Schemas(registry)
-    parser, widths, limit = Parser(settings, schemas=schemas), Widths.of(settings), ParsingLimit()
+    if schemas is None:
+        sample, schemas = with_schemas(settings, sample, clock=clock)
+    known = None if schemas is None else schemas.of_parser
+    parser, widths, limit = Parser(settings, schemas=known), Widths.of(settings), ParsingLimit(clock=clock)
     reasons, keys = _Reasons(), _KeyCounts()
     parts, costs, filtered, unmatched = [], [], 0, 0
     for stretch in sample.stretches:
@@ -202,7 +206,7 @@ def facts_of(
     return SampleFacts(
         topic=sample.topic,
         records=sum(part.records for part in parts),
-        shape=shape or _shape(settings, sample, schemas),
+        shape=shape or _shape(settings, sample, schemas, clock),
         partitions=tuple(parts),
         unreadable=reasons.groups(),
         keys=keys.different,
@@ -212,6 +216,7 @@ def facts_of(
         tuples=keys.tuples,
         large=sample.large,
         damaged=sample.damaged,
+        unasked=sample.unasked,
         costs=np.concatenate(costs) if costs else None,
         lookup=None if table is None else LookupFacts(table.rows, table.bytes, unmatched),
     )
@@ -225,24 +230,13 @@ def _pieces(readable: Piece) -> list[Piece]:
     return [Piece(some, where, stretch) for some, where in zip(times, rows, strict=True)]
 
 
-class _ParserRegistry:
-    """The parser's schemas as a registry, so that none is asked for twice."""
-
-    def __init__(self, schemas: Schemas) -> None:
-        self._schemas = schemas
-
-    def schema(self, number: int) -> RegisteredSchema | None:
-        schema = self._schemas.of([number])[number]
-        if isinstance(schema, Withheld):
-            raise SchemaRefused(
-                f"the registry refuses schema {number}: {schema.why}", why=schema.why, hint=""
-            )
-        return schema
-
-
-def _shape(settings: Settings, sample: TopicRecords, schemas: Schemas | None) -> RecordShape:
-    row = None if schemas is None else RegisteredRecords(settings, registry=_ParserRegistry(schemas)).row
-    return shape_of(settings.input, sample.values, explosion=settings.query.explosion, registered=row)
+def _shape(
+    settings: Settings, sample: TopicRecords, schemas: SampleSchemas | None, clock: Callable[[], float]
+) -> RecordShape:
+    row = None if schemas is None else RegisteredRecords(settings, registry=schemas).row
+    return shape_of(
+        settings.input, sample.values, explosion=settings.query.explosion, registered=row, clock=clock
+    )
 
 
 class _Reasons:

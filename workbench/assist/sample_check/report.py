@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,11 +26,14 @@ from workbench.assist.sample_check.judges.times import judge_times
 from workbench.assist.sample_check.order import furthest_behind, late_tuples
 from workbench.assist.sample_check.propose import applied, as_toml, merged
 from workbench.assist.sample_check.sample import TopicRecords
+from workbench.assist.sample_check.schemas import MOST_SCHEMAS, MOST_SECONDS, SampleSchemas, with_schemas
 from workbench.assist.sample_check.strays import strays_of
 from workbench.assist.sample_check.words import shown_span
 
 _ROUNDS = 5
 """How often the sample is judged again with changed settings, at most."""
+_ROUND_SECONDS = 30.0
+"""After so long no other round begins."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,11 @@ class SampleReport:
         facts = self.facts
         large = f"{facts.large:,} records of more than 4 MB, which are not looked at"
         beside = [large] if facts.large else []
+        if facts.unasked:
+            beside.append(
+                f"{facts.unasked:,} records of schemas that the registry was not asked for ({MOST_SCHEMAS} at"
+                f" most, for {MOST_SECONDS:g} s), which are not looked at"
+            )
         beside += [f"partition {partition} not to the end: {why}" for partition, why in facts.damaged.items()]
         if not facts.records:
             return f"sample of {facts.topic}: {', '.join(beside or ['no tuples yet'])}"
@@ -97,23 +107,39 @@ class SampleReport:
 
 
 def check_sample(
-    settings: Settings, sample: TopicRecords, *, now: int, registry: Lookup | None = None
+    settings: Settings,
+    sample: TopicRecords,
+    *,
+    now: int,
+    registry: Lookup | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> SampleReport:
-    """Compare the sample with the settings. now: ms since 1970. registry: of schemas.
-    None: that of the settings.
+    """Compare the sample with the settings, in a bounded time whatever the records are.
+
+    now: ms since 1970. registry: of schemas. None: that of the settings. Raises what `with_schemas` raises.
     """
-    facts = facts_of(settings, sample, registry=registry)
+    deadline = clock() + _ROUND_SECONDS
+    sample, schemas = with_schemas(settings, sample, registry=registry, clock=clock)
+    facts = facts_of(settings, sample, schemas=schemas, clock=clock)
     findings = _judged(settings, facts, sample, now)
     look = SampleReport(settings, facts, findings, merged(findings), now)
-    return replace(look, proposal=_fitting(look, sample, now, registry))
+    return replace(look, proposal=_fitting(look, sample, schemas, deadline, clock))
 
 
-def _fitting(look: SampleReport, sample: TopicRecords, now: int, registry: Lookup | None) -> Changes:
+def _fitting(
+    look: SampleReport,
+    sample: TopicRecords,
+    schemas: SampleSchemas | None,
+    deadline: float,
+    clock: Callable[[], float],
+) -> Changes:
     """All changes together. One change may show what else is to be changed,
-    so the sample is judged again after each.
+    so the sample is judged again after each, until the deadline.
     """
     changes, settings = look.proposal, look.settings
     for _ in range(_ROUNDS):
+        if clock() > deadline:
+            break
         try:
             mended = applied(settings, changes)
         except ValueError:
@@ -122,8 +148,8 @@ def _fitting(look: SampleReport, sample: TopicRecords, now: int, registry: Looku
             break
         # Columns depend on nothing but the format, and looking for them is the costly part.
         shape = look.facts.shape if mended.input == settings.input else None
-        facts = facts_of(mended, sample, shape=shape, registry=registry)
-        more = merged(_judged(mended, facts, sample, now), changes)
+        facts = facts_of(mended, sample, shape=shape, schemas=schemas, clock=clock)
+        more = merged(_judged(mended, facts, sample, look.now), changes)
         if more == changes:
             break
         changes = more

@@ -6,8 +6,9 @@ A longer partition gives more of them.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from evenflow.settings import KafkaSettings
 from partitioner_service.fetch.bounded_records import BoundedRecords
@@ -62,6 +63,14 @@ class Stretch:
                 self.timestamps.append(timestamp_of(record))
                 self.offsets.append(record.offset())
 
+    def of(self, rows: Sequence[int]) -> Stretch:
+        """The stretch with only these records, in ascending order. No gaps are noted for the others."""
+        some = replace(self, gaps=[bisect_left(rows, gap) for gap in self.gaps])
+        for name in ("values", "keys", "timestamps", "offsets"):
+            whole = getattr(self, name)
+            setattr(some, name, [whole[row] for row in rows])
+        return some
+
     def leave_out(self) -> None:
         """Say that the sample leaves out what lies before the next record."""
         if self.values and self.gaps[-1:] != [len(self.values)]:
@@ -80,6 +89,8 @@ class TopicRecords:
     """Records that were left out because they are too large to be looked at."""
     damaged: Mapping[int, str] = field(default_factory=dict)
     """Partition -> why a batch of it cannot be read. Nothing behind that batch is in the sample."""
+    unasked: int = 0
+    """Records that were left out because the registry was not asked for their schemas."""
 
     @property
     def records(self) -> int:

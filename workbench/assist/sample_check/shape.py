@@ -7,6 +7,7 @@ import json
 import math
 import re
 import reprlib
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -30,15 +31,20 @@ Row = dict[str, Any]
 
 NUMBERS: frozenset[Kind] = frozenset({"whole number", "decimal"})
 _EXAMPLES = 1_000
-_EXAMPLE_TEXT = 5_000_000
-"""Characters of all examples together."""
+_EXAMPLE_ROOM, _EXAMPLE_OBJECT = 10_000_000, 50
+"""Characters of all examples together. Each counts for so many more, which its object takes."""
 _LONG_TEXT = 1_000
 """Characters of a text that are kept."""
 _CELLS = 500_000
 """About how many values are looked at. Of many wide records only every second, third, ... record is taken."""
 _MOST_CELLS = 2_000_000
 """How many fields are looked at, those within objects and of elements among them."""
-_MOST_NAMES = 10_000
+_MOST_NAMES, _NAME_ROOM = 10_000, 3_000_000
+"""How many columns are kept, and how many characters their names have together."""
+_LONGEST_NAME = 1_000
+"""Characters of the names on the way to a field. A long name stands in that of each field within it."""
+_MOST_SECONDS = 10.0
+"""How long records are looked at. Each takes a bounded time."""
 _MOST_FIELDS = 1_000
 """About how many fields of a record are looked at."""
 _MOST_PARTS = 100
@@ -110,13 +116,15 @@ def shape_of(
     *,
     explosion: Explosion | None = None,
     registered: Callable[[bytes], Row] | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> RecordShape:
-    """The columns of these record values, read as input.format says.
+    """The columns of these record values, read as input.format says, as far as 10 s go.
 
     registered: reads a record of avro or protobuf, or raises Unreadable. Without it the columns of such
     records are not known. explosion: what is taken apart. A record that holds nothing to take apart stays as
-    it is.
+    it is. Fields with very long names are left out.
     """
+    deadline = clock() + _MOST_SECONDS
     # The width of the newest records tells how many records keep the number of values within `_CELLS`.
     width = max((len(row) for row in _rows(settings, values[-10:], registered)), default=1)
     some = values[:: 1 + len(values) * width // _CELLS]
@@ -124,7 +132,7 @@ def shape_of(
     columns, records = _Columns(), 0
     # One row at a time: as objects, the fields of a record may take fifty times its bytes.
     for value in some:
-        if columns.cells > _MOST_CELLS:
+        if columns.cells > _MOST_CELLS or clock() > deadline:
             break
         records += 1
         if settings.format == "csv" and (parts := split_line(value, settings.delimiter)) is not None:
@@ -132,17 +140,26 @@ def shape_of(
         for row in _rows(settings, [value], registered):
             named = _flat(row) if settings.format == "json" else row
             for part in [named] if explosion is None else _exploded(named, explosion):
+                if clock() > deadline:
+                    break
                 columns.add(part)
     return RecordShape(records, columns.rows, columns.columns(), dict(fields))
 
 
-def _flat(row: Row) -> Row:
-    """The fields of a record and the fields within its objects, by the names that settings give them."""
+def _flat(row: Row, outer: tuple[str, ...] = ()) -> Row:
+    """The fields of a record and the fields within its objects, by the names that settings give them.
+
+    A field without a name is left out, and so is one with a long name: settings name neither. outer: the
+    fields on the way to this record.
+    """
     fields: Row = {}
-    waiting: list[tuple[tuple[str, ...], Row]] = [((), row)]
+    waiting: list[tuple[tuple[str, ...], Row]] = [(outer, row)] if len(outer) < MOST_LEVELS else []
     while waiting and len(fields) < _MOST_FIELDS:
         path, nested = waiting.pop()
+        room = _LONGEST_NAME - sum(map(len, path))
         for name, value in islice(nested.items(), _MOST_FIELDS - len(fields)):
+            if not 0 < len(name) <= room:
+                continue
             inner = (*path, name)
             fields[written(inner)] = value
             if isinstance(value, dict) and len(inner) < MOST_LEVELS:
@@ -166,11 +183,7 @@ def _exploded(row: Row, explosion: Explosion) -> Iterator[Row]:
     outer = segments(explosion.column)
     rest = {name: value for name, value in row.items() if explosion.within(name) is None}
     for part in parts:
-        inner = (
-            {written((*outer, *segments(name))): value for name, value in _flat(part).items()}
-            if isinstance(part, dict)
-            else {}
-        )
+        inner = _flat(part, outer) if isinstance(part, dict) else {}
         yield rest | {explosion.column: part} | inner
 
 
@@ -290,13 +303,13 @@ def _whole(text: str) -> int | float:
 
 class _Columns:
     """Gathers what the columns of rows hold: of each value no more than a short text, and no more than
-    `_MOST_NAMES` columns.
+    `_MOST_NAMES` columns. Columns that are too many or whose names are too long together are left out.
     """
 
     def __init__(self) -> None:
         self.rows = 0
         self.cells = 0
-        self._room = _EXAMPLE_TEXT
+        self._room, self._name_room = _EXAMPLE_ROOM, _NAME_ROOM
         self._kinds: dict[str, Counter[Kind]] = {}
         self._examples: dict[str, list[Any]] = {}
         self._distinct: dict[str, set[Any]] = {}
@@ -307,18 +320,20 @@ class _Columns:
         for name, value in row.items():
             kind = kind_of(value)
             if name not in self._kinds:
-                if len(self._kinds) >= _MOST_NAMES:
+                if len(self._kinds) >= _MOST_NAMES or len(name) > self._name_room:
                     continue
+                self._name_room -= len(name)
                 self._kinds[name], self._examples[name], self._distinct[name] = Counter(), [], set()
             self._kinds[name][kind] += 1
             if kind != "null" and len(self._examples[name]) < _EXAMPLES and self._room > 0:
                 example = _example(value)
                 self._examples[name].append(example)
-                self._room -= len(example) if isinstance(example, str) else 0
+                text = example.text if isinstance(example, Excerpt) else example
+                self._room -= _EXAMPLE_OBJECT + (len(text) if isinstance(text, str) else 0)
             if kind in ("text", "whole number", "decimal"):
-                # Of a long text its hash: two of them are hardly ever one.
-                long = isinstance(value, str) and len(value) > _LONG_TEXT
-                self._distinct[name].add((len(value), hash(value)) if long else value)
+                # Of a text its hash: two of them are hardly ever one, and a text may take four times its
+                # bytes.
+                self._distinct[name].add(hash(value) if isinstance(value, str) else value)
 
     def columns(self) -> dict[str, Column]:
         return {
@@ -341,7 +356,7 @@ _SHORT.maxlevel = 2
 _EXCERPT = 100
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Excerpt:
     """The beginning of a list or an object."""
 

@@ -24,7 +24,7 @@ def input_row(record: Record) -> tuple[Any, ...]:
     marker = marker_of(record.headers()) if key is None and value is None else None
     stamp = -1 if kind == TIMESTAMP_NOT_AVAILABLE else stamp
     appended = stamp if kind == TIMESTAMP_LOG_APPEND_TIME else None
-    return record.partition(), record.offset(), stamp, key, value, marker, appended
+    return record.partition(), record.offset(), stamp, key, value, marker, appended, None
 
 
 def rejected_row(record: Record, topic: str) -> tuple[Any, ...]:

@@ -45,7 +45,23 @@ _INPUTS = """
             JOIN committed c ON c.partition = i.partition AND i."offset" < c."offset"
             LEFT JOIN (SELECT partition, "offset", any_value(reason) AS reason FROM rejected GROUP BY ALL) r
               ON r.partition = i.partition AND r."offset" = i."offset"
+            LEFT JOIN stretches s ON s.partition = i.partition AND i."offset" BETWEEN s.low AND s.high
 """
+_STRETCHES = f"""
+            SELECT * FROM (
+                SELECT partition, through AS high, greatest("offset", 1 + max(through) OVER (
+                    PARTITION BY partition ORDER BY "offset", through
+                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS low
+                FROM rejected WHERE reason = '{SKIPPED}' AND through > "offset")
+            WHERE low <= high
+"""
+"""The offsets that orders skipped, as stretches that do not overlap. They are few, and each may be as long as a
+batch. greatest() skips nulls.
+"""
+_VERDICT = (
+    'coalesce(i.through, i."offset") AS through,'
+    f" CASE WHEN s.low IS NULL THEN r.reason ELSE '{SKIPPED}' END AS reason"
+)
 _DATE = r"[1-9]\d{3}-\d{2}-\d{2}"
 
 
@@ -54,6 +70,7 @@ def load(db: duckdb.DuckDBPyConnection, settings: Settings, inputs: pa.Table | p
     Needs tables `committed` and `rejected`.
     """
     db.register("inputs", inputs)
+    db.execute(f"CREATE TABLE stretches AS {_STRETCHES}")
     # A stream has no size to estimate: left to itself, DuckDB builds the joins' hash table from all of the
     # input.
     db.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
@@ -160,7 +177,7 @@ def _select(settings: Settings) -> str:
     keep_raw = "(reason IS NOT NULL OR NOT readable)"
     return f"""
         WITH raw AS (
-            SELECT i.partition, i."offset", i.timestamp, i.key, i.value, i.marker, i.appended, r.reason,
+            SELECT i.partition, i."offset", i.timestamp, i.key, i.value, i.marker, i.appended, {_VERDICT},
                    {"TRY(decode(i.value))" if at else "NULL::VARCHAR"} AS text
             {_INPUTS}),
         cut AS (SELECT * EXCLUDE (text), {_cut(settings)} FROM raw),
@@ -171,7 +188,7 @@ def _select(settings: Settings) -> str:
                                ('unreadable', 'unmatched', 'too-large', 'after-end', '{SKIPPED}')) AND {fine}, false)
                    AS readable
             FROM parsed)
-        SELECT partition, "offset", reason, marker, readable,
+        SELECT partition, "offset", through, reason, marker, readable,
                CASE WHEN readable THEN key_read END AS key, CASE WHEN readable THEN time_read END AS time,
                CASE WHEN {keep_raw} THEN judged.key END AS raw_key, CASE WHEN {keep_raw} THEN value END AS raw_value,
                timestamp AS raw_timestamp, appended
@@ -185,7 +202,7 @@ def _unread(query: Query) -> str:
         f", NULL::{sql_type(type_)} AS x{i}" for i, type_ in enumerate(cell_types(query).values())
     )
     return f"""
-        SELECT i.partition, i."offset", r.reason, i.marker, false AS readable, NULL::BLOB AS key, NULL::BIGINT AS time,
+        SELECT i.partition, i."offset", {_VERDICT}, i.marker, false AS readable, NULL::BLOB AS key, NULL::BIGINT AS time,
                i.key AS raw_key, i.value AS raw_value, i.timestamp AS raw_timestamp, i.appended{cells}
         {_INPUTS}"""
 

@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 from evenflow.grammar.column_types import ANY_VALUE, decimal_scale
@@ -137,11 +138,13 @@ class StrictReader:
                 raise Unreadable(f"column {column!r} is no list")
             parts = whole
         elif self._explosion.way == "split":
-            parts = self._text(whole, column).split(self._explosion.separator)
+            # One more than is allowed is enough to know that there are too many.
+            parts = self._text(whole, column).split(self._explosion.separator, MOST_ELEMENTS)
         else:
-            parts = [word for word in re.split(f"[{BLANKS}]+", self._text(whole, column)) if word]
+            words = re.finditer(f"[^{BLANKS}]+", self._text(whole, column))
+            parts = [word[0] for word in islice(words, MOST_ELEMENTS + 1)]
         if len(parts) > MOST_ELEMENTS:
-            raise Unreadable(f"column {column!r} has {len(parts)} elements")
+            raise Unreadable(f"column {column!r} has more than {MOST_ELEMENTS:,} elements")
         ways = {name: self._explosion.within(name) or () for name in self._elements}
         return [{name: _at(part, way, name) for name, way in ways.items()} for part in parts]
 

@@ -18,7 +18,7 @@ from workbench.verify.inputs import END_MARK, NO_MARK, CommittedInput
 from workbench.verify.rejected.delays import Delays
 from workbench.verify.rejected.ends import end_of
 from workbench.verify.report import Counters, Difference, Findings, LostRecords
-from workbench.verify.sql import scalar
+from workbench.verify.sql import OFFSETS, SPAN, scalar
 
 
 def check_counters(
@@ -32,7 +32,8 @@ def check_counters(
     counted = {
         partition: (read, rejected)
         for partition, read, rejected in db.execute(
-            "SELECT partition, count(*), count(reason) FROM records WHERE marker IS NULL GROUP BY partition"
+            f"SELECT partition, {OFFSETS}, coalesce(sum({SPAN}) FILTER (reason IS NOT NULL), 0)::BIGINT"
+            " FROM records WHERE marker IS NULL GROUP BY partition"
         ).fetchall()
     }
     filtered = dict(
@@ -93,7 +94,7 @@ def _unannounced(
         return 0
     tuples = scalar(
         db,
-        'SELECT count(*) FROM records WHERE marker IS NULL AND partition = ? AND "offset" < ?',
+        f'SELECT {OFFSETS} FROM records WHERE marker IS NULL AND partition = ? AND "offset" < ?',
         [state.partition, end.offset],
     )
     tuples += 0 if lost is None else lost.tuples

@@ -24,7 +24,7 @@ from workbench.verify.inputs import CommittedInput, LogBegins
 from workbench.verify.rejected.delays import Delays
 from workbench.verify.rejected.ends import end_of
 from workbench.verify.report import LostRecords
-from workbench.verify.sql import pane_end, scalar
+from workbench.verify.sql import OFFSETS, pane_end, scalar
 
 _SCHEMA = pa.schema(
     [(name, pa.int64()) for name in ("partition", "before", "tuples", "routed", "until", "mark")],
@@ -63,7 +63,7 @@ def _before(
     if first and (marker_gone or state.read > _read(db, state.partition)):
         before = first
     rejected, oldest = db.execute(
-        'SELECT count(*), min("offset") FROM rejected WHERE partition = ?', [state.partition]
+        f'SELECT {OFFSETS}, min("offset") FROM rejected WHERE partition = ?', [state.partition]
     ).fetchall()[0]
     if log_starts.rejected.get(state.partition, 0) and state.rejected > rejected:
         # Within a block rejections are not written in the order of offsets. So the first that is left may
@@ -78,12 +78,17 @@ def _lost(
     db: duckdb.DuckDBPyConnection, settings: Settings, state: CommittedInput, before: int
 ) -> LostRecords:
     """Delete what lies before offset `before`, and say by the committed counters how much is lost."""
+    for table in ("records", "rejected"):  # of a skipped stretch, the rest can be judged
+        db.execute(
+            f'UPDATE {table} SET "offset" = ? WHERE partition = ? AND "offset" < ? AND through >= ?',
+            [before, state.partition, before, before],
+        )
     for table in ("records", "strict", "rejected"):
         db.execute(f'DELETE FROM {table} WHERE partition = ? AND "offset" < ?', [state.partition, before])
     read = _read(db, state.partition)
     rejected = scalar(
         db,
-        "SELECT count(*) FROM records WHERE partition = ? AND marker IS NULL AND reason IS NOT NULL",
+        f"SELECT {OFFSETS} FROM records WHERE partition = ? AND marker IS NULL AND reason IS NOT NULL",
         [state.partition],
     )
     routed = state.routed + state.filtered - (read - rejected)
@@ -99,7 +104,8 @@ def _lost(
 
 
 def _read(db: duckdb.DuckDBPyConnection, partition: int) -> int:
-    return int(scalar(db, "SELECT count(*) FROM records WHERE partition = ? AND marker IS NULL", [partition]))
+    sql = f"SELECT {OFFSETS} FROM records WHERE partition = ? AND marker IS NULL"
+    return int(scalar(db, sql, [partition]))
 
 
 def _until(db: duckdb.DuckDBPyConnection, settings: Settings, state: CommittedInput) -> int | None:

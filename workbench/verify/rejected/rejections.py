@@ -58,9 +58,10 @@ def _sources(db: duckdb.DuckDBPyConnection, findings: Findings) -> None:
         db,
         'SELECT r.partition, r."offset", r.reason FROM rejected r '
         'LEFT JOIN records i ON i.partition = r.partition AND i."offset" = r."offset" '
-        "WHERE i.partition IS NULL OR i.marker IS NOT NULL ORDER BY ALL",
+        'WHERE r.through = r."offset" AND (i.partition IS NULL OR i.marker IS NOT NULL) ORDER BY ALL',
     ):
         findings.add(wrong(partition, offset, f"rejected as {reason}, but there is no such input record"))
+    _stretches(db, findings)
     for partition, offset, reason in stream(
         db,
         'SELECT partition, "offset", reason FROM rejected WHERE reason IS NULL OR reason NOT IN '
@@ -76,6 +77,29 @@ def _sources(db: duckdb.DuckDBPyConnection, findings: Findings) -> None:
         "md5_number(i.raw_value)) ORDER BY ALL",
     ):
         findings.add(wrong(partition, offset, "the rejected record is not the input record unchanged"))
+
+
+def _stretches(db: duckdb.DuckDBPyConnection, findings: Findings) -> None:
+    """Every offset that an order skipped is one of the input, and nothing else stands for it."""
+    skips = '(SELECT DISTINCT partition, "offset", through FROM rejected WHERE through > "offset")'
+    if not scalar(db, f"SELECT count(*) FROM {skips}"):
+        return  # the joins go through all records
+    for partition, offset, reason in stream(
+        db,
+        f'SELECT DISTINCT r.partition, r."offset", r.reason FROM rejected r JOIN {skips} s '
+        'ON s.partition = r.partition AND r."offset" > s."offset" AND r."offset" <= s.through ORDER BY ALL',
+    ):
+        findings.add(wrong(partition, offset, f"rejected as {reason}, and skipped by an order too"))
+    for partition, offset, through, count in stream(
+        db,
+        'SELECT s.partition, s."offset", s.through, coalesce(sum(least(i.through, s.through) '
+        '- greatest(i."offset", s."offset") + 1), 0)::BIGINT AS there '
+        f"FROM {skips} s LEFT JOIN records i ON i.partition = s.partition AND i.marker IS NULL "
+        'AND i."offset" <= s.through AND i.through >= s."offset" '
+        'GROUP BY ALL HAVING there <= s.through - s."offset" ORDER BY ALL',
+    ):
+        gone = through + 1 - offset - count
+        findings.add(wrong(partition, offset, f"skipped up to {through}, but {gone} of these are no records"))
 
 
 def without_schema(db: duckdb.DuckDBPyConnection, settings: Settings) -> int:

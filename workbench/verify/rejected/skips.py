@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from partitioner_service.kafka.sink import SKIPPED
 from workbench.verify.inputs import INPUT_SCHEMA, CommittedInput
 from workbench.verify.report import UnfetchedOffsets
-
-_ROWS = 100_000
 
 
 class SkippedOffsets:
@@ -61,11 +58,14 @@ class SkippedOffsets:
             yield {p: first for p, (first, _) in now.items()}, {p: stop for p, (_, stop) in now.items()}
 
     def rows(self, begin: Mapping[int, int], end: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
-        """A row of INPUT_SCHEMA without key and value for each skipped offset."""
+        """A row of INPUT_SCHEMA without key and value for each skipped stretch."""
         for partition, stop in end.items():
-            for low, high in self._ranges(partition, begin[partition], stop):
-                for first in range(low, high, _ROWS):
-                    yield _rows(partition, np.arange(first, min(first + _ROWS, high)))
+            rows = [
+                {"partition": partition, "offset": low, "timestamp": -1, "through": high - 1}
+                for low, high in self._ranges(partition, begin[partition], stop)
+            ]
+            if rows:
+                yield pa.RecordBatch.from_pylist(rows, schema=INPUT_SCHEMA)
 
     def _ranges(self, partition: int, begin: int, end: int) -> list[tuple[int, int]]:
         """Skipped stretches (first offset, offset behind the last) between these offsets.
@@ -85,15 +85,3 @@ class SkippedOffsets:
                 stretches.append((at, low))
             at = high
         return [*stretches, (at, end)] if at < end or not stretches else stretches
-
-
-def _rows(partition: int, offsets: np.ndarray) -> pa.RecordBatch:
-    count = len(offsets)
-    columns = {
-        "partition": pa.array(np.full(count, partition, np.int32)),
-        "offset": pa.array(offsets, pa.int64()),
-        "timestamp": pa.array(np.full(count, -1, np.int64)),
-    }
-    return pa.RecordBatch.from_arrays(
-        [columns.get(field.name, pa.nulls(count, field.type)) for field in INPUT_SCHEMA], schema=INPUT_SCHEMA
-    )

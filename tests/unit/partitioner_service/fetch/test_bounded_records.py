@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,6 +54,14 @@ def look() -> BoundedRecords:
     return BoundedRecords(load_settings().kafka, "t")
 
 
+def with_headers(headers: list[tuple[str, bytes | None]]) -> bytes:
+    """A batch of five records that have these headers."""
+    builder = DefaultRecordBatchBuilder(2, 1, 0, -1, -1, -1, 10**9)
+    for at in range(5):
+        builder.append(at, timestamp=1_000, key=None, value=b"x", headers=headers)
+    return bytes(builder.build())
+
+
 def test_records_between_two_offsets_come_and_none_behind_a_bomb(topic: Topic) -> None:
     bounded = look()
     assert offsets(bounded.read(0, 1, 4)) == [[1, 2, 3]]
@@ -75,11 +86,31 @@ def test_no_more_than_64_mb_come_and_of_a_share_the_first_record_all_the_same(to
 
 
 def test_a_header_counts_as_the_object_that_it_becomes(monkeypatch: pytest.MonkeyPatch) -> None:
-    builder = DefaultRecordBatchBuilder(2, 1, 0, -1, -1, -1, 10**9)
-    for at in range(5):
-        builder.append(at, timestamp=1_000, key=None, value=b"x", headers=[("", b"")] * 10_000)
-    monkeypatch.setattr(bounded_records, "RawReader", Topic({0: [bytes(builder.build())]}))
-    assert offsets(look().read(0, 0, 5, share=1_500_000)) == [[0, 1]]
+    monkeypatch.setattr(bounded_records, "RawReader", Topic({0: [with_headers([("", b"")] * 10_000)]}))
+    assert offsets(look().read(0, 0, 5, share=5_000_000)) == [[0, 1]]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [("", bytes(1_000_000)), ("a" * 1_000_000, None), ("a" * 250_000 + "\U0001f600", None)],
+    ids=["value", "name", "name of wide letters"],
+)
+def test_the_bytes_of_a_header_count(
+    monkeypatch: pytest.MonkeyPatch, header: tuple[str, bytes | None]
+) -> None:
+    monkeypatch.setattr(bounded_records, "RawReader", Topic({0: [with_headers([header])]}))
+    bounded = look()
+    assert offsets(bounded.read(0, 0, 5, share=2_500_000)) == [[0, 1]]
+    assert bounded.bytes_left < 64_000_000 - 2_000_000
+
+
+def test_a_record_with_a_large_header_is_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = with_headers([("h", bytes(LARGEST))])
+    monkeypatch.setattr(bounded_records, "RawReader", Topic({0: [batch]}))
+    bounded = look()
+    assert bounded.read(0, 0, 5) == []
+    assert bounded.large == 5
+    assert bounded.bytes_left == 64_000_000
 
 
 def test_after_four_seconds_nothing_more_comes(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,3 +126,40 @@ def test_where_kafka_does_not_answer_the_other_partitions_come(topic: Topic) -> 
     assert bounded.read(1, 0, 5) == []
     assert offsets(bounded.read(0, 0, 5)) == [[0, 1, 2, 3, 4]]
     assert bounded.failure is not None
+
+
+_CODE = """
+import re, sys
+from pathlib import Path
+from evenflow.settings import load_settings
+from partitioner_service.fetch import bounded_records
+from topics.batches.raw_batches import RawFetch, batches_of
+
+batch = Path(sys.argv[1]).read_bytes()
+
+class Reader:
+    def __init__(self, *_, **__): ...
+
+    def fetch(self, partition, offset, *, most):
+        return RawFetch(tuple(batches_of(offset.to_bytes(8, "big") + batch[8:])), (), 12, 12)
+
+def peak():
+    # Not ru_maxrss, which begins with what the parent takes.
+    return int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
+
+bounded_records.RawReader = Reader
+bounded = bounded_records.BoundedRecords(load_settings().kafka, "t")
+before = peak()
+records = bounded.read(0, 0, 12)
+print((peak() - before) // 1024)
+"""
+
+
+def test_many_batches_with_large_headers_take_no_more_memory_than_one(tmp_path: Path) -> None:
+    builder = DefaultRecordBatchBuilder(2, 3, 0, -1, -1, -1, 10**9)
+    builder.append(0, timestamp=1_000, key=None, value=b"x", headers=[("h", bytes(48_000_000))])
+    batch = tmp_path / "batch"
+    batch.write_bytes(bytes(builder.build()))
+    # In a process of its own, because the largest memory of a process never falls.
+    child = [sys.executable, "-c", _CODE, str(batch)]
+    assert int(subprocess.run(child, capture_output=True, text=True, check=True).stdout) < 300, "MiB"

@@ -5,6 +5,7 @@ is past.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -12,6 +13,8 @@ from typing import Any, Self
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState
@@ -331,10 +334,8 @@ def test_a_large_batch_comes_in_pieces_and_a_pause_stops_it_in_the_middle(log: L
     assert offsets(made.fetch(())) == list(range(10, 10_010))
     assert made.fetch({3}) is None
     assert offsets(made.fetch(())) == list(range(10_010, 20_010))
-    made.leads(states(p3=10_010))
-    assert offsets(made.fetch(()))[0] == 10, (
-        "the batch begins there, and what was read before is dropped later"
-    )
+    made.leads(states(p3=10_015))
+    assert offsets(made.fetch(()))[0] == 10_015, "it goes on there, although the batch begins before"
 
 
 @pytest.mark.parametrize("behind", [True, False], ids=["other records", "nothing"])
@@ -375,6 +376,135 @@ def test_a_fetch_that_is_on_its_way_when_reading_goes_elsewhere_is_dropped(log: 
     made.leads(states(p3=12))
     got = first or made.fetch(()) or made.fetch(())
     assert offsets(got) == ([10, 11] if first else [12, 13])
+
+
+def test_a_turn_goes_through_no_more_records_than_it_hands_over(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A transaction may be open. A batch of 400 kB may have 13 million empty records."""
+    log.batches[:2] = batches_of(built(1, [b""] * 25_000, first=10))
+    front, own = RawBatch._front, threading.current_thread()
+    records = [0]
+
+    def counted(batch: RawBatch, *words: Any) -> Any:
+        records[-1] += threading.current_thread() is own
+        return front(batch, *words)
+
+    monkeypatch.setattr(RawBatch, "_front", counted)
+    made = detour()
+    made.bombs = {3: replace(BOMB, first=25_010, last=25_010)}
+    for begin in (10, 24_000):
+        made.leads(states(p3=begin))
+        records[:] = [0]
+        assert offsets(made.fetch(()))[0] == begin
+        assert records[0] <= 10_001
+
+
+def test_while_a_batch_is_judged_the_data_plane_goes_on(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged, begun, over = RawBatch.checked_records, threading.Event(), threading.Event()
+
+    def slow(batch: RawBatch, *words: Any, **more: Any) -> Any:
+        begun.set()
+        assert over.wait(30)
+        return judged(batch, *words, **more)
+
+    monkeypatch.setattr(RawBatch, "checked_records", slow)
+    made = detour()
+    made._moment = 0.0
+    made.leads(states(p3=10))
+    assert made.fetch(()) is None
+    assert begun.wait(30)
+    assert made.fetch(()) is None
+    over.set()
+    made._moment = 30.0
+    assert offsets(made.fetch(())) == [10, 11]
+
+
+def test_a_heavy_batch_behind_others_of_its_fetch_comes_alone(log: Log) -> None:
+    log.batches[2:] = batches_of(built(1, [bytes(LARGE)], first=14) + built(0, [b"x"], first=15))
+    log.together = 4
+    made = detour()
+    made.bombs = {3: Suspect(10, 100)}
+    made.leads(states(p3=10))
+    assert [offsets(made.fetch(())) for _ in range(3)] == [[10, 11, 12, 13], [14], [15]]
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many batches were in memory as another one was decompressed."""
+    alive: weakref.WeakSet[Any] = weakref.WeakSet()
+    counts: list[int] = []
+    judged = RawBatch.checked_records
+
+    def counted(batch: RawBatch, *words: Any, **more: Any) -> Any:
+        counts.append(len(alive))
+        records = judged(batch, *words, **more)
+        alive.add(records)
+        return records
+
+    monkeypatch.setattr(RawBatch, "checked_records", counted)
+    return counts
+
+
+def test_a_paused_partition_neither_takes_memory_nor_holds_up_another_one(log: Log, held: list[int]) -> None:
+    log.batches[:2] = batches_of(built(1, [b""] * 25_000, first=10))
+    made = detour()
+    made.bombs = dict.fromkeys((3, 4), replace(BOMB, first=25_010, last=25_010))
+    made.leads(states(p3=10, p4=10))
+    portions = []
+    for paused in ({4}, {3}, {4}, {3}, {4}, {3}):
+        fetched = made.fetch(paused)
+        assert fetched is not None
+        portions.append((set(fetched.partitions.tolist()), fetched.offsets[0], fetched.offsets[-1]))
+    assert portions == [
+        ({partition}, first, last)
+        for first, last in ((10, 10_009), (10_010, 20_009), (20_010, 25_009))
+        for partition in (3, 4)
+    ]
+    assert set(held) == {0}, "one batch at a time"
+
+
+@given(
+    st.lists(st.lists(st.integers(1, 12), max_size=4), min_size=1, max_size=3),
+    st.lists(st.sets(st.integers(0, 2)), max_size=25),
+)
+def test_whatever_is_paused_when_each_record_comes_once_and_in_order(
+    sizes: list[list[int]], pauses: list[set[int]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("partitioner_service.kafka.detour._MOST_RECORDS", 5)
+        logs = {}
+        for partition, counts in enumerate(sizes):
+            begins = [sum(counts[:at]) for at in range(len(counts) + 1)]
+            batches = [built(1, [b"x"] * count, first=at) for at, count in zip(begins, counts, strict=False)]
+            logs[partition] = Log(batches)
+        patch.setattr("partitioner_service.kafka.detour.RawReader", Logs(logs))
+        made = detour()
+        made.bombs = dict.fromkeys(logs, replace(BOMB, first=900, last=900))
+        made.leads({partition: states(p0=0)[0] for partition in logs})
+        came: dict[int, list[int]] = {partition: [] for partition in logs}
+        for paused in [*pauses, *[set[int]()] * (sum(map(sum, sizes)) + len(logs))]:
+            fetched = made.fetch(paused)
+            if fetched is not None:
+                for partition, offset in zip(fetched.partitions.tolist(), offsets(fetched), strict=True):
+                    came[partition].append(offset)
+        made.close()
+        assert came == {partition: list(range(sum(counts))) for partition, counts in enumerate(sizes)}
+
+
+class Logs:
+    """The logs of several partitions."""
+
+    def __init__(self, logs: dict[int, Log]) -> None:
+        self._logs = logs
+
+    def __call__(self, *_: object) -> Self:
+        return self
+
+    def close(self) -> None: ...
+
+    def fetch(self, partition: int, offset: int, *, most: int) -> RawFetch | None:
+        return self._logs[partition].fetch(partition, offset, most=most)
 
 
 def test_partitions_take_turns(log: Log) -> None:

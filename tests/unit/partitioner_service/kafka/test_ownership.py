@@ -84,6 +84,11 @@ class Consumer:
         self.records: list[Record] = []
         self.during: Any = None
         self.callbacks: dict[str, Any] = {}
+        self.end = 1_000
+        """Where the newest fetch has seen each log end."""
+
+    def get_watermark_offsets(self, partition: TopicPartition, *, cached: bool) -> tuple[int, int]:
+        return 0, self.end
 
     def subscribe(self, topics: list[str], **callbacks: Any) -> None:
         self.callbacks = callbacks
@@ -199,19 +204,34 @@ class NoBroker:
     def close(self) -> None: ...
 
 
-def test_a_partition_whose_records_come_out_of_order_is_read_batch_by_batch(
-    consumer: Consumer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+class OutOfRange(Record):
+    """What librdkafka says where a broker does not have the offset that it was led to."""
+
+    def error(self) -> KafkaError:  # type: ignore[override]
+        return KafkaError(KafkaError._AUTO_OFFSET_RESET)
+
+
+@pytest.mark.parametrize(
+    "records",
+    [[Record(6), Record(5)], [Record(5), Record(1_004), OutOfRange(1_005)]],
+    ids=["out of order", "behind the end"],
+)
+def test_a_partition_whose_records_have_forged_offsets_is_read_batch_by_batch(
+    consumer: Consumer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    records: list[Record],
 ) -> None:
     """A producer writes the offsets within a batch, and a broker may not look at them."""
     monkeypatch.setattr("partitioner_service.kafka.detour.RawReader", NoBroker)
     reader = reading(lambda commit: None)
     reader.rewind({0: state(5), 1: state(7)})
-    consumer.records = [Record(6), Record(5)]
+    consumer.records = records
     assert reader.read(10, 0) == [], "none of these records is handed over"
     consumer.records = []
     assert reader.read(10, 0) == []
     assert consumer.assigned == [(1, 7)]
-    assert "came out of order behind offset 5; it is read batch by batch" in caplog.text
+    assert "from behind the end of its log, where offset 5 was to come next; it is read batch" in caplog.text
     reader._detour.close()
 
 

@@ -12,7 +12,7 @@ from google.protobuf import descriptor_pb2, message_factory
 
 from evenflow.settings import Settings, load_settings
 from partitioner_service.reading.parse import Parser
-from partitioner_service.reading.registered.protobuf_schema import message_at, pool_of
+from partitioner_service.reading.registered.protobuf_schema import file_of
 from partitioner_service.reading.registered.schemas import Schemas
 from topics.schemas.registry import RegisteredSchema
 from workbench.registered.records import RegisteredRecords
@@ -82,8 +82,10 @@ def text_of(file: descriptor_pb2.FileDescriptorProto) -> str:
 
 
 def message_of(file: descriptor_pb2.FileDescriptorProto, path: tuple[int, ...] = (0,)) -> Any:
-    pool, name = pool_of([text_of(file)], [""])
-    return message_factory.GetMessageClass(message_at(pool, name, path))
+    read, number = file_of([text_of(file)], [""]), 0
+    for index in path:
+        number = int(read.inner[number]) + index
+    return message_factory.GetMessageClass(read.message(number))
 
 
 class Both:

@@ -18,6 +18,8 @@ from evenflow.settings import Settings, load_settings
 from partitioner_service.reading.parse import ParsedBlock, Parser, taken_apart
 from tests.examples import examples
 from tests.unit.workbench.verify.input.test_expressions import by_partitioner, by_verify
+from workbench.unreadable import Unreadable
+from workbench.verify.input.strict_reader import StrictReader
 
 ITEMS = Settings(
     query={
@@ -138,6 +140,43 @@ def test_both_readers_find_the_same_words(values: list[bytes]) -> None:
 def test_both_readers_find_the_same_parts_of_csv(texts: list[str]) -> None:
     values = [f"{text},5".encode() for text in texts]
     assert by_verify(PARTS, values, None) == by_partitioner(PARTS, values)
+
+
+@pytest.mark.parametrize(
+    ("explode", "part", "others"),
+    [
+        ("split(value, ',')", "x,", 0),
+        ("split(value, ',')", ",", 0),
+        ("split(value, 'aa')", "baaa", 0),
+        ("split(value, 'ü;')", "üü;", 0),
+        ("words(value)", " x\u00a0\x1c\t\n", 1),
+        ("words(value)", "  x ", 1),
+    ],
+)
+def test_a_text_has_at_most_so_many_parts_and_both_readers_count_them_alike(
+    explode: str, part: str, others: int
+) -> None:
+    settings = Settings(
+        query={"window": 10, "key": "value", "time": "@timestamp", "explode": explode},
+        input={"partitions": 1, "format": "text"},
+    )
+    most = part * (MOST_ELEMENTS - 1 + others)
+    values = [b"a", most.encode(), (most + part).encode(), b"\xff" + most.encode(), (part * 2).encode()]
+    parsed = Parser(settings).parse(values, timestamps=[7] * 5)
+    assert dict(parsed.bad) == {
+        2: f"column 'value' has {MOST_ELEMENTS + 1} elements, more than 100,000",
+        3: "column 'value' is not valid UTF-8",
+    }
+    assert parsed.counts is not None
+    assert parsed.counts.tolist() == [1, MOST_ELEMENTS, 3 - others]
+    strict, keys = StrictReader(settings), iter(parsed.keys.to_pylist())
+    for place in (0, 1, 4):
+        assert [next(keys) for _ in range(strict.read(None, values[place], 7).elements)] == [
+            part.encode() for part in strict.read(None, values[place], 7).cells[0]
+        ]
+    for place in (2, 3):
+        with pytest.raises(Unreadable):
+            strict.read(None, values[place], 7)
 
 
 def tuples(parsed: ParsedBlock, records: int) -> list[Any]:

@@ -4,8 +4,10 @@ verify alike.
 
 from __future__ import annotations
 
+import base64
 import json
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 from evenflow.errors import ConfigError
 from partitioner_service.reading.parse import Parser
-from partitioner_service.reading.registered.protobuf_schema import compiled
+from partitioner_service.reading.registered.protobuf_schema import compiled, file_of
 from partitioner_service.reading.registered.schemas import Schemas
 from tests.examples import examples
 from tests.hostile import BYTES
@@ -330,7 +332,7 @@ def test_a_oneof_of_many_fields_is_compiled_in_proportion_to_them() -> None:
     for field in file.message_type[0].field[2:]:
         field.oneof_index = 0
     names = ["k", "t", "f0", "f1", "f2"]
-    program = compiled([text_of(file)], [""], [0], names)
+    program = compiled(file_of([text_of(file)], [""]), 1, names)
     assert len(program.tables.fields) == 20_002
     assert len(program.tables.clears) == 3 + 3 * 2
     cleared = {
@@ -361,6 +363,74 @@ def test_the_message_of_a_protobuf_record_is_found_by_its_indexes() -> None:
         ]
     )
     assert result == [{"key": "x", "time": 9}, {"key": "y", "time": 8}, None, None]
+
+
+def _zigzag(*numbers: int) -> bytes:
+    """Numbers of a message's path."""
+    out = bytearray()
+    for number in numbers:
+        left = number << 1 if number >= 0 else ~(number << 1)
+        while left > 127:
+            out.append(left & 127 | 128)
+            left >>= 7
+        out.append(left)
+    return bytes(out)
+
+
+def test_a_protobuf_schema_is_read_once_whatever_paths_its_records_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A schema for each path took a block longer than a transaction may last."""
+    texts: list[str] = []
+
+    def decoded(text: str, **more: Any) -> bytes:
+        texts.append(text)
+        return base64.b64decode(text, **more)
+
+    file = descriptor(("t", "int64"), ("k", "string"))
+    for number in range(60):
+        file.message_type.add(name=f"M{number}").field.add(name="k", number=1, label=1, type=9)
+    text = text_of(file)
+    monkeypatch.setattr(
+        "partitioner_service.reading.registered.protobuf_schema.base64", SimpleNamespace(b64decode=decoded)
+    )
+    parser = Parser(make("protobuf"), schemas=Schemas(Kept("protobuf", text, text)))
+    values = [prefix(id_) + _zigzag(1, number) for number in range(5_000) for id_ in (1, 2)]
+    for _ in range(2):
+        assert parser.parse(values).bad.counted() == {
+            "schema ... cannot be read, see docs/formats.md": 2 * (5_000 - 61),
+            "time column 't' is missing or null": 2 * 60,
+        }
+    assert texts == [text, text]
+
+
+_TREE = descriptor(("t", "int64"), ("k", "string"))
+_TREE.message_type[0].nested_type.add(name="A").nested_type.add(name="B").field.add(
+    name="k", number=1, label=1, type=9
+)
+for _field in (("k", 2, 9), ("t", 1, 3)):
+    _TREE.message_type[0].nested_type[0].field.add(name=_field[0], number=_field[1], label=1, type=_field[2])
+_TREE.message_type.add(name="C").nested_type.add(name="D")
+_PATHS = Both(make("protobuf"), Kept("protobuf", text_of(_TREE), text_of(descriptor()), "no descriptor"))
+
+
+@examples(200)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 3),
+            st.lists(st.integers(-1, 3), max_size=5).map(lambda path: _zigzag(len(path), *path))
+            | st.binary(max_size=6)
+            | st.sampled_from(
+                [_zigzag(17, *[0] * 17), _zigzag(16, *[0] * 16), _zigzag(1, 2**33), b"\x80" * 5]
+            ),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_both_readers_find_the_same_message_by_any_path(records: list[tuple[int, bytes]]) -> None:
+    _PATHS.agree([prefix(id_) + path + b"\x08\x05\x12\x01x" for id_, path in records])
 
 
 def test_a_protobuf_timestamp_is_an_event_time_and_of_a_oneof_the_last_counts() -> None:

@@ -11,14 +11,17 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from evenflow.grammar.explosion import BLANKS, Explosion
 from evenflow.numeric.arrays import Float64s
 from evenflow.partitioners.costs import weighed
 from evenflow.settings import Settings
+from partitioner_service.reading.cells.lists import sizes_of_texts
 from partitioner_service.reading.parse import Parser, taken_apart
 from partitioner_service.reading.registered.schemas import Schemas
 from tests.examples import examples
@@ -297,6 +300,21 @@ def test_csv_and_text_have_sizes_of_texts() -> None:
     )
     assert not result.bad
     assert numbers(result.costs) == [2, None, None, 0]
+
+
+_PARTS = st.none() | st.text(st.sampled_from("ab;ü\u00a0\x1c\x85" + BLANKS), max_size=12)
+
+
+@given(st.lists(_PARTS, max_size=6), st.integers(0, 6), st.sampled_from([";", "a", "aa", "ü;", ";;"]))
+def test_a_text_has_as_many_parts_as_python_finds(
+    texts: list[str | None], start: int, separator: str
+) -> None:
+    """Also the texts of an array that begins within its buffers."""
+    column, rest = pa.array(texts, pa.string())[start:], texts[start:]
+    words = [None if text is None else len([w for w in re.split(f"[{BLANKS}]+", text) if w]) for text in rest]
+    assert sizes_of_texts(column, Explosion("x", "words")).to_pylist() == words
+    parts = [None if text is None else len(text.split(separator)) for text in rest]
+    assert sizes_of_texts(column, Explosion("x", "split", separator)).to_pylist() == parts
 
 
 def test_avro_has_sizes_of_texts() -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from evenflow.errors import ConfigError
 from evenflow.progress import PartitionState
 from evenflow.settings import load_settings
+from partitioner_service.begin.rebuild import Fold
+from partitioner_service.plane.skips import behind
+from topics.batches.batch_extent import BadBatch
 from topics.query.skip_orders import SkipAnswer, SkipOrder, answer_key
 from workbench.lifetime import skipping
 
@@ -59,6 +65,34 @@ def outcome(monkeypatch: pytest.MonkeyPatch, topic: Topic, *, passed_at: float) 
     monkeypatch.setattr(skipping, "committed_states", committed)
     settings = load_settings(query={"name": "q"})
     return skipping._wait(settings, ORDER, topic, 60.0, lambda: topic.now)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", [2, 13_900_000, 1 << 31])
+def test_a_batch_of_any_length_can_be_skipped_as_a_whole(count: int) -> None:
+    last = 5 + count - 1
+    assert skipping._through(0, 5, last, BadBatch(5, last, "a bomb")) == last
+    with pytest.raises(ConfigError, match=f"say --through {last} to skip {count:,} offsets"):
+        skipping._through(0, 5, None, BadBatch(5, last, "a bomb"))
+
+
+def test_no_batch_has_more_offsets_than_an_order_may_skip() -> None:
+    last = 5 + (1 << 31)
+    with pytest.raises(ConfigError, match="the batch has more than 2,147,483,648 offsets"):
+        skipping._through(0, 5, last, BadBatch(5, last, "a bomb"))
+
+
+@pytest.mark.timeout(30)
+def test_the_longest_order_is_obeyed_and_found_again_as_fast_as_a_short_one() -> None:
+    count = 1 << 31
+    order = replace(ORDER, through=ORDER.offset + count - 1)
+    assert SkipOrder.decode(order.encode()) == order
+    before = PartitionState(fingerprint="f", topic_id="t", offset=5, read=5, routed=5)
+    after = behind(before, order)
+    assert (after.offset, after.read, after.rejected) == (5 + count, 5 + count, count)
+    assert PartitionState.decode(after.encode(), offset=after.offset) == after
+    fold = SimpleNamespace(state=before)
+    Fold.skip(fold, order.offset, order.through)  # type: ignore[arg-type]
+    assert fold.state == after
 
 
 def test_a_batch_that_was_read_after_all_is_not_called_skipped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ def judge_format(settings: Settings, facts: SampleFacts, values: list[bytes | No
     shape, form = facts.shape, settings.input.format
     if not settings.needed_columns:
         return  # the query reads nothing of the values
-    if form == "json" and not shape.rows:
+    if form == "json" and shape.records and not shape.rows:
         message = f"none of {shape.records:,} records is a JSON object, e.g. {shown_bytes(values[-1])}"
         yield Finding("format", "problem", message, *_other_format(values))
     if form == "csv" and shape.fields:

@@ -86,9 +86,9 @@ def test_a_damaged_marker_marks_nothing(value: bytes | None) -> None:
 @pytest.mark.parametrize("tuples", [0, 3, 2**62])
 def test_a_marker_is_read_from_its_header_of_a_record_without_key_and_value(tuples: int) -> None:
     headers = [("other", b"x"), (HEADER, encoded(tuples=tuples))]
-    assert input_row(Message(headers)) == (2, 9, 7, None, None, MARKER | {"tuples": tuples}, None)
-    assert input_row(Message(headers, value=b"")) == (2, 9, 7, None, b"", None, None)
-    assert input_row(Message(headers, key=b"")) == (2, 9, 7, b"", None, None, None)
+    assert input_row(Message(headers)) == (2, 9, 7, None, None, MARKER | {"tuples": tuples}, None, None)
+    assert input_row(Message(headers, value=b"")) == (2, 9, 7, None, b"", None, None, None)
+    assert input_row(Message(headers, key=b"")) == (2, 9, 7, b"", None, None, None, None)
     assert marker_of([(HEADER, b"{"), (HEADER, encoded())]) is None
 
 

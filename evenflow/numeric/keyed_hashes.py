@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from evenflow.keys import mix64, read64
 from evenflow.numeric.arrays import Int64s, UInt8s, UInt64s, Whole
 from evenflow.numeric.kernels import inlined, kernel
+from evenflow.numeric.words import mix64, read64
 
 STEPS = 16
 """Steps a row that a table of honest keys needs at most on average: half full, it needs 1.5 to 2.5."""

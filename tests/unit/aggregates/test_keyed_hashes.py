@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from evenflow.aggregates.partials import grouping
 from evenflow.aggregates.partials.grouping import group_rows
-from evenflow.keyed_hashes import keyed_hashes, sip_hash, steps_for
 from evenflow.keys import hash_keys
+from evenflow.numeric.keyed_hashes import keyed_hashes, sip_hash, steps_for
 from evenflow.twostep import key_index
 from evenflow.twostep.key_index import KeyIndex
 from tests.examples import examples

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.measuring.slopes import Length
-from benchmarks.pipeline import costly_peers
 from benchmarks.pipeline.rivals import flink, spark_costly
+from benchmarks.spark import costly_peers
 from evenflow.errors import ServiceError
 
 
