@@ -117,8 +117,8 @@ def check_there(offset: int, low: int, high: int, where: str) -> None:
     """
     if offset > high:
         raise DataLossError(
-            f"{where} ends at offset {high}, but offset {offset} was committed as the next to read: it lies"
-            " behind the end of the log",
+            f"{where} ends at offset {high}, but the next to read, as it was committed, is {offset}, which"
+            " lies behind the end of the log",
             hint=(
                 "either the log was truncated, or a producer has written an offset into a record that it does"
                 " not have, and evenflow 0.1.0 has read that record. Records that come below offset"

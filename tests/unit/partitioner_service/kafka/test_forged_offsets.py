@@ -128,10 +128,10 @@ def test_a_committed_offset_that_no_log_has_is_named_as_what_it_is() -> None:
     check_there(5, 5, 9, "in[0]")
     check_there(9, 5, 9, "in[0]")
     with pytest.raises(
-        DataLossError, match=r"in\[0\] ends at offset 9, but offset 14 was committed"
+        DataLossError, match=r"in\[0\] ends at offset 9, but the next to read, .* is 14"
     ) as beyond:
         check_there(14, 5, 9, "in[0]")
-    assert "behind the end of the log" in str(beyond.value)
+    assert "lies behind the end of the log" in str(beyond.value)
     assert "retention deleted" not in str(beyond.value)
     with pytest.raises(DataLossError, match=r"in\[0\] begins at offset 5, .* is 4\n.* retention deleted"):
         check_there(4, 5, 9, "in[0]")
