@@ -71,7 +71,7 @@ class Slicer:
         fatal.
         """
         stuck = set(self._unfetchable.batches)
-        ends, stops, gone = self._events(fetched)
+        ends, stops, refusals = self._events(fetched)
         runs = []
         for partition, low, high in fetched.runs:
             if partition not in states or partition in stuck or partition in self.disordered:
@@ -81,8 +81,8 @@ class Slicer:
             if low < high:
                 runs.append((partition, self._next(fetched, partition, low, high, states, ends), high))
         # An offset behind the end of the log leads librdkafka there. What comes next is not gone then.
-        for partition in gone.keys() & states.keys() - self.disordered:
-            raise self._lost(partition, gone[partition])
+        for partition in refusals.keys() & states.keys() - self.disordered:
+            raise self._lost(partition, refusals[partition])
         blocks = [
             [self._slice(fetched, *part) for part in parts] for parts in self._cut(fetched, runs) if parts
         ]
@@ -154,7 +154,7 @@ class Slicer:
         """
         ends: dict[int, int] = {}
         stops: dict[int, int] = {}
-        gone: dict[int, KafkaError] = {}
+        refusals: dict[int, KafkaError] = {}
         for arrival, message in fetched.events:
             error, partition = message.error(), message.partition()
             assert error is not None
@@ -168,10 +168,10 @@ class Slicer:
                 # librdkafka may say so of a partition that it had before a detour began.
                 around = self._fetching is not None and partition in self._fetching.absent
                 if not (around and error.code() == KafkaError._AUTO_OFFSET_RESET):
-                    gone[partition] = error
+                    refusals[partition] = error
             else:
                 self._note(error)
-        return ends, stops, gone
+        return ends, stops, refusals
 
     def _lost(self, partition: int, error: KafkaError) -> DataLossError:
         return DataLossError(

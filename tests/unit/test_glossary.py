@@ -109,6 +109,7 @@ PLACES = {
             "evenflow/keys.py",
             "evenflow/metrics/clusters.py",
             "evenflow/metrics/sliding.py",
+            "evenflow/numeric/keyed_hashes.py",
             "evenflow/partitioners/dalton",
             "evenflow/partitioners/grouping/cg.py",
             "evenflow/partitioners/migration/table.py",

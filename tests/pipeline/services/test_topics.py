@@ -233,7 +233,7 @@ def test_raw_batches_are_fetched_with_a_password_and_a_wrong_one_is_refused_in_w
     with RawReader(kafka, query_name) as reader:
         fetched = reader.fetch(0, 0)
         assert fetched is not None
-        assert [[one.value for one in batch.records((), 1_000)] for batch in fetched.batches] == [[b"value"]]
+        assert [[one.value for one in batch.records(1_000)] for batch in fetched.batches] == [[b"value"]]
         assert reader.fetch(0, 7) is None, "no such offset"
     with (
         RawReader(strict_broker.settings("ann", sasl_password="wrong"), query_name) as reader,
