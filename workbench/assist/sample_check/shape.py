@@ -356,7 +356,7 @@ _SHORT.maxlevel = 2
 _EXCERPT = 100
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Excerpt:
     """The beginning of a list or an object."""
 
