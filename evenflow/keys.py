@@ -23,8 +23,7 @@ import pyarrow as pa
 from evenflow.numeric.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole, viewed
 from evenflow.numeric.columns import Keys, key_column
 from evenflow.numeric.kernels import inlined, kernel
-from evenflow.numeric.words import mix64 as mix64
-from evenflow.numeric.words import read64
+from evenflow.numeric.words import mix64, read64, rotate
 
 # The five primes of XXH64, from its specification.
 _P1 = np.uint64(0x9E3779B185EBCA87)
@@ -32,15 +31,9 @@ _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
 _P3 = np.uint64(0x165667B19E3779F9)
 _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
-_S64 = np.uint64(64)
 _HALF = np.uint64(32)
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """2^64 / the golden ratio, made odd. Its multiples are spread evenly over the 64-bit words."""
-
-
-@inlined
-def _rotate(x: np.uint64, bits: int) -> np.uint64:
-    return (x << np.uint64(bits)) | (x >> (_S64 - np.uint64(bits)))
 
 
 @kernel
@@ -53,7 +46,7 @@ def _read32(data: UInt8s, at: Whole) -> np.uint64:
 
 @inlined
 def _round(acc: np.uint64, lane: np.uint64) -> np.uint64:
-    return _rotate(acc + lane * _P2, 31) * _P1
+    return rotate(acc + lane * _P2, 31) * _P1
 
 
 @inlined
@@ -74,20 +67,20 @@ def _xxh64(data: UInt8s, start: Whole, end: Whole) -> np.uint64:
             v3 = _round(v3, read64(data, at + 16))
             v4 = _round(v4, read64(data, at + 24))
             at += 32
-        acc = _rotate(v1, 1) + _rotate(v2, 7) + _rotate(v3, 12) + _rotate(v4, 18)
+        acc = rotate(v1, 1) + rotate(v2, 7) + rotate(v3, 12) + rotate(v4, 18)
         acc = _merge(_merge(_merge(_merge(acc, v1), v2), v3), v4)
     else:
         acc = _P5
     acc += length
     # What is left of the key: words of 8 bytes, then one of 4, then single bytes.
     while at + 8 <= end:
-        acc = _rotate(acc ^ _round(np.uint64(0), read64(data, at)), 27) * _P1 + _P4
+        acc = rotate(acc ^ _round(np.uint64(0), read64(data, at)), 27) * _P1 + _P4
         at += 8
     if at + 4 <= end:
-        acc = _rotate(acc ^ (_read32(data, at) * _P1), 23) * _P2 + _P3
+        acc = rotate(acc ^ (_read32(data, at) * _P1), 23) * _P2 + _P3
         at += 4
     while at < end:
-        acc = _rotate(acc ^ (np.uint64(data[at]) * _P5), 11) * _P1
+        acc = rotate(acc ^ (np.uint64(data[at]) * _P5), 11) * _P1
         at += 1
     acc ^= acc >> np.uint64(33)
     acc *= _P2

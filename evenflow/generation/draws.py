@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.keys import GOLDEN, mix64, salts
+from evenflow.keys import GOLDEN, salts
 from evenflow.numeric.arrays import UInt64s
 from evenflow.numeric.kernels import kernel
+from evenflow.numeric.words import mix64
 
 _FIRST_STREAM = 1 << 32
 """The salt that seeds the generator of source 0. The salts of candidates are below (see `keys.salts`)."""

@@ -20,10 +20,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.keys import mix64
 from evenflow.metrics.loads import Integers, worker_loads
 from evenflow.numeric.arrays import Float64s, Int32s, Int64s, Rows, UInt64s, Whole, record, records
 from evenflow.numeric.kernels import inlined, kernel
+from evenflow.numeric.words import mix64
 
 _STATE = np.dtype(
     [

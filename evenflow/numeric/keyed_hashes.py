@@ -16,15 +16,17 @@ import numpy as np
 
 from evenflow.numeric.arrays import Int64s, UInt8s, UInt64s, Whole
 from evenflow.numeric.kernels import inlined, kernel
-from evenflow.numeric.words import mix64, read64
+from evenflow.numeric.words import mix64, read64, rotate
 
 STEPS = 16
 """Steps a row that a table of honest keys needs at most on average: half full, it needs 1.5 to 2.5."""
 FEWEST_STEPS = 4_096
 """Steps that any table may take, so that chance in a small one does not count."""
+NO_LIMIT = 2**62
+"""More steps than there can be."""
 
 _SECRET = np.array([secrets.randbits(64) for _ in range(3)], np.uint64)
-_BYTE, _WORD = np.uint64(0xFF), np.uint64(64)
+_BYTE = np.uint64(0xFF)
 
 
 def steps_for(rows: int) -> int:
@@ -33,20 +35,15 @@ def steps_for(rows: int) -> int:
 
 
 @inlined
-def _rotate(word: np.uint64, bits: int) -> np.uint64:
-    return (word << np.uint64(bits)) | (word >> (_WORD - np.uint64(bits)))
-
-
-@inlined
 def _round(
     a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     a, c = a + b, c + d
-    b, d = _rotate(b, 13) ^ a, _rotate(d, 16) ^ c
-    a = _rotate(a, 32)
+    b, d = rotate(b, 13) ^ a, rotate(d, 16) ^ c
+    a = rotate(a, 32)
     c, a = c + b, a + d
-    b, d = _rotate(b, 17) ^ c, _rotate(d, 21) ^ a
-    return a, b, _rotate(c, 32), d
+    b, d = rotate(b, 17) ^ c, rotate(d, 21) ^ a
+    return a, b, rotate(c, 32), d
 
 
 @kernel

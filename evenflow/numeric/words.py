@@ -1,4 +1,4 @@
-"""Words of 64 bits: read from bytes, and mixed."""
+"""Words of 64 bits: read from bytes, rotated, and mixed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from evenflow.numeric.kernels import inlined, kernel
 # The two multipliers of splitmix64's finaliser.
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
+_S64 = np.uint64(64)
 
 
 @kernel
@@ -20,6 +21,12 @@ def read64(data: UInt8s, at: Whole) -> np.uint64:
     for byte in range(8):
         word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
     return word
+
+
+@inlined
+def rotate(x: np.uint64, bits: int) -> np.uint64:
+    """The bits moved up by so many places. Those that leave at the top come in at the bottom."""
+    return (x << np.uint64(bits)) | (x >> (_S64 - np.uint64(bits)))
 
 
 @inlined

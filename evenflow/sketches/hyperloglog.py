@@ -30,9 +30,9 @@ from numba import types
 from numba.extending import intrinsic
 
 from evenflow.errors import ConfigError
-from evenflow.keys import mix64
 from evenflow.numeric.arrays import Float64s, Int64s, UInt8s, UInt64s, Whole
 from evenflow.numeric.kernels import inlined, kernel
+from evenflow.numeric.words import mix64
 
 MIN_PRECISION, MAX_PRECISION = 4, 18
 _SALT = np.uint64(0xA0761D6478BD642F)

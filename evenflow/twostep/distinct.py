@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.keys import mix64
 from evenflow.numeric.arrays import UInt64s
 from evenflow.numeric.kernels import kernel
+from evenflow.numeric.words import mix64
 
 
 def distinct(hashes: UInt64s) -> int:

@@ -15,10 +15,7 @@ import pyarrow as pa
 from evenflow.keys import hash_keys, same_bytes
 from evenflow.numeric.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole, viewed
 from evenflow.numeric.kernels import kernel
-from evenflow.numeric.keyed_hashes import keyed_hashes, steps_for
-
-_NO_LIMIT = 2**62
-"""More steps than there can be."""
+from evenflow.numeric.keyed_hashes import NO_LIMIT, keyed_hashes, steps_for
 
 
 class _HashedKeys(NamedTuple):
@@ -105,7 +102,7 @@ class KeyIndex:
         """With hashes that nobody can predict."""
         self._keyed = True
         self._keys = self._keys._replace(hashes=keyed_hashes(self._keys.offsets, self._keys.data))
-        self._placed(_NO_LIMIT)
+        self._placed(NO_LIMIT)
 
     def find(self, keys: pa.Array, hashes: UInt64s | None = None) -> Int64s:
         """The row of each of these keys, or -1 for a key that the index lacks, shape (keys,).
@@ -121,7 +118,7 @@ class KeyIndex:
                 return rows
             self._begin_anew()
         query = _HashedKeys(keyed_hashes(offsets, data), offsets, data)
-        _find(self._slots, self._keys, query, rows, _NO_LIMIT)
+        _find(self._slots, self._keys, query, rows, NO_LIMIT)
         return rows
 
 

@@ -36,6 +36,13 @@ The time that a number takes is quadratic in its bytes.
 """
 
 
+def schema_id(value: bytes) -> int | None:
+    """The id of the record's schema. None if the record is not in Confluent's wire format: a zero byte, then
+    the id in 4 bytes.
+    """
+    return None if len(value) < 5 or value[0] else int.from_bytes(value[1:5], "big")
+
+
 class RegisteredRecords:
     """Reads records of the settings' format, Avro or Protobuf.
 
@@ -52,11 +59,7 @@ class RegisteredRecords:
         """The needed columns, with values as a JSON record would hold them.
         Nulls are left out. Raises Unreadable.
         """
-        # Confluent's wire format: a zero byte, then the id of the schema in 4 bytes.
-        if len(value) < 5 or value[0]:
-            raise Unreadable("the record is not in Confluent's wire format")
-        reader = self._reader(int.from_bytes(value[1:5], "big"))
-        cells = reader.read(value, self._types)
+        cells = self._reader_of(value).read(value, self._types)
         return {name: self._as_json(name, cell) for name, cell in cells.items() if cell is not None}
 
     def row(self, value: bytes) -> dict[str, Any]:
@@ -66,10 +69,15 @@ class RegisteredRecords:
         Times are in the query's unit. None stands for null. A decimal that is too wide to be read is shown as
         other bytes are.
         """
-        if len(value) < 5 or value[0]:
-            raise Unreadable("the record is not in Confluent's wire format")
-        cells = self._reader(int.from_bytes(value[1:5], "big")).fields(value)
+        cells = self._reader_of(value).fields(value)
         return {name: self._shown(cell) for name, cell in cells.items()}
+
+    def _reader_of(self, value: bytes) -> Any:
+        """The reader of the schema that the record names. Raises Unreadable."""
+        number = schema_id(value)
+        if number is None:
+            raise Unreadable("the record is not in Confluent's wire format")
+        return self._reader(number)
 
     def _shown(self, cell: RegisteredCell | None) -> Any:
         if cell is None:

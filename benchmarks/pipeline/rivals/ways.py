@@ -78,29 +78,30 @@ class Stage:
 
     def flink(self, tuples: int, *, python: Path) -> Length:
         """Run Flink SQL into a black hole. `python` is the Python that has PyFlink."""
-        command = [
-            str(python),
-            str(PROGRAM),
-            self.kafka.bootstrap_servers,
-            self.topic(tuples),
-            str(connector_jar()),
-        ]
-        return self._program("flink", tuples, command, java="flink_jvm")
+        return self._flink(tuples, python, str(connector_jar()), "windows")
 
     def flink_costly(self, tuples: int, *, python: Path, phases: str, workers: int, cost_us: int) -> Length:
         """Run Flink SQL with a function that costs work, into a black hole.
 
-        phases: `ONE_PHASE` (keyBy, then aggregate) or `TWO_PHASE`.
+        phases: `ONE_PHASE` (each tuple goes to the task of its key, which aggregates) or `TWO_PHASE` (each
+        task that reads adds up what it read, and the sums go to the tasks of their keys).
         """
         with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as folder:
             function = compiled(Path(__file__).with_name("CostlySum.java"), python, Path(folder))
-            command = [
-                str(python),
-                str(Path(__file__).with_name("flink_costly.py")),
-                *(self.kafka.bootstrap_servers, self.topic(tuples), f"{connector_jar()};{function}"),
-                *(phases, str(workers), str(cost_us)),
-            ]
-            return self._program(f"flink {phases}", tuples, command, java="flink_jvm")
+            return self._flink(
+                tuples,
+                python,
+                f"{connector_jar()};{function}",
+                "costly",
+                f"pipeline.global-job-parameters=cost_us:{cost_us}",
+                f"parallelism.default={workers}",
+                f"table.optimizer.agg-phase-strategy={phases}",
+            )
+
+    def _flink(self, tuples: int, python: Path, jars: str, job: str, *options: str) -> Length:
+        place = self.kafka.bootstrap_servers, self.topic(tuples)
+        command = [str(python), str(PROGRAM), *place, jars, job, *options]
+        return self._program(f"flink, {job}", tuples, command, java="flink_jvm")
 
     def spark_costly(self, tuples: int, *, salts: int, workers: int, cost_us: int) -> Length:
         """Run Spark's `groupBy` with a function that costs work, by key and one of so many salts."""

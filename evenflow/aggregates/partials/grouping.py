@@ -18,7 +18,7 @@ import pyarrow as pa
 from evenflow.keys import GOLDEN, hash_keys, same_bytes
 from evenflow.numeric.arrays import Int32s, Int64s, UInt8s, UInt64s, Whole, viewed
 from evenflow.numeric.kernels import kernel
-from evenflow.numeric.keyed_hashes import keyed_hashes, steps_for
+from evenflow.numeric.keyed_hashes import NO_LIMIT, keyed_hashes, steps_for
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def group_rows(keys: pa.Array, panes: Int64s | None = None, *, hashes: UInt64s |
     count = _grouped(columns, groups, steps_for(rows))
     if count is None:
         unpredictable = columns._replace(hashes=keyed_hashes(offsets, data, panes))
-        count = cast(int, _grouped(unpredictable, groups, 2**62))
+        count = cast(int, _grouped(unpredictable, groups, NO_LIMIT))
     return Grouping(groups.ids, groups.first[:count].copy())
 
 

@@ -6,9 +6,10 @@ from copy import deepcopy
 
 import numpy as np
 
-from evenflow.keys import Candidates, mix64, workers_of
+from evenflow.keys import Candidates, workers_of
 from evenflow.numeric.arrays import NEVER, UInt64s
 from evenflow.numeric.kernels import kernel
+from evenflow.numeric.words import mix64
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.costs import ones
 from evenflow.partitioners.evenflow.frequent import FINE, find

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.keys import GOLDEN, candidate_kernel, mix64
+from evenflow.keys import GOLDEN, candidate_kernel
 from evenflow.numeric.arrays import NEVER, Int64s, Whole
 from evenflow.numeric.kernels import inlined, kernel
+from evenflow.numeric.words import mix64
 from evenflow.partitioners.evenflow.frequent import PARTS, lasts
 from evenflow.partitioners.evenflow.holder_rings import Rings, adopt, drop_after, edge_to
 from evenflow.partitioners.evenflow.placements import cell_of, keys_of, put

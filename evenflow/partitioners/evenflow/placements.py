@@ -23,9 +23,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evenflow.keys import mix64
 from evenflow.numeric.arrays import NEVER, Int64s, Rows, UInt32s, Whole, record
 from evenflow.numeric.kernels import inlined, kernel
+from evenflow.numeric.words import mix64
 
 _STAMPS = 4095  # 12 bits, less the 0 that stands for a free cell
 _SLOWEST, _FASTEST = 1024, 16

@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 
-from evenflow.keys import mix64
 from evenflow.numeric.arrays import NEVER, Whole
 from evenflow.numeric.kernels import inlined, kernel
+from evenflow.numeric.words import mix64
 from evenflow.partitioners.base import Block
 from evenflow.partitioners.evenflow.clock import doubt_it, doubted_home, forget, next_slide
 from evenflow.partitioners.evenflow.frequent import due as half_is_due

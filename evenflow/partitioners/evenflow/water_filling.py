@@ -73,9 +73,10 @@ import numpy as np
 from pydantic import Field, ValidationInfo, field_validator
 
 from evenflow.errors import IncompatibleStateError
-from evenflow.keys import mix64, salts
+from evenflow.keys import salts
 from evenflow.numeric.arrays import NEVER, Float64s, Int64s, State, UInt64s, record, records
 from evenflow.numeric.kernels import kernel
+from evenflow.numeric.words import mix64
 from evenflow.partitioners.base import FASTEST, SLOWEST, Block, Partitioner
 from evenflow.partitioners.evenflow.clock import brings_later, tuples_per_cell
 from evenflow.partitioners.evenflow.explain import explain

@@ -34,9 +34,10 @@ import numpy as np
 from pydantic import Field
 
 from evenflow.generation.draws import draw, generator
-from evenflow.keys import Candidates, candidate_kernel, candidates, mix64, workers_of
+from evenflow.keys import Candidates, candidate_kernel, candidates, workers_of
 from evenflow.numeric.arrays import Int64s, State, UInt64s
 from evenflow.numeric.kernels import inlined, kernel
+from evenflow.numeric.words import mix64
 from evenflow.partitioners.base import Block, Partitioner
 from evenflow.partitioners.explanation import Explanation
 from evenflow.partitioners.grouping.coin_synopsis import (

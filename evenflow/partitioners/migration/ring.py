@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.keys import GOLDEN, mix64, salts
+from evenflow.keys import GOLDEN, salts
 from evenflow.numeric.arrays import Int32s, UInt32s, UInt64s
 from evenflow.numeric.kernels import inlined, kernel
+from evenflow.numeric.words import mix64
 
 _SALT = 1 << 41
 _MOST_POINTS = 1 << 24

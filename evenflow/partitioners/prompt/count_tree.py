@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenflow.keys import mix64
 from evenflow.numeric.arrays import Int64s, Rows, UInt64s, Whole, records
 from evenflow.numeric.kernels import kernel
+from evenflow.numeric.words import mix64
 
 LINK = np.dtype([(name, np.int32) for name in ("left", "right", "parent")])
 """The left and the right child of an entry, and its parent. -1 is none."""

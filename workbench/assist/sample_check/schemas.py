@@ -20,6 +20,7 @@ from partitioner_service.reading.registered.schemas import (
 )
 from topics.schemas.registry import Lookup, RegisteredSchema, RegistryAway, SchemaRefused
 from workbench.assist.sample_check.sample import TopicRecords
+from workbench.registered.records import schema_id
 
 MOST_SCHEMAS = 200
 """Schemas that the registry is asked for."""
@@ -68,7 +69,7 @@ def with_schemas(
         rows = [
             row
             for row, value in enumerate(stretch.values)
-            if (number := _number(value)) is None or number in answers
+            if value is None or (number := schema_id(value)) is None or number in answers
         ]
         unasked += len(stretch.values) - len(rows)
         stretches.append(stretch if len(rows) == len(stretch.values) else stretch.of(rows))
@@ -77,7 +78,7 @@ def with_schemas(
 
 def _answers(schemas: Schemas, sample: TopicRecords, clock: Callable[[], float]) -> dict[int, Answer]:
     """What is known of the commonest ids of these records. Raises what `with_schemas` raises."""
-    counted = Counter(map(_number, sample.values))
+    counted = Counter(schema_id(value) for value in sample.values if value is not None)
     del counted[None]
     numbers = [number for number, _ in counted.most_common(MOST_SCHEMAS) if number is not None]
     answers: dict[int, Answer] = {}
@@ -93,8 +94,3 @@ def _answers(schemas: Schemas, sample: TopicRecords, clock: Callable[[], float])
             break
         del numbers[:_AT_ONCE]
     return answers
-
-
-def _number(value: bytes | None) -> int | None:
-    """The id of the schema in a record of Confluent's wire format. None for any other record."""
-    return None if value is None or len(value) < 5 or value[0] else int.from_bytes(value[1:5], "big")

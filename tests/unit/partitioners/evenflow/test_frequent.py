@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.keys import mix64
 from evenflow.numeric.arrays import UInt64s
 from evenflow.numeric.kernels import kernel
+from evenflow.numeric.words import mix64
 from evenflow.partitioners.evenflow.frequent import (
     PARTS,
     Frequent,
