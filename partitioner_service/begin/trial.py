@@ -7,7 +7,6 @@ these records before that: if it would reject most of them, it stops, and the na
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +25,8 @@ from partitioner_service.kafka.block_sizes import Widths, sample_batches
 from partitioner_service.kafka.committed_state import all_states
 from partitioner_service.reading.cells.reasons import OF_RECORDS
 from partitioner_service.reading.parse import Parser
-from partitioner_service.reading.registered.schemas import schemas_of
+from partitioner_service.reading.registered.sample_schemas import SampleSchemas
+from partitioner_service.reading.registered.schemas import Schemas, schemas_of
 from partitioner_service.routing.ahead import LiveClock
 from topics.admin import describe
 from topics.offsets import first_offsets
@@ -76,7 +76,7 @@ def refuse_mostly_rejected(settings: Settings) -> None:
         start = first_offsets(settings.kafka, state, settings.input.start)
         few = sum(state.end.values()) - sum(start.values()) < _LEAST
         begin, end = newest(state, start) if few else first(state, start)
-        trial = tried(settings, _records(settings, topic, begin, end))
+        trial = tried(settings, _records(settings, topic, begin, end), schemas=schemas_of(settings))
     except Exception as error:  # records may hold anything
         log.warning("the first records of %s cannot be judged: %s", topic, error)
         return
@@ -103,13 +103,25 @@ def tried(
     settings: Settings,
     first: Mapping[int, Sequence[Record]],
     *,
+    schemas: Schemas | None = None,
     wall: Callable[[], float] = time.time,
 ) -> Trial:
-    """Judge records as from the beginning of the query.
+    """Judge records as from the beginning of the query, but for those of whose schemas nothing is known in
+    time (`SampleSchemas`).
 
-    first: by partition, in offset order, without markers. wall: seconds since 1970.
+    first: by partition, in offset order, without markers. schemas: of records of Avro or Protobuf. wall:
+    seconds since 1970. Raises what `SampleSchemas.of` raises.
     """
-    parser = Parser(settings.without_cost(), schemas=schemas_of(settings, ask_for=math.inf))
+    known = None
+    if schemas is not None:
+        known = SampleSchemas.of(
+            (record.value() for records in first.values() for record in records), schemas
+        )
+        first = {
+            partition: [record for record in records if known.is_enough_for(record.value())]
+            for partition, records in first.items()
+        }
+    parser = Parser(settings.without_cost(), schemas=None if known is None else known.of_parser)
     clock, widths, limit = LiveClock(settings, wall=wall), Widths.of(settings), ParsingLimit()
     trial = Trial()
     for partition, records in first.items():

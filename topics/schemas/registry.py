@@ -72,6 +72,13 @@ class RegisteredSchema:
     """The name by which each text is referred to. The last name is empty."""
 
 
+def schema_id(value: bytes) -> int | None:
+    """The id of the record's schema. None if the record is not in Confluent's wire format: a zero byte, then
+    the id in 4 bytes.
+    """
+    return None if len(value) < 5 or value[0] else int.from_bytes(value[1:5], "big")
+
+
 class Lookup(Protocol):
     """Whatever finds a schema by its id, as `Registry` does."""
 

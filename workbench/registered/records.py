@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 
 from evenflow.grammar.column_types import ANY_VALUE, decimal_scale
 from evenflow.settings import Settings
-from topics.schemas.registry import Lookup, RegisteredSchema, Registry, SchemaRefused
+from topics.schemas.registry import Lookup, RegisteredSchema, Registry, SchemaRefused, schema_id
 from workbench.registered.avro import AvroReader
 from workbench.registered.cell import TICKS, RegisteredCell
 from workbench.registered.protobuf import ProtobufReader
@@ -34,13 +34,6 @@ _WIDEST_DECIMAL = 16
 """Bytes of a decimal that is read, as in the partitioner: a 128-bit decimal has room for so many.
 The time that a number takes is quadratic in its bytes.
 """
-
-
-def schema_id(value: bytes) -> int | None:
-    """The id of the record's schema. None if the record is not in Confluent's wire format: a zero byte, then
-    the id in 4 bytes.
-    """
-    return None if len(value) < 5 or value[0] else int.from_bytes(value[1:5], "big")
 
 
 class RegisteredRecords:

@@ -19,9 +19,10 @@ from partitioner_service.begin.parsing_limit import ParsingLimit
 from partitioner_service.kafka.block_sizes import Widths, sample_batches
 from partitioner_service.reading.cells.reasons import BadRecords
 from partitioner_service.reading.parse import Parser
+from partitioner_service.reading.registered.sample_schemas import SampleSchemas
 from workbench.assist.sample_check.order import jumps
 from workbench.assist.sample_check.sample import Stretch, TopicRecords
-from workbench.assist.sample_check.schemas import SampleSchemas, with_schemas
+from workbench.assist.sample_check.schemas import with_schemas
 from workbench.assist.sample_check.shape import RecordShape, shape_of
 from workbench.registered.records import RegisteredRecords
 

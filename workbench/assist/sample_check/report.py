@@ -9,6 +9,7 @@ from typing import Any
 
 from evenflow.reporting.words import printable, share, span
 from evenflow.settings import Settings
+from partitioner_service.reading.registered.sample_schemas import MOST_SCHEMAS, MOST_SECONDS, SampleSchemas
 from topics.schemas.registry import Lookup
 from workbench.assist.findings import Changes, Finding
 from workbench.assist.sample_check.facts import SampleFacts, facts_of
@@ -26,7 +27,7 @@ from workbench.assist.sample_check.judges.times import judge_times
 from workbench.assist.sample_check.order import furthest_behind, late_tuples
 from workbench.assist.sample_check.propose import applied, as_toml, merged
 from workbench.assist.sample_check.sample import TopicRecords
-from workbench.assist.sample_check.schemas import MOST_SCHEMAS, MOST_SECONDS, SampleSchemas, with_schemas
+from workbench.assist.sample_check.schemas import with_schemas
 from workbench.assist.sample_check.strays import strays_of
 from workbench.assist.sample_check.words import shown_span
 

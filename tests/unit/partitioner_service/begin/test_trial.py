@@ -21,10 +21,13 @@ from partitioner_service.begin import trial
 from partitioner_service.begin.trial import refuse_mostly_rejected, tried
 from partitioner_service.block import Slice
 from partitioner_service.fetch import bounded_records
+from partitioner_service.reading.registered.sample_schemas import MOST_SCHEMAS
+from partitioner_service.reading.registered.schemas import Schemas
 from partitioner_service.routing.ahead import LiveClock
 from partitioner_service.routing.router import Router
 from tests.examples import examples
 from tests.unit.partitioner_service import small_kafka as kafka
+from tests.unit.partitioner_service.reading.registered_records import Kept, avro, make, prefix, record_of
 from tests.unit.topics.test_bombs import built
 from topics.batches.raw_batches import RawFetch, batches_of
 from topics.state import TopicState
@@ -130,6 +133,19 @@ def test_partitions_are_judged_apart_and_counted_together() -> None:
     first = {0: records([NOW, NOW - HOUR]), 1: records([NOW - 9 * HOUR, NOW - 8 * HOUR, b"{"], partition=1)}
     result = tried(settings(), first, wall=lambda: NOW / 1000)
     assert (result.records, dict(result.by_reason)) == (5, {"late": 1, "unreadable": 1})
+
+
+def test_the_registry_is_asked_for_the_commonest_schemas_and_records_of_others_are_not_judged() -> None:
+    order = record_of(("k", "string"), ("t", "long"))
+    registry = Kept("avro", json.dumps(order))
+    strangers = [prefix(number) for number in range(1_000, 9_000)]
+    values = [avro(order, {"k": "a", "t": NOW}), avro(order, {"k": "b", "t": NOW - HOUR}), b"x", *strangers]
+    first = [Record((0, offset), (value, [])) for offset, value in enumerate(values)]
+    schemas = Schemas(registry, hands_out_any=lambda: True)
+    result = tried(make("avro"), {0: first}, schemas=schemas, wall=lambda: NOW / 1000)
+    assert len(registry.asked) == MOST_SCHEMAS
+    assert result.records == 2 + 1 + MOST_SCHEMAS - 1
+    assert result.by_reason == {"late": 1, "unreadable": 1 + MOST_SCHEMAS - 1}
 
 
 def test_the_limit_is_a_share_and_no_part_of_the_identity_of_a_query() -> None:

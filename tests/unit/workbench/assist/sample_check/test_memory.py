@@ -28,6 +28,7 @@ print((peak() - before) // 1024)
 """
 
 
+@pytest.mark.family
 @pytest.mark.parametrize(
     ("value", "settings", "count", "most"),
     [

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from partitioner_service.reading.registered.sample_schemas import MOST_SCHEMAS
 from tests.unit.partitioner_service.reading.registered_records import Kept, avro, prefix, record_of
 from tests.unit.workbench.assist.sample_check.samples import NOW, sample, settings
 from topics.schemas.registry import RegisteredSchema, RegistryAway
 from workbench.assist.sample_check.report import SampleReport, check_sample
 from workbench.assist.sample_check.sample import Stretch
-from workbench.assist.sample_check.schemas import MOST_SCHEMAS
 
 ORDER = record_of(("user", "string"), ("amount", "double"), ("at", "long"))
 REGISTRY = {"format": "avro", "registry": {"url": "http://127.0.0.1:1"}}
