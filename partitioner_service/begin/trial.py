@@ -110,18 +110,18 @@ def tried(
     time (`SampleSchemas`).
 
     first: by partition, in offset order, without markers. schemas: of records of Avro or Protobuf. wall:
-    seconds since 1970. Raises what `SampleSchemas.of` raises.
+    seconds since 1970. Raises what `SampleSchemas.from_registry` raises.
     """
-    known = None
+    answers = None
     if schemas is not None:
-        known = SampleSchemas.of(
+        answers = SampleSchemas.from_registry(
             (record.value() for records in first.values() for record in records), schemas
         )
         first = {
-            partition: [record for record in records if known.is_enough_for(record.value())]
+            partition: [record for record in records if answers.is_enough_for(record.value())]
             for partition, records in first.items()
         }
-    parser = Parser(settings.without_cost(), schemas=None if known is None else known.of_parser)
+    parser = Parser(settings.without_cost(), schemas=None if answers is None else answers.of_parser)
     clock, widths, limit = LiveClock(settings, wall=wall), Widths.of(settings), ParsingLimit()
     trial = Trial()
     for partition, records in first.items():

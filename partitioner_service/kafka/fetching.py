@@ -63,13 +63,15 @@ class FetchControl:
         """Whether this offset, of a record that has just come, lies at or behind the end of the log.
 
         No broker gives out such a record under its own number: a producer has written the offset. True as
-        well where the end is not known, which is so once the broker has refused a fetch. A partition that
-        librdkafka does not fetch has no such record.
+        well where nobody says where the log ends. A partition that librdkafka does not fetch has no such
+        record.
         """
         if partition in self.absent or offset < self._ends.get(partition, 0):
             return False
         # The end as of the newest fetch. If that one got something, too, the log reaches up to its offset.
         _, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
+        if high < 0:  # the newest fetch was refused, as while a partition's leader moves
+            high = self._ask({partition}).get(partition, high)
         self._ends[partition] = high
         return offset >= high
 

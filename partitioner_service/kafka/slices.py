@@ -191,11 +191,19 @@ class Slicer:
     def _slice(self, fetched: FetchResult, partition: int, low: int, high: int) -> Slice:
         values, records = fetched.values[low:high], fetched.records[low:high]
         markers: dict[int, EndOfStream] = {}
+        damaged: list[int] = []
         if values.missing is not None:  # only a record without a value can be a marker
             for position in np.flatnonzero(values.missing).tolist():
-                marker = _marker(records[position])
+                offset = int(fetched.offsets[low + position])
+                marker = marker_of(records[position], damaged=lambda _, offset=offset: damaged.append(offset))
                 if marker is not None:
                     markers[position] = marker
+        if damaged:  # one line, without what a producer wrote
+            log.warning(
+                "%s[%d]: %d markers of the end of a stream cannot be read, so they count as ordinary records"
+                " (the first one at offset %d)",
+                *(self._topic, partition, len(damaged), damaged[0]),
+            )
         return Slice(
             partition=partition,
             first=int(fetched.offsets[low]),
@@ -216,8 +224,3 @@ def _arrival_time(record: Record) -> int | None:
     """
     stamp = timestamp_of(record)
     return stamp if 0 <= stamp <= LATEST_CAME else None
-
-
-def _marker(record: Record) -> EndOfStream | None:
-    where = record.topic(), record.partition(), record.offset()
-    return marker_of(record, damaged=lambda error: log.warning("%s[%s]@%s: %s", *where, error))

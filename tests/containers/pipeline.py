@@ -15,7 +15,7 @@ from testcontainers.community.kafka import KafkaContainer
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
 
-from tests.ground.engine import Engine
+from tests.ground.containers.engine import Engine
 from tests.ground.waiting import wait_until
 
 PATIENCE = 240.0

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from tests.containers.pipeline import Pipeline
-from tests.ground.engine import Engine
+from tests.ground.containers.engine import Engine
 from tests.ground.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]

@@ -15,10 +15,10 @@ from uuid import uuid4
 import pytest
 
 from tests.containers.pipeline import until_written
-from tests.ground.engine import Engine
+from tests.ground.containers.engine import Engine
+from tests.ground.containers.product import REPOSITORY, ROOT
+from tests.ground.containers.prometheus import prometheus_image
 from tests.ground.machine import COMPOSE_PACKAGES, need
-from tests.ground.product import REPOSITORY, ROOT
-from tests.ground.prometheus import prometheus_image
 from tests.ground.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(900)]

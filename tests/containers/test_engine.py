@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import ServiceError
-from tests.ground.engine import Engine, engine
+from tests.ground.containers.engine import Engine, engine
 from tests.ground.traces import Holder, traces
 
 pytestmark = pytest.mark.containers
@@ -72,4 +72,4 @@ def test_processes_share_one_engine(place: dict[str, str]) -> None:
 
 
 def _hold(place: dict[str, str]) -> Holder:
-    return Holder("tests.ground.engine", "engine", place)
+    return Holder("tests.ground.containers.engine", "engine", place)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.containers.pipeline import CHECKPOINTS, Pipeline
 from tests.containers.test_bad_starts import SETTINGS
-from tests.ground.engine import Engine
+from tests.ground.containers.engine import Engine
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
 

@@ -9,8 +9,8 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from testcontainers.community.kafka import KafkaContainer
 
-from tests.ground.engine import Engine
-from tests.ground.wires import cut, slowed
+from tests.ground.containers.engine import Engine
+from tests.ground.containers.wires import cut, slowed
 
 pytestmark = pytest.mark.containers
 _PATIENCE = 60

@@ -10,8 +10,8 @@ from evenflow import progress
 from spark_consumers.checkpoints import notes as checkpoints
 from tests.containers.pipeline import Pipeline
 from tests.containers.test_bad_starts import SERVICES, SETTINGS, USER_ERROR
-from tests.ground.engine import Engine
-from tests.ground.product import other_version
+from tests.ground.containers.engine import Engine
+from tests.ground.containers.product import other_version
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.containers.pipeline import KILLED, PATIENCE, Part, Pipeline
-from tests.ground.engine import Engine
+from tests.ground.containers.engine import Engine
+from tests.ground.containers.wires import cut, slowed
 from tests.ground.waiting import wait_until
-from tests.ground.wires import cut, slowed
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(900)]
 

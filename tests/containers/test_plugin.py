@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from tests.containers.pipeline import Pipeline
-from tests.ground.engine import Engine
-from tests.ground.product import own_images
+from tests.ground.containers.engine import Engine
+from tests.ground.containers.product import own_images
 
 pytestmark = [pytest.mark.containers, pytest.mark.more, pytest.mark.timeout(600)]
 

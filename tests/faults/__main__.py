@@ -38,9 +38,9 @@ def runs(first: int, count: int, mutation: str | None = None, focus: str | None 
     """Run these seeds, one after the other. mutation: name of the mend that is taken out. focus: of all of
     them.
     """
-    from tests.faults.drawing import drawn
     from tests.faults.mutations import without
     from tests.faults.run import run
+    from tests.faults.schedules.drawing import drawn
 
     total = Total()
     began = time.process_time()
@@ -152,10 +152,10 @@ def show_table(seeds: int, only: str | None, processes: int, *, write: bool) -> 
 
 def show(seed: int, *, whole: bool, mutation: str | None, focus: str | None) -> int:
     """Print the history of a seed. A failing one is shrunk first."""
-    from tests.faults.drawing import drawn
     from tests.faults.mutations import without
     from tests.faults.run import run
-    from tests.faults.shrink import shrunk
+    from tests.faults.schedules.drawing import drawn
+    from tests.faults.schedules.shrink import shrunk
 
     with without(mutation):
         outcome = run(drawn(seed, focus=focus))

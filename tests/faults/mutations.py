@@ -28,9 +28,9 @@ from partitioner_service.routing import router as route
 from spark_consumers import reducer as pieces
 from spark_consumers import stage
 from spark_consumers.checkpoints import epoch
-from tests.faults.drawing import drawn
 from tests.faults.run import run
-from tests.faults.schedule import Schedule
+from tests.faults.schedules.drawing import drawn
+from tests.faults.schedules.schedule import Schedule
 from tests.faults.taken_out import (
     as_if_not_begun,
     as_it_is,

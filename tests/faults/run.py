@@ -9,23 +9,23 @@ from evenflow.errors import DataLossError, FencedError, IncompatibleStateError, 
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from partitioner_service.plane.data_plane import DataPlane
-from tests.faults.exchange import Sync
-from tests.faults.given_marks import GivenMarks
-from tests.faults.growth import Growth
-from tests.faults.history import History
-from tests.faults.invariants import violations, wrong_rows
-from tests.faults.losses import Losses
+from tests.faults.checks.history import History
+from tests.faults.checks.invariants import violations, wrong_rows
 from tests.faults.model.broker import Broker
 from tests.faults.model.files import Files
 from tests.faults.model.log import Committed
 from tests.faults.model.spark import Concurrent, Spark, Storage
-from tests.faults.modelled import modelled
-from tests.faults.operator import Operator
-from tests.faults.parts import Writer, driver, partitioner
-from tests.faults.schedule import BASE, FUTURE, Schedule
-from tests.faults.settings import settings_of
-from tests.faults.strikes import Strikes
-from tests.faults.world import Process, World
+from tests.faults.processes.exchange import Sync
+from tests.faults.processes.given_marks import GivenMarks
+from tests.faults.processes.growth import Growth
+from tests.faults.processes.modelled import modelled
+from tests.faults.processes.operator import Operator
+from tests.faults.processes.parts import Writer, driver, partitioner
+from tests.faults.processes.world import Process, World
+from tests.faults.schedules.schedule import BASE, FUTURE, Schedule
+from tests.faults.schedules.settings import settings_of
+from tests.faults.strikes.losses import Losses
+from tests.faults.strikes.strikes import Strikes
 
 SECONDS_AFTER = 150.0
 """Virtual seconds after the last fault and the last record within which all results must be there."""

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.faults.drawing import drawn
 from tests.faults.run import run
-from tests.faults.schedule import Schedule
+from tests.faults.schedules.drawing import drawn
+from tests.faults.schedules.schedule import Schedule
 
 _EACH = 40
 

@@ -24,13 +24,13 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from evenflow.settings import KafkaSettings
-from tests.faults.history import History
+from tests.faults.checks.history import History
 from tests.faults.model import network
 from tests.faults.model.admin import AdminClient as ModelAdmin
 from tests.faults.model.broker import Broker
 from tests.faults.model.consumer import Consumer as ModelConsumer
 from tests.faults.model.producer import Producer as ModelProducer
-from tests.faults.world import World
+from tests.faults.processes.world import World
 
 _TOPIC = "t"
 _STEPS = 25

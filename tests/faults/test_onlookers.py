@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from evenflow.progress import PartitionState
-from tests.faults.drawing import drawn
-from tests.faults.given_marks import GivenMarks
-from tests.faults.growth import Growth
-from tests.faults.history import History
-from tests.faults.schedule import BASE, FUTURE
-from tests.faults.settings import settings_of
-from tests.faults.world import World
+from tests.faults.checks.history import History
+from tests.faults.processes.given_marks import GivenMarks
+from tests.faults.processes.growth import Growth
+from tests.faults.processes.world import World
+from tests.faults.schedules.drawing import drawn
+from tests.faults.schedules.schedule import BASE, FUTURE
+from tests.faults.schedules.settings import settings_of
 
 FAR = BASE + FUTURE
 HONEST = BASE + 5_000

@@ -12,11 +12,11 @@ import pytest
 
 from tests.faults import ledger
 from tests.faults.__main__ import Total, runs
-from tests.faults.drawing import drawn
-from tests.faults.focus import FOCUSES
 from tests.faults.mutations import MENDS, shows, without
 from tests.faults.run import run
-from tests.faults.shrink import kind_of, shrunk
+from tests.faults.schedules.drawing import drawn
+from tests.faults.schedules.focus import FOCUSES
+from tests.faults.schedules.shrink import kind_of, shrunk
 
 _FEW = 250
 """Seeds of `make test`. docs/correctness.md says which mends they notice, and which need a focus or more

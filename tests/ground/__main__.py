@@ -11,13 +11,13 @@ from enum import StrEnum
 import typer
 
 from evenflow.errors import EvenflowError
-from tests.ground import bases
-from tests.ground.cluster import cluster
-from tests.ground.definitions import PROMETHEUS_OPERATOR, STRIMZI
-from tests.ground.engine import engine
-from tests.ground.kafka import kafka_image
+from tests.ground.containers import bases
+from tests.ground.containers.engine import engine
+from tests.ground.containers.kafka import kafka_image
+from tests.ground.kubernetes.cluster import cluster
+from tests.ground.kubernetes.definitions import PROMETHEUS_OPERATOR, STRIMZI
+from tests.ground.kubernetes.programs import ALL, KUBERNETES, WITHOUT_NODE, GoBuild, go_cache
 from tests.ground.machine import ENGINE_PACKAGES, NODE_PACKAGES, locked, need
-from tests.ground.programs import ALL, KUBERNETES, WITHOUT_NODE, GoBuild, go_cache
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 

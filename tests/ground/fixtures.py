@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 from testcontainers.core.config import ConnectionMode, testcontainers_config
 
-from tests.ground import api_server as api_servers
-from tests.ground import bases, kafka
-from tests.ground import cluster as clusters
-from tests.ground.cluster import Cluster
-from tests.ground.engine import Engine, engine
-from tests.ground.kube import Kube
-from tests.ground.product import product_images
+from tests.ground.containers import bases, kafka
+from tests.ground.containers.engine import Engine, engine
+from tests.ground.containers.product import product_images
+from tests.ground.kubernetes import api_server as api_servers
+from tests.ground.kubernetes import cluster as clusters
+from tests.ground.kubernetes.cluster import Cluster
+from tests.ground.kubernetes.kube import Kube
 
 __all__ = ["api_server", "cluster", "docker_engine", "java_base", "kafka_image", "product", "python_base"]
 

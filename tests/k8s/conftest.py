@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from tests.ground.fixtures import api_server, cluster, docker_engine, simulated
-from tests.ground.kube import Kube
+from tests.ground.kubernetes.kube import Kube
 
 __all__ = ["api_server", "cluster", "docker_engine", "simulated"]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.ground.product import ROOT
+from tests.ground.containers.product import ROOT
 
 SPACE = "evenflow"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.ground.bases import PYTHON_BASE
+from tests.ground.containers.bases import PYTHON_BASE
 
 SERVE = "from http.server import *; HTTPServer(('', 8080), SimpleHTTPRequestHandler).serve_forever()"
 

@@ -12,8 +12,8 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from evenflow.errors import ServiceError
-from tests.ground.cluster import Cluster
-from tests.ground.product import ROOT
+from tests.ground.containers.product import ROOT
+from tests.ground.kubernetes.cluster import Cluster
 from tests.k8s.deployed import SPACE
 
 _PATIENCE = 240.0

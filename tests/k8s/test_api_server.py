@@ -19,8 +19,8 @@ from kubernetes.client import (
 )
 
 from evenflow.errors import ServiceError
-from tests.ground import api_server as servers
-from tests.ground.kube import Kube
+from tests.ground.kubernetes import api_server as servers
+from tests.ground.kubernetes.kube import Kube
 
 pytestmark = pytest.mark.k8s
 SCALER = "scaler"

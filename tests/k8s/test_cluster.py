@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from spark_consumers.jars.fetch import cache_dir
-from tests.ground.bases import PYTHON_BASE, python_base
-from tests.ground.building import build
-from tests.ground.cluster import Cluster
-from tests.ground.engine import Engine
+from tests.ground.containers.bases import PYTHON_BASE, python_base
+from tests.ground.containers.building import build
+from tests.ground.containers.engine import Engine
+from tests.ground.kubernetes.cluster import Cluster
 from tests.ground.traces import Holder, traces
 from tests.ground.waiting import wait_until
 from tests.k8s import pods
@@ -201,4 +201,4 @@ def _answers(port: int) -> bool:
 
 
 def _hold(place: Mapping[str, str]) -> Holder:
-    return Holder("tests.ground.cluster", "cluster", place)
+    return Holder("tests.ground.kubernetes.cluster", "cluster", place)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import ServiceError
-from tests.ground.api_server import api_server
-from tests.ground.kube import Kube
-from tests.ground.product import ROOT
+from tests.ground.containers.product import ROOT
+from tests.ground.kubernetes.api_server import api_server
+from tests.ground.kubernetes.kube import Kube
 from tests.ground.waiting import wait_until
 from tests.k8s.deployed import CLAIMS, SPACE, volume
 

@@ -20,7 +20,7 @@ from evenflow.errors import ServiceError
 from evenflow.host.pods import connected
 from evenflow.settings import Settings, load_settings
 from spark_consumers.cluster.own_pod import own_pod_conf
-from tests.ground.kube import Kube
+from tests.ground.kubernetes.kube import Kube
 from tests.ground.waiting import wait_until
 
 pytestmark = [pytest.mark.k8s, pytest.mark.more]

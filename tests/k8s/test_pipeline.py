@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.ground.cluster import Cluster
-from tests.ground.engine import Engine
-from tests.ground.product import ROOT, images
+from tests.ground.containers.engine import Engine
+from tests.ground.containers.product import ROOT, images
+from tests.ground.kubernetes.cluster import Cluster
 from tests.k8s.deployed import SPACE, overlay
 from tests.k8s.running import Running
 

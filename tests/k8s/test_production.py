@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from evenflow.errors import ServiceError
-from tests.ground.definitions import PROMETHEUS_OPERATOR, STRIMZI
-from tests.ground.kube import Kube
+from tests.ground.kubernetes.definitions import PROMETHEUS_OPERATOR, STRIMZI
+from tests.ground.kubernetes.kube import Kube
 from tests.ground.waiting import wait_until
 
 pytestmark = [pytest.mark.k8s, pytest.mark.more]

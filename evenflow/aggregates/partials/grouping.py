@@ -9,6 +9,7 @@ can predict (`keyed_hashes`). docs/measurements.md compares this with Arrow's ow
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -155,6 +156,17 @@ def group_rows(keys: pa.Array, panes: Int64s | None = None, *, hashes: UInt64s |
         unpredictable = columns._replace(hashes=keyed_hashes(offsets, data, panes))
         count = cast(int, _grouped(unpredictable, groups, NO_LIMIT))
     return Grouping(groups.ids, groups.first[:count].copy())
+
+
+def distinct_keys(keys: Sequence[pa.Array]) -> pa.Array:
+    """The different keys of these arrays, in the order in which they come first.
+
+    Not `pc.unique`: Arrow's hash is public and has no secret, so keys can be chosen for which it takes n^2
+    steps.
+    """
+    chunks = [chunk.cast(pa.large_binary()) for chunk in keys]
+    every = pa.concat_arrays(chunks or [pa.array([], pa.large_binary())])
+    return every.take(pa.array(group_rows(every).first))
 
 
 def _grouped(columns: _KeyRows, groups: _Groups, steps: int) -> int | None:

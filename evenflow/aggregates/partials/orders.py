@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evenflow.aggregates.partials.grouping import group_rows
 from evenflow.aggregates.partials.wide_sums import words
 from evenflow.numeric.arrays import Float64s, Int64s, viewed
 
@@ -62,8 +63,13 @@ def as_floats(values: pa.Array) -> Float64s:
 
 def _places(texts: pa.Array) -> Int64s:
     """The place of each text among the different texts, in the order of their bytes."""
-    encoded = texts.dictionary_encode()
-    if not len(encoded.dictionary):
-        return np.zeros(len(texts), np.int64)
-    places = pc.rank(encoded.dictionary, tiebreaker="dense").to_numpy().astype(np.int64)
-    return places[pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False)]
+    if not len(texts):
+        return np.zeros(0, np.int64)
+    texts = texts.fill_null("") if texts.null_count else texts
+    # Not `dictionary_encode`: Arrow's hash is public and has no secret, so texts can be chosen for which it
+    # takes n^2 steps.
+    wide = pa.types.is_large_string(texts.type)
+    groups = group_rows(texts.cast(pa.large_binary() if wide else pa.binary()))
+    different = texts.take(pa.array(groups.first))
+    places = pc.rank(different, tiebreaker="dense").to_numpy().astype(np.int64)
+    return places[groups.ids]

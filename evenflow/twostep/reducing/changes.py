@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.aggregates.aggregate import ROWS
+from evenflow.aggregates.partials.grouping import distinct_keys
 from evenflow.numeric.arrays import one_chunk
 from evenflow.twostep.key_index import KeyIndex
 from evenflow.twostep.reducing.directory import Node
@@ -150,9 +151,7 @@ def _tuples(pane: pa.Table | None) -> int:
 
 def _keys(arrived: pa.Table | None, expired: pa.Table | None) -> pa.Array:
     columns = [table["key"] for table in (arrived, expired) if table is not None]
-    return pc.unique(
-        pa.chunked_array([chunk for keys in columns for chunk in keys.chunks], pa.large_binary())
-    )
+    return distinct_keys([chunk for keys in columns for chunk in keys.chunks])
 
 
 def _absent(before: pa.Table, now: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -21,9 +21,12 @@ import pyarrow.compute as pc
 
 from evenflow.aggregates import AggregatePlan
 from evenflow.aggregates.aggregate import ROWS
+from evenflow.aggregates.partials.grouping import group_rows
 from evenflow.aggregates.plan import TUPLES
+from evenflow.aggregates.size_limits import group_sums
 from evenflow.settings.sections.query import Query
 from evenflow.settings.sections.query.summaries import KEY
+from evenflow.twostep.key_index import KeyIndex
 from evenflow.twostep.layout import Layout
 from evenflow.twostep.reducing.rows_out import result_rows, sliced
 from evenflow.twostep.reducing.state_blobs import BucketState, table_bytes, table_of
@@ -94,12 +97,12 @@ class SummaryPlan:
         if not partials.num_rows:
             return partials
         # The rows are of one window, so the key alone says which partial a row is in.
-        counted = pa.table({"key": tuples["key"], "n": rows[_counter(own)]})
-        sums = pa.TableGroupBy(counted, ["key"], use_threads=False).aggregate([("n", "sum")]).combine_chunks()
-        at = pc.index_in(one_column(partials["key"]).cast(pa.binary()), value_set=one_column(sums["key"]))
-        return partials.set_column(
-            partials.schema.get_field_index(ROWS), ROWS, one_column(sums["n_sum"]).take(at)
-        )
+        every = one_column(tuples["key"])
+        groups = group_rows(every)
+        counts = one_column(rows[_counter(own)]).to_numpy()
+        sums = group_sums(groups.ids.astype(np.int64), counts, groups.count)
+        at = KeyIndex(every.take(pa.array(groups.first))).find(one_column(partials["key"]))
+        return partials.set_column(partials.schema.get_field_index(ROWS), ROWS, pa.array(sums[at]))
 
     @property
     def _frame(self) -> list[pa.Field]:

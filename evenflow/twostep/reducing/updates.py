@@ -28,9 +28,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from evenflow.aggregates import AggregatePlan
+from evenflow.aggregates.partials.grouping import distinct_keys
 from evenflow.numeric.arrays import one_chunk
 from evenflow.twostep.key_index import KeyIndex
 from evenflow.twostep.reducing.rows_out import result_rows, sliced
@@ -120,8 +120,7 @@ class Updates:
 
     def _changed(self, pane: int) -> pa.Array:
         """The keys of which tuples came into this window in this micro-batch."""
-        chunks = [chunk for keys in self._noted(pane) for chunk in keys.chunks]
-        return pc.unique(pa.chunked_array(chunks, pa.large_binary()))
+        return distinct_keys([chunk for keys in self._noted(pane) for chunk in keys.chunks])
 
     def _results(
         self, table: pa.Table, bounds: tuple[int, int], revision: int

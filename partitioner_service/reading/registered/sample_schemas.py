@@ -28,7 +28,7 @@ class SampleSchemas:
         """The same for a parser. Nobody is asked any more, so all answers come at once."""
 
     @classmethod
-    def of(
+    def from_registry(
         cls,
         values: Iterable[bytes | None],
         schemas: Schemas,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tests.faults.model.groups import Groups
 from tests.faults.model.log import Log, Transaction
 from tests.faults.model.transactions import Transactions
-from tests.faults.world import World
+from tests.faults.processes.world import World
 
 
 @dataclass

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenflow.errors import ServiceError
-from tests.faults.world import World
+from tests.faults.processes.world import World
 
 
 @dataclass

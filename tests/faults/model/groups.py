@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError
 
 from tests.faults.model.errors import Refused
 from tests.faults.model.log import Committed
-from tests.faults.world import Process
+from tests.faults.processes.world import Process
 
 if TYPE_CHECKING:
     from tests.faults.model.broker import Broker

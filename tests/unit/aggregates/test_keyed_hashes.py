@@ -1,7 +1,9 @@
 """Nobody who writes keys makes a hash table slow: after too many steps it begins anew with a secret."""
 
+import re
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from evenflow.aggregates.partials import grouping
 from evenflow.aggregates.partials.grouping import group_rows
+from evenflow.aggregates.partials.orders import order_keys
 from evenflow.keys import hash_keys
 from evenflow.numeric.keyed_hashes import keyed_hashes, sip_hash, steps_for
 from evenflow.twostep import key_index
@@ -24,7 +27,7 @@ _P4, _P5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
 KEYS = st.lists(st.binary(max_size=20), max_size=60)
 
 
-def _unshifted(word: int, bits: int) -> int:
+def unshifted(word: int, bits: int) -> int:
     """x of word = x ^ (x >> bits)."""
     result = word
     for _ in range(64 // bits + 1):
@@ -38,9 +41,9 @@ def _rotated(word: int, bits: int) -> int:
 
 def key_of(hashed: int) -> bytes:
     """The key of eight bytes whose XXH64 is this: every step of the hash can be taken back."""
-    word = _unshifted(hashed, 32) * pow(_P3, -1, _64) % _64
-    word = _unshifted(word, 29) * pow(_P2, -1, _64) % _64
-    word = _unshifted(word, 33)
+    word = unshifted(hashed, 32) * pow(_P3, -1, _64) % _64
+    word = unshifted(word, 29) * pow(_P2, -1, _64) % _64
+    word = unshifted(word, 33)
     word = _rotated((word - _P4) * pow(_P1, -1, _64) % _64, 64 - 27) ^ (_P5 + 8)
     lane = _rotated(word * pow(_P1, -1, _64) % _64, 64 - 31) * pow(_P2, -1, _64) % _64
     return lane.to_bytes(8, "little")
@@ -150,3 +153,53 @@ def test_groups_and_places_do_not_depend_on_the_hashes(
         assert groups.ids.tolist() == [different.index(key) for key in keys]
         rows = KeyIndex(pa.array(different, pa.binary())).find(pa.array(queries, pa.binary()))
         assert rows.tolist() == [different.index(key) if key in different else -1 for key in queries]
+
+
+def one_hash_of_arrow(count: int) -> list[str]:
+    """Different texts of 16 letters of ASCII that have one hash in Arrow's tables, with all 64 bits."""
+    high = np.uint64(0x8080808080808080)
+    draw = np.random.default_rng(1)
+    texts: set[bytes] = set()
+    while len(texts) < count:
+        last = draw.integers(0, 2**63, 1_000_000, np.uint64) & ~high
+        first = np.uint64(pow(14_029_467_366_897_019_727, -1, _64)) * (
+            (np.uint64(11_400_714_785_074_694_791) * last) ^ np.uint64(12_345)
+        )
+        plain = (first & high) == 0
+        texts.update(word.tobytes() for word in np.stack([first[plain], last[plain]], axis=1))
+    return [text.decode() for text in texts][:count]
+
+
+ROOT = Path(__file__).parents[3]
+PUBLIC = re.compile(
+    r"pc\.unique\(|dictionary_encode\(|value_counts\(|index_in\(|is_in\(|TableGroupBy|\.group_by\("
+)
+"""Calls that make a table of Arrow. Its hash is public and has no secret."""
+HONEST = {
+    "evenflow/aggregates/own/tables.py": "numbers of groups",
+    "evenflow/aggregates/partials/reductions.py": "numbers of groups",
+    "evenflow/twostep/reducing/reducer.py": "numbers of panes",
+    "partitioner_service/reading/cells/typed_columns.py": "a few words of evenflow's own",
+    "partitioner_service/reading/columns.py": "a few words of evenflow's own",
+    "partitioner_service/reading/registered/leaves.py": "numbers of 32 bits, of the symbols of an enum",
+}
+"""Files that call one all the same, with what their tables hold."""
+
+
+def test_what_records_hold_is_in_no_table_of_arrow() -> None:
+    packages = ["evenflow/aggregates", "evenflow/twostep", "evenflow/expressions", "evenflow/wire"]
+    packages += ["partitioner_service", "spark_consumers", "workbench/assist"]
+    files = [file for package in packages for file in (ROOT / package).rglob("*.py")]
+    assert len(files) > 200
+    with_tables = {
+        file.relative_to(ROOT).as_posix() for file in files if PUBLIC.search(file.read_text(encoding="utf-8"))
+    }
+    assert with_tables == HONEST.keys()
+
+
+def test_texts_that_arrow_would_put_into_one_slot_have_the_places_of_their_order() -> None:
+    texts = one_hash_of_arrow(20_000)
+    places = order_keys(pa.array([*texts, None, texts[0]], pa.large_string()))
+    assert len(set(places[:-2].tolist())) == len(texts)
+    assert places[-1] == places[0]
+    assert [texts[row] for row in np.argsort(places[:-2])] == sorted(texts)

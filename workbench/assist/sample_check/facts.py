@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from evenflow.aggregates.partials.grouping import group_rows
 from evenflow.numeric.arrays import Bools, Float64s, Int64s
 from evenflow.settings import Query, Settings
 from partitioner_service.begin.parsing_limit import ParsingLimit
@@ -271,10 +271,11 @@ class _KeyCounts:
 
     def add(self, keys: pa.Array) -> None:
         """Count the keys of more tuples."""
-        counted = pc.value_counts(keys.cast(pa.large_binary()))
-        if not len(counted):
+        if not len(keys):
             return
-        texts, counts = counted.field("values"), counted.field("counts").to_numpy(zero_copy_only=False)
+        keys = keys.cast(pa.large_binary())
+        groups = group_rows(keys)
+        texts, counts = keys.take(pa.array(groups.first)), np.bincount(groups.ids)
         hashes = pl.Series(texts).hash().to_numpy()
         for place in np.argsort(-counts, kind="stable")[:_KEYS_OF_A_BATCH].tolist():
             text = texts[place].as_py()

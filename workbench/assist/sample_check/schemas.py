@@ -23,15 +23,15 @@ def with_schemas(
     """The sample without records whose schemas nobody knows in time, and the schemas of the others.
 
     The schemas are None if the settings need no registry. registry: None for that of the settings. Raises
-    ConfigError and what `SampleSchemas.of` raises.
+    ConfigError and what `SampleSchemas.from_registry` raises.
     """
     schemas = schemas_of(settings) if registry is None else Schemas(registry, clock=clock)
     if schemas is None:
         return sample, None
-    known = SampleSchemas.of(sample.values, schemas, clock=clock)
+    answers = SampleSchemas.from_registry(sample.values, schemas, clock=clock)
     unasked, stretches = 0, []
     for stretch in sample.stretches:
-        rows = [row for row, value in enumerate(stretch.values) if known.is_enough_for(value)]
+        rows = [row for row, value in enumerate(stretch.values) if answers.is_enough_for(value)]
         unasked += len(stretch.values) - len(rows)
         stretches.append(stretch if len(rows) == len(stretch.values) else stretch.of(rows))
-    return replace(sample, stretches=tuple(stretches), unasked=unasked), known
+    return replace(sample, stretches=tuple(stretches), unasked=unasked), answers

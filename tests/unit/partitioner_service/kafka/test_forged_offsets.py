@@ -4,6 +4,7 @@ if it had lost records because of it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -116,6 +117,21 @@ def test_librdkafka_is_asked_for_an_end_only_where_the_last_answer_does_not_do()
     fetching.forget_ends()
     consumer.ends[0] = 50
     assert fetching.beyond(0, 60)
+
+
+def test_where_the_newest_fetch_was_refused_the_brokers_say_where_the_log_ends() -> None:
+    consumer, questions = Watermarks(p0=100), []
+
+    def ask(partitions: Collection[int]) -> dict[int, int]:
+        questions.append(set(partitions))
+        return {0: 120}
+
+    fetching = FetchControl(consumer, "in", ask)  # type: ignore[arg-type]
+    assert not fetching.beyond(0, 99)
+    consumer.ends[0] = -1  # as librdkafka has it once a leader has moved
+    assert not fetching.beyond(0, 119)
+    assert fetching.beyond(0, 120)
+    assert questions == [{0}, {0}]
 
 
 def test_what_librdkafka_does_not_fetch_needs_no_end() -> None:

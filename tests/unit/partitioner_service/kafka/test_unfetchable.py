@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from evenflow.progress import PartitionState
 from evenflow.settings import load_settings
 from evenflow.text.strict_json import NotStrict
+from evenflow.wire.markers import HEADER
 from partitioner_service.begin.run_note import RunNote, parse_run_note
 from partitioner_service.fetch.fetch_result import FetchResult
 from partitioner_service.kafka.log_ends import LogEnds
@@ -37,6 +38,7 @@ class Message:
     where: int = 0
     named: bytes | None = None
     held: bytes | None = b"x"
+    pairs: tuple[tuple[str, bytes], ...] = ()
 
     def error(self) -> KafkaError | None:
         return None if self.code is None else KafkaError(getattr(KafkaError, self.code), "as the test has it")
@@ -59,8 +61,8 @@ class Message:
     def timestamp(self) -> tuple[int, int]:
         return 1, 5
 
-    def headers(self) -> None:
-        return None
+    def headers(self) -> list[tuple[str, bytes]]:
+        return [*self.pairs]
 
     def __len__(self) -> int:
         return 1
@@ -279,3 +281,14 @@ def test_a_partition_with_a_bomb_is_looked_through_again_however_the_run_ends_an
     assert killed_in_its_look.begins({0: 61, 1: 12}) == {1}
     killed_in_its_look.ends({})
     assert notes.run().begins({0: 61, 1: 12}) == set()
+
+
+def test_damaged_markers_are_one_line_without_what_a_producer_wrote(caplog: pytest.LogCaptureFixture) -> None:
+    wrong = ((HEADER, b"a secret of somebody"),)
+    messages = [Message(at, held=None, pairs=wrong) for at in range(5, 1_005)]
+    with caplog.at_level(logging.WARNING):
+        assert Reading().offsets(messages, {0: state(5)}) == [(0, 5, 1_004)]
+    (line,) = caplog.messages
+    assert "1000 markers of the end of a stream cannot be read" in line
+    assert "offset 5" in line
+    assert "secret" not in line

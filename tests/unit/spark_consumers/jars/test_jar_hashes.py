@@ -12,7 +12,7 @@ from evenflow.errors import ServiceError
 from spark_consumers.jars import hashes as jar_hashes
 from spark_consumers.jars.fetch import cache_dir, resolve, spark_kafka_jars
 from spark_consumers.jars.hashes import check, folder_hashes, listed_hashes
-from tests.ground.definitions import STRIMZI
+from tests.ground.kubernetes.definitions import STRIMZI
 from tests.unit.spark_consumers.jars.test_jars import Home
 from workbench.local.broker_jars import kafka_broker_jars
 

@@ -1,0 +1,1 @@
+"""What must hold after a run, and what must have come out of it."""

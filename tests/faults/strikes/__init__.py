@@ -1,0 +1,1 @@
+"""What faults do, and what is lost by them."""

@@ -1,0 +1,1 @@
+"""A Kubernetes control plane and a cluster of one node on this machine."""
