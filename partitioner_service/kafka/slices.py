@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from confluent_kafka import KafkaError
 
-from evenflow.errors import DataLossError
+from evenflow.errors import DataLossError, ProtocolError
 from evenflow.progress import PartitionState
 from evenflow.settings import Settings
 from evenflow.wire import LATEST_CAME
@@ -191,18 +191,20 @@ class Slicer:
     def _slice(self, fetched: FetchResult, partition: int, low: int, high: int) -> Slice:
         values, records = fetched.values[low:high], fetched.records[low:high]
         markers: dict[int, EndOfStream] = {}
-        damaged: list[int] = []
+        damaged: list[ProtocolError] = []
+        damaged_rows: list[int] = []
         if values.missing is not None:  # only a record without a value can be a marker
             for position in np.flatnonzero(values.missing).tolist():
-                offset = int(fetched.offsets[low + position])
-                marker = marker_of(records[position], damaged=lambda _, offset=offset: damaged.append(offset))
+                marker = marker_of(records[position], damaged=damaged.append)
                 if marker is not None:
                     markers[position] = marker
-        if damaged:  # one line, without what a producer wrote
+                elif len(damaged) > len(damaged_rows):
+                    damaged_rows.append(low + position)
+        if damaged_rows:  # one line, without what a producer wrote
             log.warning(
                 "%s[%d]: %d markers of the end of a stream cannot be read, so they count as ordinary records"
                 " (the first one at offset %d)",
-                *(self._topic, partition, len(damaged), damaged[0]),
+                *(self._topic, partition, len(damaged_rows), fetched.offsets[damaged_rows[0]]),
             )
         return Slice(
             partition=partition,
