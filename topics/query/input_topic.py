@@ -48,7 +48,10 @@ def admitted(settings: Settings) -> Settings:
     if beginning is not None and len(beginning.begin) < query_settings.input_partitions:
         query_settings = query_settings.with_input_partitions(len(beginning.begin))
     query_settings = with_lookup_content(query_settings, beginning)
-    refuse_changed(query_settings, beginning=beginning)
+    if beginning is not None:
+        # Without one this is not asked again: the query may have begun, and may have taken in partitions that
+        # were added, since the topic was looked at. The states of its partitions tell other settings then.
+        refuse_changed(query_settings, beginning=beginning)
     query_settings = as_begun(query_settings, beginning)
     refuse_taken_key_columns(query_settings)
     return query_settings

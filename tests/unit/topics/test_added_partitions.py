@@ -7,7 +7,7 @@ import pytest
 from evenflow.errors import IncompatibleStateError
 from evenflow.settings import Settings
 from evenflow.settings.beginning import Beginning
-from topics.query import input_topic
+from topics.query import input_topic, record
 from topics.state import TopicState
 
 SETTINGS = Settings(query={"name": "q"})
@@ -47,6 +47,18 @@ def test_a_topic_that_grows_while_it_is_looked_at_is_looked_at_again(monkeypatch
     )
     monkeypatch.setattr(input_topic, "read_beginning", lambda settings: beginning)
     assert input_topic.admitted(SETTINGS).input_partitions == 3
+
+
+def test_a_query_that_begins_and_grows_while_it_is_looked_at_is_not_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    began = SETTINGS.with_input_partitions(3)
+    beginning = Beginning(identity=began.identity(), input_id="t", begin={0: 0, 1: 0, 2: 0}, began_at=0)
+    topic = TopicState("q.input", "t", 1, {}, {}, {})
+    monkeypatch.setattr(input_topic, "describe", lambda kafka, names: {"q.input": topic})
+    monkeypatch.setattr(input_topic, "read_beginning", lambda settings: None)
+    monkeypatch.setattr(record, "read_beginning", lambda settings: beginning)
+    assert input_topic.admitted(SETTINGS).input_partitions == 1
 
 
 def test_a_topic_with_fewer_partitions_than_were_taken_in_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
