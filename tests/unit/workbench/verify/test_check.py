@@ -108,6 +108,21 @@ def test_a_float_sum_beyond_all_floats_is_infinite() -> None:
     assert topics.check().exact
 
 
+def test_ranks_that_are_not_those_of_their_values_are_found() -> None:
+    records = [record("a", 5), record("a", 6), record("b", 7), record("c", 8), record("c", 9), record("c", 9)]
+    topics = run(_settings(emit="top(2, count)", window=40, slide=40), [[*records, end(6)], [end(0)]])
+    ranks = {"c": 1, "a": 2}
+    topics.rows = [
+        row | {"rank": ranks[row["key"]], "_tuples_of_all": 6} for row in topics.rows if row["key"] in ranks
+    ]
+    assert topics.check().first == ()
+    for row in topics.rows:
+        row["rank"] = 3 - row["rank"]
+    report = topics.check()
+    assert set(report.kinds) == {"value"}
+    assert any(line.column == "rank" for line in report.first)
+
+
 def test_a_row_written_twice_alike_is_no_difference(topics: Topics) -> None:
     topics.rows.append(topics.rows[2])
     assert topics.check().exact
