@@ -432,15 +432,16 @@ def test_a_query_that_has_begun_is_only_warned(
 
 
 _LOOK = """
-import resource, sys
+import sys
 from pathlib import Path
 from evenflow.settings import load_settings
+from tests.peak_memory import peak
 from workbench.assist.sample_check import before_start
 settings, plain = (load_settings(Path(file)) for file in sys.argv[1:])
 before_start(plain)  # what is imported and compiled counts before
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 before_start(settings)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+print((peak() - before) // 1024)
 """
 
 

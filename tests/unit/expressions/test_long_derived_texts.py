@@ -17,9 +17,9 @@ from evenflow.settings import Settings
 from tests.examples import examples
 
 _CODE = """
-import resource
 from evenflow.settings import Settings
 from partitioner_service.reading.parse import Parser
+from tests.peak_memory import peak
 query = {{
     "window": 10, "key": "long", "time": "@timestamp",
     "columns": {{"long": {text!r}}},
@@ -27,10 +27,10 @@ query = {{
 parser = Parser(Settings(query=query, input={{"partitions": 1, "format": "text"}}))
 parser.parse([b"a"], timestamps=[7])  # what compiles and imports counts before
 record = b"ax" * (12 * 2**20)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 parsed = parser.parse([record], timestamps=[7])
 print(dict(parsed.bad)[0])
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+print((peak() - before) // 1024)
 """
 
 

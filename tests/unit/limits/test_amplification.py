@@ -190,16 +190,17 @@ def test_the_largest_that_the_usual_settings_allow_fits_into_a_record_of_every_t
 
 
 MEASURED = """
-import json, resource, sys
+import json, sys
 from tests.unit.limits.stages import settings_of, through_all
+from tests.peak_memory import peak
 from tests.unit.limits.test_amplification import GREEDY
 warm, query, record = GREEDY[sys.argv[1]]
 settings = settings_of(query)
 through_all(settings, [[json.dumps({"time": 1, **warm}).encode()]])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 value = json.dumps({"time": 1, **record}, ensure_ascii=False).encode()
 through_all(settings, [[value]])
-print(len(value), 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
+print(len(value), 1024 * (peak() - before))
 """
 GREEDY: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "a long key": ({"k": "a"}, {"aggregates": {"n": "count"}}, {"k": ESCAPED * 4_000_000}),

@@ -86,10 +86,10 @@ def test_the_size_is_exact(codec: str, data: bytes, most: int) -> None:
 def test_a_bomb_is_known_within_little_memory(codec: str) -> None:
     """In a process of its own, because the largest memory of a process never falls."""
     code = f"""
-import resource
 import pyarrow as pa
 from topics.batches.bombs import bomb_in
 from topics.batches.raw_batches import batches_of
+from tests.peak_memory import peak
 from tests.unit.topics.test_bombs import built, signed
 sink = pa.BufferOutputStream()
 with pa.CompressedOutputStream(sink, {codec!r}) as out:
@@ -98,9 +98,9 @@ with pa.CompressedOutputStream(sink, {codec!r}) as out:
 data = bytearray(built({CODECS[codec]}, [b"x"])[:61] + sink.getvalue().to_pybytes())
 data[8:12] = (len(data) - 12).to_bytes(4, "big")
 (batch,) = batches_of(signed(data, codec={CODECS[codec]}))
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 assert bomb_in(batch, 128_000_000) is not None
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+print(peak() - before)
 """
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(made.stdout) < 50_000, "KiB"

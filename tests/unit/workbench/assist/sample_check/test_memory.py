@@ -10,14 +10,10 @@ import sys
 import pytest
 
 _CODE = """
-import itertools, re
-from pathlib import Path
+import itertools
+from tests.peak_memory import peak
 from tests.unit.workbench.assist.sample_check.samples import look, order, sample
 settings = {settings}
-
-def peak():
-    # Not ru_maxrss, which begins with what the parent takes.
-    return int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
 
 look(sample([order(n) for n in range(300)]), **settings)  # what compiles and imports counts before
 numbers = itertools.count()
