@@ -29,8 +29,11 @@ from spark_consumers.cluster.machines import (
     executor_python,
     executors_archive,
     executors_conf,
+    is_true,
+    one_class_path,
     one_machine,
     with_children,
+    with_handed_secret,
 )
 from spark_consumers.cluster.warm_up import warm_up
 from spark_consumers.jars.archive import using_archive
@@ -41,11 +44,21 @@ _LOG = logging.getLogger("evenflow.spark")
 _CLASS_PATHS = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
 _FRAMES_PER_ARROW_BATCH = 32  # not Spark's 10,000: a row is a whole frame here
 _SECRET = (
-    "(?i)secret|passw|token|credential|access[.]?key|account[.]?key|api[.-]?key|private[.]?key|keystore|jaas|"
-    "[.]sas[.]"
+    "(?i)secret|passw|passphrase|pwd|[.]pass\\b|token|credential|access[.]?key|account[.]?key|api[.-]?key|"
+    "private[.]?key|encryption[.]key\\b|provided[.-]?key|keystore|jaas|[.]sas[.]"
 )
+_AT_START = re.compile(
+    "spark[.](master|app[.]name|files|archives|shutdown[.]timeout|yarn[.](keytab|principal)"
+    "|hadoop[.]fs[.][^.]+[.]impl"
+    "|(driver|jars|kerberos|log|submit|yarn[.]dist|hadoop[.]hadoop[.]security)([.].*)?)"
+)
+"""Names of what Java acts on before it has all settings: its own size and class path, what it fetches, its
+log-in with Kerberos, and the classes of file systems, of which Java keeps the first that it makes.
+"""
+_FETCHED = ("spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles")
 GARBAGE_COLLECTOR = "-XX:+UseParallelGC"
 """Measured on two cores: a fifth more tuples/s than with G1, whose own threads compete with the tasks."""
+_FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _RENAMED_FILES = "org.apache.spark.sql.execution.streaming.FileContextBasedCheckpointFileManager"
 """For a checkpoint in any place but a local folder. This is Spark's default.
 
@@ -58,6 +71,8 @@ _LOCAL_FILES = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpoi
 Spark's default renames through Hadoop's FileContext. Without Hadoop's native library, FileContext starts a
 `readlink` process for each file of a micro-batch, which takes 0.2 s per micro-batch.
 """
+_MODES_WITHOUT_CHMOD = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
+"""Hadoop's own local file system starts a `chmod` process for each file: nine in a micro-batch."""
 
 _QUIET = {
     "spark.ui.enabled": "false",
@@ -139,12 +154,20 @@ def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> di
 
 
 def launch_conf(conf: Mapping[str, str]) -> dict[str, str]:
-    """The part of a configuration that Java may be started with.
+    """The part of a configuration that Java is started with: what it needs before it has the rest, and of
+    that nothing whose name is one of a secret.
 
-    Whoever is on this machine can read the words that a process was started with. So secrets are set once
-    Java runs.
+    Whoever is on this machine can read the words that a process was started with. All else is set once Java
+    runs.
     """
-    return {name: value for name, value in conf.items() if not re.search(_SECRET, name)}
+    # Spark fetches what lies in a store before Python speaks to it, and then needs to know that store.
+    fetching = any("://" in conf.get(name, "").replace("file://", "") for name in _FETCHED)
+    return {
+        name: value
+        for name, value in conf.items()
+        if (_AT_START.fullmatch(name) or (fetching and name.startswith("spark.hadoop.")))
+        and not re.search(_SECRET, name)
+    }
 
 
 def _check(conf: Mapping[str, str], *, buckets: int) -> None:
@@ -198,17 +221,25 @@ def _protection(settings: Settings) -> dict[str, str]:
         "spark.network.crypto.authEngineVersion": "2",
         "spark.network.crypto.cipher": "AES/GCM/NoPadding",
     }
-    if settings.spark.in_one_process:  # Spark makes the secret
+    if with_children(settings):  # Spark makes no secret for them
+        return conf | {"spark.authenticate": "true", "spark.authenticate.secret": secrets.token_hex(32)}
+    if settings.spark.in_one_process or with_handed_secret(settings):
         conf["spark.authenticate"] = "true"
-    elif with_children(settings):  # and here it makes none
-        conf |= {"spark.authenticate": "true", "spark.authenticate.secret": secrets.token_hex(32)}
+    # Spark refuses to encrypt where nobody has to authenticate, which `[spark.conf]` may have chosen.
+    if with_handed_secret(settings) and is_true(settings.spark.conf.get("spark.authenticate", "true")):
+        conf["spark.network.crypto.enabled"] = "true"
     return conf
 
 
 def _files(settings: Settings) -> dict[str, str]:
     """How the files of a checkpoint are written."""
-    local = "://" not in settings.spark.checkpoint_folder
-    return {"spark.sql.streaming.checkpointFileManagerClass": _LOCAL_FILES if local else _RENAMED_FILES}
+    if "://" in settings.spark.checkpoint_folder:
+        return {_FILE_MANAGER: _RENAMED_FILES}
+    # Where all that use it have our class path. With spark-submit the user chooses it.
+    ours = one_class_path(settings) and "PYSPARK_GATEWAY_PORT" not in os.environ
+    return {_FILE_MANAGER: _LOCAL_FILES} | (
+        {"spark.hadoop.fs.file.impl": _MODES_WITHOUT_CHMOD} if ours else {}
+    )
 
 
 def make_session(

@@ -28,6 +28,7 @@ from spark_consumers.jars.object_store import application_jars
 _LOG = logging.getLogger("evenflow.spark")
 _WORKER_PYTHON = Path(__file__).parents[1] / "workers" / "worker_python"
 _CHILDREN = re.compile(r"local-cluster\[[^\]]*\]")
+_PROTECTION = ("spark.authenticate", "spark.network.crypto.enabled")
 
 
 def one_machine(settings: Settings) -> bool:
@@ -38,6 +39,11 @@ def one_machine(settings: Settings) -> bool:
     return (
         settings.spark.in_one_process or with_children(settings) or _is_loopback(settings.spark.driver_host)
     )
+
+
+def one_class_path(settings: Settings) -> bool:
+    """Whether executors, if there are any, have the driver's class path from their start."""
+    return settings.spark.in_one_process or (with_children(settings) and settings.spark.executor_jars is None)
 
 
 def executors_conf(settings: Settings, stages: Sequence[Stage]) -> dict[str, str]:
@@ -84,12 +90,26 @@ def executors_archive(settings: Settings) -> str:
 
     Only children of the driver can use it, as Java demands exactly the same class path. Empty for all others.
     """
-    return using_archive() if with_children(settings) and settings.spark.executor_jars is None else ""
+    return using_archive() if one_class_path(settings) and not settings.spark.in_one_process else ""
 
 
 def with_children(settings: Settings) -> bool:
     """Whether executors are processes that the driver itself starts on its machine (`local-cluster[...]`)."""
     return _CHILDREN.fullmatch(settings.spark.master.strip()) is not None
+
+
+def with_handed_secret(settings: Settings) -> bool:
+    """Whether Spark makes a secret for each application and hands it to the executors itself.
+
+    It does with YARN and Kubernetes. A standalone cluster has one secret, which its operator sets everywhere.
+    """
+    master = settings.spark.master.strip()
+    return master == "yarn" or master.startswith("k8s://")
+
+
+def is_true(value: str) -> bool:
+    """Whether Spark takes this value of a setting for true."""
+    return value.strip().lower() == "true"
 
 
 def executor_python(settings: Settings) -> str:
@@ -108,10 +128,12 @@ def refuse_unshared(settings: Settings) -> None:
     """Look, before Spark is started, for places and addresses that mean something else to executors.
 
     Raises ConfigError for a relative folder, because executors have working folders of their own, and for a
-    Kafka token that only this machine would get. Warns of a place or address that may be wrong.
+    Kafka token that only this machine would get. Warns of a place or address that may be wrong, and of ports
+    that are open to all.
     """
     if settings.spark.in_one_process:
         return
+    _warn_of_open_ports(settings)
     shared = one_machine(settings)
     if shared:
         _warn_of_loopback(settings)
@@ -144,6 +166,20 @@ def _look_at(name: str, folder: Path, master: str, *, shared: bool) -> None:
         _LOG.warning(
             "%s is the folder %s: with spark.master %s it must be one that the driver and all"
             " executors share, as of a network file system", name, folder, master,
+        )  # fmt: skip
+
+
+def _warn_of_open_ports(settings: Settings) -> None:
+    if with_children(settings) or with_handed_secret(settings):  # they are protected unless somebody opposed
+        return
+    open_by = [name for name in _PROTECTION if not is_true(settings.spark.conf.get(name, ""))]
+    if open_by:
+        _LOG.warning(
+            "spark.master is %s, where Spark makes no secret itself, and spark.conf does not set %s to true:"
+            " whoever reaches the ports of the driver or of an executor may read keys and values there, and"
+            " take part. Give the driver, the master and the workers one secret"
+            " (docs/operations/workers-and-partitions.md#who-may-speak-to-the-driver)",
+            settings.spark.master, " and ".join(open_by),
         )  # fmt: skip
 
 

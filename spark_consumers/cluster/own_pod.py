@@ -51,10 +51,13 @@ def own_pod_conf() -> dict[str, str]:
             f" {', '.join(lacking)}: Spark would get no executors",
             hint=_HINT,
         )
+    driver = driver_container(pod)
     return {
         "spark.kubernetes.namespace": namespace,
         "spark.kubernetes.driver.pod.name": name,
-        "spark.kubernetes.container.image": image_of(pod),
+        "spark.kubernetes.container.image": driver.image,
+        # Where a driver's image is never pulled, its executors' is not either.
+        "spark.kubernetes.container.image.pullPolicy": driver.image_pull_policy,
         # The driver's Service and claim are not Spark's: without these two it would ask to delete what has
         # its label.
         "spark.kubernetes.driver.service.deleteOnTermination": "false",
@@ -62,10 +65,10 @@ def own_pod_conf() -> dict[str, str]:
     }
 
 
-def image_of(pod: Any) -> str:
-    """The image of the container `driver`, else of the first container.
+def driver_container(pod: Any) -> Any:
+    """The container `driver`, else the first container.
 
     The driver need not come first: a service mesh may have put a container of its own before it.
     """
-    containers = {container.name: container.image for container in pod.spec.containers}
-    return str(containers.get("driver", pod.spec.containers[0].image))
+    containers = {container.name: container for container in pod.spec.containers}
+    return containers.get("driver", pod.spec.containers[0])

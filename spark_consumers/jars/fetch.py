@@ -51,6 +51,8 @@ TOKEN_PROVIDER = f"org.apache.spark:spark-token-provider-kafka-0-10_{SCALA_VERSI
 The repository in reach when the list was made had it for 4.0.0 alone, of all of Spark 4.0. It gets Kafka's
 delegation tokens, which evenflow does not use, and composes settings of the connector's clients.
 """
+LOCAL_FILES = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"
+"""Hadoop's file system of local files, which sets the mode of a file without a `chmod` process."""
 UNLISTED = "EVENFLOW_UNLISTED_JARS"
 """The variable that is 1 if sets of jars are taken of which no SHA-256 is known."""
 _LIST = "resolved.json"
@@ -127,14 +129,20 @@ def spark_version() -> str:
 
 
 def spark_kafka_jars() -> list[Path]:
-    """Jars of Spark's Kafka connector for the installed pyspark, without those that pyspark ships.
+    """Jars of Spark's Kafka connector for the installed pyspark, and of `LOCAL_FILES`, without those that
+    pyspark ships.
 
     `LZ4` is one of them: before pyspark's own jars on a class path it hides the lz4-java that pyspark ships.
     """
     shipped = {_artifact_name(jar) for jar in spark_jars_dir().glob("*.jar")}
     name = f"spark-sql-kafka-0-10_{SCALA_VERSION}"
     jars = resolve(
-        "org.apache.spark", name, spark_version(), LZ4, without=(OLD_LZ4,), fixed=(TOKEN_PROVIDER,)
+        "org.apache.spark",
+        name,
+        spark_version(),
+        *(LZ4, LOCAL_FILES),
+        without=(OLD_LZ4, "org.apache.hadoop"),
+        fixed=(TOKEN_PROVIDER,),
     )
     hiding = {Coordinate.parse(LZ4).artifact}
     return [jar for jar in jars if _artifact_name(jar) not in shipped - hiding]

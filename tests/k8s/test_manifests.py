@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from kubernetes.client import ApiException, AppsV1Api, CoreV1Api
 
 from controller.kubernetes import LeaseElection, ScaledReplicas, leading
@@ -22,6 +23,7 @@ from evenflow.settings import Settings, load_settings
 from spark_consumers.cluster.own_pod import own_pod_conf
 from tests.ground.kubernetes.kube import Kube
 from tests.ground.waiting import wait_until
+from tests.k8s.driver_pods import executor, tried, wait_for_quotas
 
 pytestmark = [pytest.mark.k8s, pytest.mark.more]
 ROOT = Path(__file__).parents[2]
@@ -72,6 +74,18 @@ def settings(**control: str) -> Settings:
 def test_all_of_it_is_accepted_without_a_warning(applied: Kube, folder: str) -> None:
     strictly = ("--server-side", "--validate=strict", "--warnings-as-errors", "--dry-run=server")
     applied.kubectl("apply", *strictly, "-k", ROOT / folder)
+
+
+@pytest.mark.parametrize("folder", ["k8s/demo", "k8s/overlays/local", "k8s/overlays/production"])
+def test_no_pod_takes_an_image_of_evenflow_from_docker_hub(kube: Kube, folder: str) -> None:
+    images = []
+    for one in yaml.safe_load_all(kube.kubectl("kustomize", ROOT / folder)):
+        pod = one.get("spec", {}).get("template", {}).get("spec", {})
+        images += [(each["image"], each.get("imagePullPolicy")) for each in pod.get("containers", [])]
+    ours = [(image, policy) for image, policy in images if "evenflow/" in image]
+    assert len(ours) >= 4
+    for image, policy in ours:
+        assert image.startswith("registry.invalid/evenflow/") or policy == "Never", image
 
 
 def test_every_container_is_locked_down_and_says_what_it_needs(applied: Kube) -> None:
@@ -150,7 +164,9 @@ def test_a_driver_that_may_not_make_executors_is_refused_before_spark_starts(
     as_account(applied, account, tmp_path, monkeypatch)
     monkeypatch.setattr("spark_consumers.cluster.own_pod.own_namespace", lambda: SPACE)
     monkeypatch.setattr("socket.gethostname", lambda: pod)
-    assert own_pod_conf()["spark.kubernetes.container.image"].startswith("evenflow/")
+    conf = own_pod_conf()
+    assert conf["spark.kubernetes.container.image"].startswith("evenflow/")
+    assert conf["spark.kubernetes.container.image.pullPolicy"] == "Never"
     refusal = "may not create pods, create configmaps: Spark would get no executors"
     with (
         _less_than("evenflow-driver", applied, verb="create"),
@@ -204,6 +220,34 @@ def test_a_driver_may_make_and_sweep_up_executors_in_its_namespace_only(applied:
     assert not may("create", "pods", "default")
     assert not may("get", "secrets")
     assert not may("patch", "statefulsets")
+
+
+@pytest.mark.parametrize("priority", ["system-node-critical", "system-cluster-critical"])
+def test_a_driver_may_make_no_pod_with_the_priority_of_the_clusters_own(applied: Kube, priority: str) -> None:
+    wait_for_quotas(applied)
+    with pytest.raises(ServiceError, match="exceeded quota: evenflow-priority"):
+        tried(applied, executor(priorityClassName=priority))
+
+
+def test_a_driver_may_make_executors_but_not_any_number_of_them(applied: Kube) -> None:
+    wait_for_quotas(applied)
+    assert tried(applied, executor())["spec"]["priorityClassName"] == "evenflow-executor"
+    with pytest.raises(ServiceError, match=r"exceeded quota: evenflow, requested: .*limits\.memory=100Gi"):
+        tried(applied, executor(memory="100Gi"))
+
+
+def test_what_a_pod_states_stays_and_what_it_does_not_state_is_filled_in(applied: Kube) -> None:
+    wait_for_quotas(applied)
+    stated = executor()
+    (container,) = tried(applied, stated)["spec"]["containers"]
+    assert container["resources"] == stated["spec"]["containers"][0]["resources"]
+    silent = executor()
+    del silent["spec"]["containers"][0]["resources"]
+    (container,) = tried(applied, silent)["spec"]["containers"]
+    assert container["resources"] == {
+        "requests": {"cpu": "50m", "memory": "128Mi", "ephemeral-storage": "0"},
+        "limits": {"memory": "512Mi", "ephemeral-storage": "1Gi"},
+    }
 
 
 def test_of_two_controllers_one_leads_and_the_other_one_takes_over_at_once(

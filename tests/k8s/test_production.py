@@ -15,6 +15,7 @@ from evenflow.errors import ServiceError
 from tests.ground.kubernetes.definitions import PROMETHEUS_OPERATOR, STRIMZI
 from tests.ground.kubernetes.kube import Kube
 from tests.ground.waiting import wait_until
+from tests.k8s.driver_pods import executor, tried, wait_for_quotas
 
 pytestmark = [pytest.mark.k8s, pytest.mark.more]
 OVERLAY = Path(__file__).parents[2] / "k8s/overlays/production"
@@ -69,6 +70,17 @@ def test_an_apply_leaves_the_scale_to_the_controller(applied: Kube) -> None:
     applied.kubectl("scale", *partitioner, "--replicas=5")
     applied.kubectl(*_STRICTLY, "-k", OVERLAY)
     assert applied.get(*partitioner)["spec"]["replicas"] == 5
+
+
+def test_a_pod_has_the_priority_of_the_stream_or_of_executors_or_none(applied: Kube) -> None:
+    wait_for_quotas(applied)
+    for priority in ("system-node-critical", "system-cluster-critical"):
+        with pytest.raises(ServiceError, match="exceeded quota: evenflow-priority"):
+            tried(applied, executor(priorityClassName=priority))
+    for priority in ("evenflow-stream", "evenflow-executor", None):
+        assert (
+            tried(applied, executor(priorityClassName=priority))["spec"].get("priorityClassName") == priority
+        )
 
 
 def test_a_slip_of_the_pen_in_a_rule_is_refused(applied: Kube, rendered: list[dict[str, Any]]) -> None:

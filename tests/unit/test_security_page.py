@@ -9,7 +9,7 @@ import pytest
 
 from evenflow.settings.describe import describe_settings
 from tests.unit.settings.test_canaries import PLACES
-from tests.unit.workbench.strimzi.matrix import MATRIX
+from tests.unit.workbench.strimzi.matrix import GROUPS, MATRIX
 from workbench.strimzi.rights import PARTS
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +21,12 @@ def test_the_table_of_rights_is_the_matrix() -> None:
     assert head in PAGE
     for topic, rights in MATRIX.items():
         assert f"| `{topic}` | {' | '.join(rights.get(part, '-') for part in PARTS)} |" in PAGE
+
+
+def test_the_table_of_consumer_groups_is_that_of_the_tests() -> None:
+    assert f"| consumer group | {' | '.join(PARTS)} |" in PAGE
+    for group, rights in GROUPS.items():
+        assert f"| `{group}` | {' | '.join(rights.get(part, '-') for part in PARTS)} |" in PAGE
 
 
 def test_every_border_has_a_row_with_all_its_columns() -> None:

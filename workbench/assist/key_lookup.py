@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,25 +22,15 @@ from evenflow.reporting.words import printable
 from evenflow.settings import Settings
 from evenflow.telemetry import PartitionerRecord
 from evenflow.text.strict_json import read_object
-from monitoring.web.guard import token_of
-from monitoring.web.tls import client_context
 from topics.query.input_topic import by_its_rule, with_topic_partitions
 from workbench.assist.activity import Part, read_activity
+from workbench.assist.page_client import PageClient
 
 _SILENT_MS = 15_000
 """An instance that has said nothing for so long counts only while nobody else has its input partitions."""
 _MOST_BYTES = 4_000_000
 _DEEPEST = 6
 _AT_ONCE = 32
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: the key goes to the address that was asked, and nowhere else."""
-
-    def redirect_request(self, *_: Any) -> None:
-        """Make no further request."""
-        return
-
 
 _Number = Annotated[int, Field(ge=0, le=1 << 20)]
 
@@ -157,34 +146,22 @@ def instances_of(
 
 
 class _Asker:
-    """Asks pages over the transport of the settings. named: whether the user named the addresses.
+    """Asks the pages of a query's instances about a key. named: whether the user named the addresses.
 
-    An address in telemetry is one that whoever can write there has chosen. So it gets the token only over TLS
-    and only where `web.tls_ca` is set: to have a certificate of any of the system's authorities proves
-    nothing. Raises ConfigError if a file of `[web]` cannot be used.
+    Raises ConfigError if a file of `[web]` cannot be used.
     """
 
     def __init__(self, settings: Settings, *, named: bool) -> None:
-        web = settings.web
-        context = client_context(web)
-        # No proxy either: the address is one of the pipeline's own network.
-        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({}), _NoRedirect()]
-        if context is not None:
-            handlers.append(urllib.request.HTTPSHandler(context=context))
-        self._opener = urllib.request.build_opener(*handlers)
-        self._query, self._scheme = settings.query.name, web.scheme
-        proven = context is not None and web.tls_ca is not None
-        self._withheld = web.token_file is not None and not proven and not named
-        if web.token_file is not None and not self._withheld:
-            self._opener.addheaders.append(("Authorization", f"Bearer {token_of(web.token_file)}"))
+        self._pages = PageClient(settings.web, named=named)
+        self._query = settings.query.name
 
     def ask(self, instance: str, address: str | None, *, key: bytes, patience: float) -> Reply:
         """The reply of one instance."""
         if address is None:
             return Reply(instance=instance, address=None, trouble="it has not said where its pages are")
-        url = f"{self._scheme}://{address}/key/?format=json&key={quote_from_bytes(key, safe='')}"
+        path = f"/key/?format=json&key={quote_from_bytes(key, safe='')}"
         try:
-            with self._opener.open(url, timeout=patience) as response:
+            with self._pages.open(address, path, patience=patience) as response:
                 # One byte more than is allowed, so that a longer answer is refused instead of cut.
                 answer, fields = read_answer(response.read(_MOST_BYTES + 1))
             if answer.query == self._query:
@@ -199,7 +176,7 @@ class _Asker:
         return Reply(instance=instance, address=address, trouble=printable(trouble)[:300])
 
     def _refusal(self, error: urllib.error.HTTPError) -> str:
-        if error.code == 401 and self._withheld:
+        if error.code == 401 and self._pages.withheld:
             return (
                 "it wants the token, which goes only to an address that is named (--at host:port) or whose"
                 " certificate is of web.tls_ca"

@@ -30,6 +30,7 @@ from evenflow.settings.kafka import librdkafka_config
 from evenflow.settings.places import private_folder
 from spark_consumers.jars.archive import making, path_of, using
 from spark_consumers.jars.fetch import java_command
+from workbench.left_folders import remove_left_folders
 from workbench.local.broker_jars import kafka_broker_jars
 from workbench.local.broker_properties import (
     HOST,
@@ -44,8 +45,7 @@ from workbench.local.processes import ChildProcess
 
 _PORT_ATTEMPTS = 5
 _TEMPORARY = "evenflow-broker-"
-_SWEEP_AFTER_SECONDS = 60
-"""Age from which on a temporary folder that nobody has locked counts as left over."""
+_LOCK = "broker.lock"
 _PORT_TAKEN = ("Address already in use", "Address in use", "BindException")
 
 
@@ -161,7 +161,7 @@ class EmbeddedBroker:
             return self
         java, jars = java_command(), kafka_broker_jars()
         if not self._keep and self._lock is None:
-            _sweep_temporary_folders()
+            remove_left_folders(Path(tempfile.gettempdir()), _TEMPORARY, lock=_LOCK)
             self.data_dir = Path(tempfile.mkdtemp(prefix=_TEMPORARY))
         try:
             self._acquire()
@@ -210,7 +210,7 @@ class EmbeddedBroker:
             return
         try:
             private_folder(self.data_dir)
-            lock = os.open(self.data_dir / "broker.lock", os.O_RDWR | os.O_CREAT, 0o644)
+            lock = os.open(self.data_dir / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise ServiceError(
                 f"the data folder {self.data_dir} cannot be used: {error.strerror}",
@@ -351,22 +351,6 @@ class EmbeddedBroker:
         with os.fdopen(descriptor, "w", encoding="utf-8") as text:
             text.writelines(f"{name}={escaped(value)}\n" for name, value in properties.items())
         return file
-
-
-def _sweep_temporary_folders() -> None:
-    """Remove the temporary folders of runs that were killed.
-
-    Nobody holds the lock of such a folder. A folder that is just being made is not locked yet either, so only
-    folders that are old enough are removed.
-    """
-    for lock in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*/broker.lock"):
-        try:
-            with lock.open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if time.time() - os.fstat(file.fileno()).st_mtime > _SWEEP_AFTER_SECONDS:
-                    shutil.rmtree(lock.parent, ignore_errors=True)
-        except OSError:
-            continue
 
 
 def _is_free(port: int) -> bool:

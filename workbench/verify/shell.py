@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -34,6 +33,7 @@ from topics.query.input_topic import admitted
 from topics.query.record import read_beginning
 from topics.state import TopicState
 from workbench.duckdb_streams import PulledStream, unwrapped_errors
+from workbench.left_folders import working_folder
 from workbench.verify.core import DUE_WITHIN, Recomputation
 from workbench.verify.input.messages import input_row, rejected_row
 from workbench.verify.inputs import (
@@ -107,9 +107,9 @@ def _compared(
     begun = read_beginning(settings.origin)
     committed = read_committed(settings, begun)
     with (
-        tempfile.TemporaryDirectory(prefix="verify-", dir=_cache()) as scratch,
+        working_folder(_cache(), "verify-") as scratch,
         _recomputed(
-            settings, committed, begun, limit, Path(scratch), lead=lead, skipped=skipped, progress=progress
+            settings, committed, begun, limit, scratch, lead=lead, skipped=skipped, progress=progress
         ) as due,
     ):
         while True:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import trustme
 
 from evenflow.settings import Settings
 from evenflow.settings.sections.kafka import KafkaExtras
@@ -15,6 +16,7 @@ from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, make_setti
 from topics.admin import describe, pipeline_topics
 from topics.reader import read_range
 from workbench.local.broker import EmbeddedBroker
+from workbench.local.ports import free_ports
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.timeout(280), pytest.mark.more]
 CANARY = "canary-7f3a"
@@ -41,13 +43,36 @@ class Onlooker(threading.Thread):
         return self.words
 
 
-def test_a_password_stands_in_no_command_line_log_checkpoint_topic_or_status(
-    query_name: str, tmp_path: Path
+@pytest.fixture
+def web(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Settings of the pages, whose token and key are in files beside the folder of the test."""
+    folder = tmp_path_factory.mktemp("secrets")
+    (folder / "token").write_text(f"{CANARY}-of-the-pages\n")
+    identity = trustme.CA().issue_cert("127.0.0.1", "localhost")
+    identity.private_key_pem.write_to_path(folder / "key.pem")
+    identity.cert_chain_pems[0].write_to_path(folder / "chain.pem")
+    return {
+        "token_file": str(folder / "token"),
+        "tls_key": str(folder / "key.pem"),
+        "tls_certificate": str(folder / "chain.pem"),
+    }
+
+
+def test_a_secret_stands_in_no_command_line_log_checkpoint_topic_or_status(
+    query_name: str, tmp_path: Path, web: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "me")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", f"{CANARY}-of-the-store")
+    # A PEM file's second line is the first one of the key itself.
+    secrets = (CANARY, Path(web["tls_key"]).read_text().splitlines()[1])
     with EmbeddedBroker(sasl={"admin": CANARY}) as broker:
         kafka = broker.settings().model_copy(update={"extras": EXTRAS})
-        spark = {"conf": {"spark.hadoop.fs.s3a.secret.key": CANARY}}
-        settings = make_settings(kafka, query_name, tmp_path, spark=spark)
+        live, own = free_ports(2)
+        parts = {
+            "partitioner": {"web_port": live},
+            "spark": {"web_port": own, "conf": {"spark.hadoop.fs.s3a.secret.key": CANARY}},
+        }
+        settings = make_settings(kafka, query_name, tmp_path, web=web, **parts)
         stream = Stream(settings)
         stream.write(1_000)
         stream.end()
@@ -61,16 +86,17 @@ def test_a_password_stands_in_no_command_line_log_checkpoint_topic_or_status(
             pipeline.running.pop("status").wait(60)
         words = onlooker.end()
         assert any("spark" in word for word in words)
-        assert not [word for word in words if CANARY in word]
+        assert not [word for word in words for secret in secrets if secret in word]
         assert (tmp_path / "status.log").read_text().count(query_name)
         files = [file for file in tmp_path.rglob("*") if file.is_file() and file != pipeline.file]
         assert {"partition.log", "aggregate.log"} <= {file.name for file in files}
-        assert not [file for file in files if CANARY.encode() in file.read_bytes()]
+        for file in files:
+            assert not [secret for secret in secrets if secret.encode() in file.read_bytes()], file
         assert_exact(stream)
-        _assert_no_topic_holds_it(settings)
+        _assert_no_topic_holds_one(settings, secrets)
 
 
-def _assert_no_topic_holds_it(settings: Settings) -> None:
+def _assert_no_topic_holds_one(settings: Settings, secrets: tuple[str, ...]) -> None:
     names = [spec.name for spec in pipeline_topics(settings).values()]
     for name, state in describe(settings.kafka, names).items():
         if state is None or not state.records:
@@ -78,4 +104,4 @@ def _assert_no_topic_holds_it(settings: Settings) -> None:
         for batch in read_range(settings.kafka, name):
             for record in batch:
                 whole = f"{record.key()!r} {record.value()!r} {record.headers()!r}"
-                assert CANARY not in whole, name
+                assert not [secret for secret in secrets if secret in whole], name

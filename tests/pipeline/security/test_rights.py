@@ -4,13 +4,13 @@ log in by certificates, and for the whole matrix also by passwords (SCRAM).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -30,8 +30,9 @@ from cryptography.hazmat.primitives.serialization import (
 
 from evenflow.errors import EvenflowError
 from evenflow.settings import KafkaSettings, Settings
+from tests.patience import wait_for
 from tests.pipeline.end_to_end import Pipeline, Stream, assert_exact, make_settings
-from tests.unit.workbench.strimzi.matrix import IDS, MATRIX
+from tests.unit.workbench.strimzi.matrix import IDS, MATRIX, groups
 from topics import clients
 from topics.admin import describe, ensure_topics, pipeline_topics
 from topics.batches.raw_batches import RawReader
@@ -69,6 +70,11 @@ _WITH_SCRAM = {
     ),
 }
 _PASSWORD = "a password of theirs"
+_NOT_YET = {
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
 
 
 class Names:
@@ -173,6 +179,13 @@ def test_the_pipeline_runs_under_its_users(settings: Settings, names: Names, tmp
     for log in tmp_path.glob("run-*/*.log"):
         assert "AUTHORIZATION" not in log.read_text(), log.read_text()
         assert "Not authorized" not in log.read_text(), log.read_text()
+        assert not [line for line in _lines_of_keys(parts.values()) if line in log.read_text()], log
+
+
+def _lines_of_keys(parts: Iterable[Settings]) -> list[str]:
+    """The first line of each part's own key: the second one of its PEM file."""
+    files = [one.kafka.ssl_key for one in parts]
+    return [file.read_text().splitlines()[1] for file in files if file is not None]
 
 
 def test_what_a_part_must_not_do_is_refused(settings: Settings, names: Names) -> None:
@@ -219,6 +232,16 @@ def test_the_broker_lets_only_the_owner_use_a_transactional_id(
     assert _usable_ids(settings, as_part(settings, names, part).kafka) == _own_ids(part)
 
 
+@pytest.mark.family
+@pytest.mark.parametrize("part", PARTS)
+def test_the_broker_grants_each_part_its_rights_in_consumer_groups_and_no_other(
+    settings: Settings, names: Names, part: str
+) -> None:
+    assert _granted_in_groups(settings, as_part(settings, names, part).kafka) == _due_in_groups(
+        settings, part
+    )
+
+
 def test_users_that_log_in_by_a_password_have_the_same_rights_and_no_other(
     query_name: str, tmp_path: Path
 ) -> None:
@@ -234,6 +257,7 @@ def test_users_that_log_in_by_a_password_have_the_same_rights_and_no_other(
             kafka = broker.settings(**login)
             assert _granted(settings, kafka) == _due(settings, part), part
             assert _usable_ids(settings, kafka) == _own_ids(part), part
+            assert _granted_in_groups(settings, kafka) == _due_in_groups(settings, part), part
 
 
 def _granted(settings: Settings, kafka: KafkaSettings) -> dict[str, set[str]]:
@@ -253,6 +277,44 @@ def _due(settings: Settings, part: str) -> dict[str, set[str]]:
     """What the matrix grants."""
     looking = {"DESCRIBE", "DESCRIBE_CONFIGS"}
     return {role: {*MATRIX[role].get(part, ""), *looking} for role in pipeline_topics(settings)}
+
+
+def _granted_in_groups(settings: Settings, kafka: KafkaSettings) -> dict[str, set[str]]:
+    """What the broker grants this user in each group, whether or not the group is there.
+
+    Raises KafkaException if it does not answer for another reason than a right that is lacking.
+    """
+    granted: dict[str, set[str]] = {}
+    for name in groups(settings.query.name):
+        # The broker that has just started does not coordinate groups yet.
+        wait_for(lambda name=name: granted.update(_granted_in_group(kafka, name)) or name in granted)
+    return granted
+
+
+def _granted_in_group(kafka: KafkaSettings, group: str) -> dict[str, set[str]]:
+    """The group -> its operations; empty while nobody coordinates it."""
+    letters = {AclOperation.READ: "R", AclOperation.DESCRIBE: "D"}
+    (described,) = (
+        clients.admin(kafka)
+        .describe_consumer_groups([group], include_authorized_operations=True, request_timeout=20)
+        .values()
+    )
+    try:
+        operations = described.result().authorized_operations
+    except KafkaException as error:
+        code = error.args[0].code()
+        if code in _NOT_YET:
+            return {}
+        if code != KafkaError.GROUP_AUTHORIZATION_FAILED:
+            raise
+        operations = []
+    return {group: {letters.get(one, one.name) for one in operations}}
+
+
+def _due_in_groups(settings: Settings, part: str) -> dict[str, set[str]]:
+    """What the table grants: who may read as a group may describe it."""
+    letters = {"R": {"R", "D"}, "D": {"D"}, "": set[str]()}
+    return {name: letters[parts.get(part, "")] for name, parts in groups(settings.query.name).items()}
 
 
 def _usable_ids(settings: Settings, kafka: KafkaSettings) -> set[str]:

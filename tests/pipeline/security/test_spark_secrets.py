@@ -24,7 +24,15 @@ from spark_consumers.session import end_session, make_session
 settings = Settings(
     query={"name": "q", "window": "1s", "key": "k", "time": "t", "aggregates": {"n": "count"}},
     input={"topic": "in", "partitions": 1},
-    spark={"conf": {"spark.hadoop.fs.s3a.secret.key": "canary-1", "spark.ssl.keyPassword": "canary-2"}},
+    spark={
+        "conf": {
+            "spark.hadoop.fs.s3a.secret.key": "canary-1",
+            "spark.ssl.keyPassword": "canary-2",
+            "spark.hadoop.fs.s3a.encryption.key": "canary-3",
+            "spark.hadoop.of.mine": "canary-4",
+            "spark.driver.memory": "700m",
+        }
+    },
 )
 log = JavaLog(Path(sys.argv[1]) / "java.log") if sys.argv[2] == "log" else None
 session = make_session(settings, log)
@@ -32,6 +40,9 @@ try:
     known = session.sparkContext.getConf()
     assert known.get("spark.hadoop.fs.s3a.secret.key") == "canary-1"
     assert known.get("spark.ssl.keyPassword") == "canary-2"
+    assert known.get("spark.hadoop.fs.s3a.encryption.key") == "canary-3"
+    assert session.sparkContext._jsc.hadoopConfiguration().get("of.mine") == "canary-4"
+    assert session.sparkContext._jvm.java.lang.Runtime.getRuntime().maxMemory() < 701 * 2**20
     assert known.get("spark.sql.session.timeZone") == "UTC"
     seen = 0
     for process in psutil.Process().children(recursive=True):

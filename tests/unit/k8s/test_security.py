@@ -129,6 +129,13 @@ def test_what_no_policy_names_is_denied_in_both_directions() -> None:
     assert production == {"podSelector": {}, "policyTypes": ["Egress"]}
 
 
+def test_what_no_policy_names_is_denied_in_the_namespace_of_productions_kafka() -> None:
+    file = "overlays/production/kafka/network.yaml"
+    assert policies(file) == {"kafka-default": {"podSelector": {}, "policyTypes": ["Ingress"]}}
+    kustomization = (K8S / "overlays/production/kafka/kustomization.yaml").read_text()
+    assert "network.yaml" in yaml.safe_load(kustomization)["resources"]
+
+
 @pytest.mark.parametrize("file", ["overlays/local/network.yaml", "overlays/production/egress.yaml"])
 def test_names_are_asked_of_the_clusters_own_resolver_alone(file: str) -> None:
     """A question for a name carries data to whoever answers it."""
@@ -176,9 +183,6 @@ def test_productions_kafka_has_a_namespace_of_its_own_and_names_who_may_reach_it
         assert listener["authentication"]
         for peer in listener["networkPolicyPeers"]:
             assert {"namespaceSelector", "podSelector"} == set(peer)
-    copied = (K8S / "overlays/production/copy-secrets.sh").read_text()
-    assert "ca.key" not in copied
-    assert "ca.password" not in copied
 
 
 def test_no_account_may_read_secrets_or_delete_what_it_has_not_made() -> None:
@@ -191,16 +195,31 @@ def test_no_account_may_read_secrets_or_delete_what_it_has_not_made() -> None:
 
 
 def test_spark_asks_to_delete_no_service_and_no_claim(monkeypatch: pytest.MonkeyPatch) -> None:
-    pod = SimpleNamespace(
-        spec=SimpleNamespace(containers=[SimpleNamespace(name="driver", image="evenflow/spark")])
-    )
+    conf = own_pod_conf(monkeypatch, image="evenflow/spark", image_pull_policy="Never")
+    assert conf["spark.kubernetes.driver.service.deleteOnTermination"] == "false"
+    assert conf["spark.kubernetes.driver.ownPersistentVolumeClaim"] == "false"
+
+
+def test_executors_have_the_image_of_their_driver_and_pull_it_as_it_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    conf = own_pod_conf(monkeypatch, image="evenflow/spark", image_pull_policy="Never")
+    assert conf["spark.kubernetes.container.image"] == "evenflow/spark"
+    assert conf["spark.kubernetes.container.image.pullPolicy"] == "Never"
+
+
+def own_pod_conf(monkeypatch: pytest.MonkeyPatch, **driver: str) -> dict[str, str]:
+    """What a driver tells Spark whose container is this one, behind another one."""
+    containers = [
+        SimpleNamespace(name="proxy", image="proxy", image_pull_policy="Always"),
+        SimpleNamespace(name="driver", **driver),
+    ]
+    pod = SimpleNamespace(spec=SimpleNamespace(containers=containers))
     api = SimpleNamespace(CoreV1Api=lambda: SimpleNamespace(read_namespaced_pod=lambda *_, **__: pod))
     monkeypatch.setattr(own_pod, "own_namespace", lambda: "evenflow")
     monkeypatch.setattr(own_pod, "connected", lambda what: SimpleNamespace(client=api))
     monkeypatch.setattr(own_pod, "missing", lambda *_: [])
-    conf = own_pod.own_pod_conf()
-    assert conf["spark.kubernetes.driver.service.deleteOnTermination"] == "false"
-    assert conf["spark.kubernetes.driver.ownPersistentVolumeClaim"] == "false"
+    return own_pod.own_pod_conf()
 
 
 @pytest.mark.parametrize("file", ["k8s/overlays/local/grafana.yaml", "compose.yaml"])

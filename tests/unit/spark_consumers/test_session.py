@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -112,9 +113,35 @@ def _conf(**spark: Any) -> dict[str, str]:
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local-cluster[2,1,1024]"])
 def test_a_driver_without_a_cluster_lets_nobody_speak_to_it_without_a_secret(master: str) -> None:
-    assert _conf(master=master)["spark.authenticate"] == "true"
-    # For other masters Spark demands a secret, which only their operator can give to all.
+    conf = _conf(master=master)
+    assert conf["spark.authenticate"] == "true"
+    assert "spark.network.crypto.enabled" not in conf
+
+
+@pytest.mark.parametrize("master", ["k8s://https://api:6443", "yarn"])
+def test_where_spark_hands_its_secret_to_executors_all_authenticate_and_encrypt(
+    cache: Path, master: str
+) -> None:
+    conf = _conf(master=master)
+    assert {name: value for name, value in conf.items() if "auth" in name or "crypto" in name} == {
+        "spark.authenticate": "true",
+        "spark.network.crypto.enabled": "true",
+        "spark.network.crypto.authEngineVersion": "2",
+        "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+    }
+    unencrypted = _conf(master=master, conf={"spark.network.crypto.enabled": "false"})
+    assert unencrypted["spark.authenticate"] == "true"
+    assert unencrypted["spark.network.crypto.enabled"] == "false"
+    # Spark would refuse to encrypt without.
+    open_to_all = _conf(master=master, conf={"spark.authenticate": " False "})
+    assert "spark.network.crypto.enabled" not in open_to_all
+
+
+def test_a_standalone_cluster_has_the_secret_that_its_operator_gives_to_all_or_none(cache: Path) -> None:
+    # Spark makes none there, and would not start without one.
     assert "spark.authenticate" not in _conf(master="spark://host:7077")
+    theirs = {"spark.authenticate": "true", "spark.authenticate.secret": "x"}
+    assert theirs.items() <= _conf(master="spark://host:7077", conf=theirs).items()
 
 
 def test_executors_of_the_drivers_own_get_another_secret_each_time_and_none_by_their_command_line() -> None:
@@ -153,7 +180,59 @@ def test_connections_have_the_newer_exchange_of_keys_and_a_cipher_that_notices_c
         "spark.authenticate.secret",
         "spark.kafka.sasl.jaas.config",
         "spark.hadoop.passwd",
+        "spark.hadoop.pwd",
+        "spark.hadoop.mail.auth.pass",
+        "spark.hadoop.fs.s3a.encryption.key",
+        "spark.hadoop.fs.s3a.server-side-encryption.key",
+        "spark.hadoop.fs.s3a.bucket.b.encryption.key",
+        "spark.hadoop.fs.s3a.bucket.b.server-side-encryption.key",
+        "spark.hadoop.fs.gs.encryption.key",
+        "spark.hadoop.fs.azure.encryption.encoded.client-provided-key",
+        "spark.hadoop.fs.azure.encryption.encoded.client-provided-key.x.dfs.core.windows.net",
+        "spark.hadoop.parquet.encryption.key.list",
     ],
 )
 def test_no_setting_that_may_hold_a_secret_is_a_word_of_a_command_line(name: str) -> None:
     assert launch_conf({name: "canary", "spark.master": "local"}) == {"spark.master": "local"}
+    fetching = {"spark.master": "local", "spark.jars": "s3a://b/a.jar"}
+    assert launch_conf({name: "canary"} | fetching) == fetching
+    assert re.search(session_conf(Settings())["spark.redaction.regex"], name)
+
+
+def test_a_setting_that_java_does_not_need_at_its_start_is_no_word_of_a_command_line() -> None:
+    late = {"spark.hadoop.of.mine": "canary", "spark.mine": "canary", "spark.executorEnv.MINE": "canary"}
+    conf = {
+        "spark.master": "yarn",
+        "spark.app.name": "evenflow q",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraClassPath": "/a.jar",
+        "spark.jars": "/a.jar",
+        "spark.jars.packages": "a:b:1",
+        "spark.submit.deployMode": "client",
+        "spark.kerberos.keytab": "/keytab",
+        "spark.hadoop.hadoop.security.authentication": "kerberos",
+        "spark.hadoop.fs.file.impl": "a.Class",
+    }
+    assert launch_conf(conf | late) == conf
+
+
+@pytest.mark.parametrize(
+    ("jars", "needed"), [("/a.jar,file:///b.jar", False), ("/a.jar,s3a://b/c.jar", True)]
+)
+def test_java_knows_the_store_from_which_it_fetches_jars(jars: str, needed: bool) -> None:
+    conf = {"spark.jars": jars, "spark.hadoop.fs.s3a.endpoint": "http://store"}
+    assert ("spark.hadoop.fs.s3a.endpoint" in launch_conf(conf)) is needed
+
+
+def test_modes_are_set_without_a_process_where_everybody_has_the_drivers_class_path(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "spark.hadoop.fs.file.impl"
+    own = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
+    assert [_conf(master=master).get(name) for master in ("local[2]", "local-cluster[2,1,1024]")] == [own] * 2
+    assert name not in _conf(master="local-cluster[2,1,1024]", executor_jars="/jars/*")
+    assert name not in _conf(master="spark://host:7077")
+    assert name not in _conf(master="local[2]", checkpoint="s3a://bucket/x")
+    assert _conf(master="local[2]", conf={name: "mine"})[name] == "mine"
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")  # as with spark-submit
+    assert name not in _conf(master="local[2]")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import socket
-import urllib.request
+import urllib.error
 from collections.abc import Iterator
+from http.client import HTTPException
 
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings
-from monitoring.web.guard import token_of
-from monitoring.web.tls import client_context
 from workbench.assist.findings import Finding
+from workbench.assist.page_client import PageClient
 
 _PATIENCE = 1.0
 _EVERYWHERE = {"0.0.0.0", "::"}
@@ -41,9 +41,17 @@ def _check(settings: Settings, part: str, address: tuple[str, int], other: str |
     obstacle = _obstacle(address)
     if obstacle is None:
         return Finding(setting, "ok", f"{place} is free")
-    if _ours(settings, address):
+    ours = _is_ours(settings, address)
+    if ours:
         return Finding(setting, "ok", f"{place} is served by this query")
     do = f"end the process that has it, or {do}; {part}.web_host names the address"
+    if ours is None:
+        message = f"{place} is in use: its page wants the token, so whether it is this query's is not known"
+        do = (
+            f"if no part of this query serves it, {do}. The doctor sends the token only to pages that"
+            " web.tls_ca proves"
+        )
+        return Finding(setting, "warning", message, do)
     return Finding(setting, "problem", f"{place} cannot be listened on: {obstacle}", do)
 
 
@@ -57,16 +65,19 @@ def _obstacle(address: tuple[str, int]) -> str | None:
     return None
 
 
-def _ours(settings: Settings, address: tuple[str, int]) -> bool:
-    """Whether a part of this query answers at this address, which the settings name."""
-    web, query = settings.web, settings.query.name
+def _is_ours(settings: Settings, address: tuple[str, int]) -> bool | None:
+    """Whether a part of this query answers at this address, which the settings name.
+
+    None if the page there wants a token and has not proved that it may have ours.
+    """
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
     try:
-        request = urllib.request.Request(f"{web.scheme}://{host}:{address[1]}/metrics/")
-        if web.token_file is not None:
-            request.add_header("Authorization", f"Bearer {token_of(web.token_file)}")
-        with urllib.request.urlopen(request, timeout=_PATIENCE, context=client_context(web)) as answer:
+        pages = PageClient(settings.web)
+        with pages.open(f"{host}:{address[1]}", "/metrics/", patience=_PATIENCE) as answer:
             lines = answer.read(1_000_000).decode(errors="replace").splitlines()
-    except (OSError, ValueError, ConfigError):
+    except urllib.error.HTTPError as error:
+        return None if error.code == 401 and pages.withheld else False
+    except (OSError, ValueError, ConfigError, HTTPException):
         return False
-    return any(line.startswith("evenflow_build_info{") and f'query="{query}"' in line for line in lines)
+    query = f'query="{settings.query.name}"'
+    return any(line.startswith("evenflow_build_info{") and query in line for line in lines)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from evenflow.settings import Settings, load_settings
 from monitoring.operator_rules import printed
-from tests.unit.workbench.strimzi.matrix import IDS, MATRIX
+from tests.unit.workbench.strimzi.matrix import IDS, MATRIX, groups
 from topics.admin import pipeline_topics
 from workbench.strimzi.manifests import manifests
 from workbench.strimzi.rights import PARTS, Right, rights
@@ -97,6 +97,17 @@ def test_a_transactional_id_has_one_part_that_may_use_it(part: str) -> None:
     granted = [right for right in rights(_split(), part) if right.kind == "transactionalId"]
     own = {name for name in IDS if any(_fits(right, f"q.{name}") for right in granted)}
     assert own == {name for name, owner in IDS.items() if owner == part}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_rights_of_a_part_in_consumer_groups_are_those_of_the_table_and_no_others(part: str) -> None:
+    granted = [right for right in rights(_split(), part) if right.kind == "group"]
+    letters = {"Read": "R", "Describe": "D"}
+    for name, parts in groups("q").items():
+        operations = {one for right in granted if _fits(right, name) for one in right.operations}
+        assert {letters[one] for one in operations} == set(parts.get(part, "")), name
+    # No right is left that no row of the table is about.
+    assert [right for right in granted if not any(_fits(right, name) for name in groups("q"))] == []
 
 
 def test_who_verifies_may_only_look() -> None:

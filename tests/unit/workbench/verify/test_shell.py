@@ -4,7 +4,9 @@ while.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -222,6 +224,19 @@ def test_a_dead_reducer_is_waited_for_until_the_bound_and_then_it_is_a_finding(
     query = Live(monkeypatch, _reaching(100))
     assert query.verify(due_within=0).kinds == {"behind": 1}
     assert (query.now, query.looks) == (0, 1)
+
+
+def test_what_a_killed_verify_left_goes_when_the_next_one_begins(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    left = tmp_path / "evenflow" / "verify-left"
+    left.mkdir(parents=True)
+    (left / "verify.duckdb").write_bytes(b"keys and values")
+    (left / "lock").touch()
+    os.utime(left / "lock", (0, 0))
+    assert Live(monkeypatch, live()).verify().exact
+    assert list((tmp_path / "evenflow").iterdir()) == []
 
 
 def test_what_goes_wrong_while_kafka_is_read_is_told_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
