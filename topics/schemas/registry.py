@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -31,7 +31,9 @@ _MAY_HEAL = (408, 425, 429)
 """HTTP statuses that ask for patience, though they are below 500."""
 _DEEPEST = 32
 _MOST_REFERENCES = 1_000
-"""Bounds of the schemas that a schema refers to, so that no registry can make us ask for ever."""
+"""Bounds of the schemas that a schema refers to, so that no registry can make us ask for ever. For all that
+one schema refers to, at any depth, the registry is asked so often at most.
+"""
 _LONGEST_MESSAGE = 300
 """Characters of the registry's message that are passed on."""
 _MOST_CHARACTERS = 16_000_000
@@ -85,6 +87,20 @@ class Lookup(Protocol):
     def schema(self, number: int) -> RegisteredSchema | None:
         """The schema of this id. None if there is none. Raises RegistryAway and SchemaRefused."""
         ...
+
+
+@dataclass
+class _References:
+    """The schemas that one schema refers to, in the making."""
+
+    texts: list[str] = field(default_factory=list)
+    """As of `RegisteredSchema`, without the schema's own text."""
+    names: list[str] = field(default_factory=list)
+    """The name by which each text is referred to."""
+    begun: set[str] = field(default_factory=set)
+    """These names, and those of the texts around. A schema that refers to itself ends there."""
+    questions: int = 0
+    """How often the registry was asked."""
 
 
 class Registry:
@@ -186,27 +202,26 @@ class Registry:
         return listed
 
     def _with_references(self, number: int, schema: Schema) -> RegisteredSchema:
-        texts: list[str] = []
-        names: list[str] = []
-        self._refer(schema, texts, names, 0)
+        references = _References()
+        self._refer(schema, references, 0)
         form, text = schema.schema_type or "AVRO", schema.schema_str
         if not isinstance(form, str) or not isinstance(text, str) or not text:
             raise self._no_schema("its type or its text is no text")
         # The registry leaves the type out for Avro.
-        return RegisteredSchema(number, form.lower(), (*texts, text), (*names, ""))
+        return RegisteredSchema(number, form.lower(), (*references.texts, text), (*references.names, ""))
 
-    def _refer(self, schema: Schema, texts: list[str], names: list[str], depth: int) -> None:
+    def _refer(self, schema: Schema, references: _References, depth: int) -> None:
         """Append the schemas that this schema refers to, each behind those that it refers to itself.
 
         A reference that the registry does not have is left out. The compiler then finds the schema unfit.
         """
-        # Those that the registry does not have are not among the names, so they have a bound of their own.
         for reference in (schema.references or ())[:_MOST_REFERENCES]:
-            if reference.name in names or depth > _DEEPEST or len(names) > _MOST_REFERENCES:
+            name, version, subject = reference.name, reference.version, reference.subject
+            if not isinstance(version, int) or subject is None or not isinstance(name, str):
                 continue
-            version, subject = reference.version, reference.subject
-            if not isinstance(version, int) or subject is None or reference.name is None:
+            if name in references.begun or depth > _DEEPEST or references.questions >= _MOST_REFERENCES:
                 continue
+            references.questions += 1
             registered_schema = self._answer(
                 partial(self._client.get_version, subject, version, fmt=self._fmt)
             )
@@ -214,14 +229,15 @@ class Registry:
                 continue
             text = registered_schema.schema.schema_str or ""
             if not isinstance(text, str):
-                raise self._no_schema(f"the text of {reference.name} is no text")
-            self._refer(registered_schema.schema, texts, names, depth + 1)
-            if sum(map(len, texts)) + len(text) > _MOST_CHARACTERS:
+                raise self._no_schema(f"the text of {name} is no text")
+            references.begun.add(name)
+            self._refer(registered_schema.schema, references, depth + 1)
+            if sum(map(len, references.texts)) + len(text) > _MOST_CHARACTERS:
                 raise self._no_schema(
                     f"the schemas that it refers to have more than {_MOST_CHARACTERS:,} characters"
                 )
-            texts.append(text)
-            names.append(reference.name)
+            references.texts.append(text)
+            references.names.append(name)
 
     def _answer(self, ask: Callable[[], T]) -> T | None:
         """The registry's answer. None if there is no such thing. Raises RegistryAway and SchemaRefused."""

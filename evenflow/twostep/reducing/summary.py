@@ -98,10 +98,10 @@ class SummaryPlan:
             return partials
         # The rows are of one window, so the key alone says which partial a row is in.
         every = one_column(tuples["key"])
-        groups = group_rows(every)
+        same_key = group_rows(every)
         counts = one_column(rows[_counter(own)]).to_numpy()
-        sums = group_sums(groups.ids.astype(np.int64), counts, groups.count)
-        at = KeyIndex(every.take(pa.array(groups.first))).find(one_column(partials["key"]))
+        sums = group_sums(same_key.ids.astype(np.int64), counts, same_key.count)
+        at = KeyIndex(every.take(pa.array(same_key.first))).find(one_column(partials["key"]))
         return partials.set_column(partials.schema.get_field_index(ROWS), ROWS, pa.array(sums[at]))
 
     @property
