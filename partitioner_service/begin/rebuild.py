@@ -36,7 +36,7 @@ from evenflow.reporting.words import numbers
 from evenflow.settings import Settings
 from evenflow.settings.beginning import Beginning
 from partitioner_service.begin.claim import commit_offsets, lock
-from partitioner_service.begin.traces import Ruling, Traces, read_rejected, read_routed
+from partitioner_service.begin.traces import Rulings, Traces, read_rejected, read_routed
 from partitioner_service.block import Slice
 from partitioner_service.fetch.fetch_result import FetchResult
 from partitioner_service.kafka.committed_state import all_states, data_plane_group
@@ -167,10 +167,8 @@ class _Rebuild:
         """All records that were read of this partition. following: the next offset, None to find it."""
         rulings = read_rejected(self._settings, self._rejected, partition)
         begin = begun.first_offset(partition)
-        skips = {offset: ruling.through for offset, ruling in rulings.items() if ruling.through is not None}
-        last = (offset if ruling.through is None else ruling.through for offset, ruling in rulings.items())
         if following is None:
-            following = max([begin, traces.reached.get(partition, 0), *(offset + 1 for offset in last)])
+            following = max(begin, traces.reached.get(partition, 0), rulings.behind)
         if following > self._input.end[partition]:
             raise DataLossError(
                 f"{self._input.name}[{partition}] ends at offset {self._input.end[partition]}, but the query"
@@ -190,9 +188,8 @@ class _Rebuild:
             session=session,
             frames=frames,
         )
-        judged = {offset: ruling for offset, ruling in rulings.items() if offset not in skips}
-        fold = Fold(self._settings, state, judged, routed=traces.routed.get(partition, 0))
-        for first, through in sorted(skips.items()):
+        fold = Fold(self._settings, state, rulings, routed=traces.routed.get(partition, 0))
+        for first, through in sorted(rulings.skips.items()):
             # A skipped record cannot be fetched, so the input is read around it.
             for records in self._records(partition, begin, first):
                 fold.read(records)
@@ -213,18 +210,15 @@ class _Rebuild:
 class Fold:
     """The state of one input partition, record by record, held against its rejections.
 
-    rulings: the rejections by offset. routed: the offset behind the last record that a frame holds. No later
-    record can have been routed. tuples: how many tuples of these records were routed.
+    rulings: its rejections. routed: the offset behind the last record that a frame holds. No later record can
+    have been routed. tuples: how many tuples of these records were routed.
     """
 
-    def __init__(
-        self, settings: Settings, state: PartitionState, rulings: Mapping[int, Ruling], *, routed: int
-    ) -> None:
+    def __init__(self, settings: Settings, state: PartitionState, rulings: Rulings, *, routed: int) -> None:
         self.state = state
         self.tuples = 0
         self._query = settings.query
         self._rulings = rulings
-        self._rejected = np.array(sorted(rulings), np.int64)
         self._routed = routed
         settings = settings.without_cost()  # nothing is routed
         self._router = Router(settings, new_partitioner(settings), clock=_StatedClock(settings, rulings))
@@ -281,16 +275,10 @@ class Fold:
     def _new_marks(self, whole: Slice) -> Iterator[int]:
         """The offsets in this slice at which a rejection first names a mark that the partition was given."""
         mark = self.state.idle_mark
-        for offset in self._in(whole):
-            ruling = self._rulings[offset]
+        for offset, ruling in self._rulings.between(whole.first, whole.last + 1):
             if ruling.reason == "idle" and ruling.mark != mark:
                 mark = ruling.mark
                 yield offset
-
-    def _in(self, piece: Slice) -> list[int]:
-        """The offsets of this slice that were rejected."""
-        first, after = np.searchsorted(self._rejected, [piece.first, piece.last + 1])
-        return [int(offset) for offset in self._rejected[first:after]]
 
     def _judge(self, piece: Slice) -> None:
         ruling = self._rulings.get(piece.first)
@@ -306,7 +294,9 @@ class Fold:
             for group in rejections
             for position in group.positions.tolist()
         }
-        expected = {offset: self._rulings[offset].reason for offset in self._in(piece)}
+        expected = {
+            offset: ruling.reason for offset, ruling in self._rulings.between(piece.first, piece.last + 1)
+        }
         differing = sorted(o for o in {*reasons, *expected} if reasons.get(o) != expected.get(o))
         if differing:
             self._refuse(
@@ -331,17 +321,18 @@ class Fold:
 class _StatedClock:
     """The clock as rejected records name it. Every other tuple was in time."""
 
-    def __init__(self, settings: Settings, rulings: Mapping[int, Ruling]) -> None:
+    def __init__(self, settings: Settings, rulings: Rulings) -> None:
         self._most = settings.query.max_ahead_of_clock
-        self._clocks = {o: r.clock for o, r in rulings.items() if r.reason == "ahead" and r.clock is not None}
+        self._offsets, self._clocks = rulings.clocks("ahead")
 
     def ahead(self, records: Sequence[Any], rows: Int64s, times: Int64s) -> Ahead | None:
         """As `partitioner_service.routing.ahead.Clock` says."""
-        if self._most is None or not self._clocks or not len(rows):
+        if self._most is None or not len(self._offsets) or not len(rows):
             return None
-        stated = (self._clocks.get(_OFFSET(records[row])) for row in rows.tolist())
+        offsets = np.fromiter((_OFFSET(records[row]) for row in rows.tolist()), np.int64, len(rows))
+        places = np.searchsorted(self._offsets, offsets).clip(max=len(self._offsets) - 1)
         never = 2**62
-        clocks = np.fromiter((never if clock is None else clock for clock in stated), np.int64, len(rows))
+        clocks = np.where(self._offsets[places] == offsets, self._clocks[places], never)
         which = times > clocks + self._most
         return Ahead(which, clocks) if which.any() else None
 

@@ -7,11 +7,16 @@ and nothing before it is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from operator import methodcaller
 from typing import NamedTuple
 
+import numpy as np
+
 from evenflow.errors import DataLossError
+from evenflow.numeric.arrays import LAST_TIME, NEVER, Int32s, Int64s
 from evenflow.settings import Settings
 from evenflow.twostep.sequences import RangeSequences, Sessions
 from evenflow.windows import END_MARK, NO_MARK
@@ -44,6 +49,72 @@ class Ruling(NamedTuple):
     """The processing time (ms) that the record was held against. None if the rejection names none."""
     through: int | None = None
     """The last offset that was skipped by an order that began here. None for any other reason."""
+
+
+class Rulings:
+    """The rejections of an input partition by offset. Of several of one offset the last counts.
+
+    Memory: 28 bytes for each. skips: by the offset at which an order to skip began, the last offset that it
+    skipped. These are no rulings otherwise. behind: the offset behind the last one that was judged or
+    skipped, 0 if there is none.
+    """
+
+    def __init__(self, rulings: Iterable[tuple[int, Ruling]]) -> None:
+        self.skips: dict[int, int] = {}
+        numbers: dict[str, int] = {}
+        offsets, marks, clocks, reasons = array("q"), array("q"), array("q"), array("i")
+        for offset, ruling in rulings:
+            if ruling.through is not None:
+                self.skips[offset] = ruling.through
+                continue
+            offsets.append(offset)
+            marks.append(NEVER if ruling.mark is None else ruling.mark)
+            clocks.append(NEVER if ruling.clock is None else ruling.clock)
+            reasons.append(numbers.setdefault(ruling.reason, len(numbers)))
+        self._texts = tuple(numbers)
+        order = _order(np.array(offsets, np.int64))
+        self._offsets: Int64s = np.array(offsets, np.int64)[order]
+        self._marks: Int64s = np.array(marks, np.int64)[order]
+        self._clocks: Int64s = np.array(clocks, np.int64)[order]
+        self._reasons: Int32s = np.array(reasons, np.int32)[order]
+        judged = self._offsets[-1:].tolist()
+        self.behind = 1 + max([*judged, *self.skips.values()], default=-1)
+
+    def get(self, offset: int) -> Ruling | None:
+        """The ruling at this offset. None: the record was accepted, or skipped."""
+        return next((ruling for _, ruling in self.between(offset, offset + 1)), None)
+
+    def between(self, first: int, behind: int) -> Iterator[tuple[int, Ruling]]:
+        """The rulings of the offsets from `first` to the one before `behind`, with their offsets."""
+        begin, end = np.searchsorted(self._offsets, [first, behind]).tolist()
+        for place in range(begin, end):
+            mark, clock = int(self._marks[place]), int(self._clocks[place])
+            yield (
+                int(self._offsets[place]),
+                Ruling(
+                    self._texts[self._reasons[place]],
+                    None if mark == NEVER else mark,
+                    None if clock == NEVER else clock,
+                ),
+            )
+
+    def clocks(self, reason: str) -> tuple[Int64s, Int64s]:
+        """The offsets that were rejected for this reason, and the processing time (ms) of each. Those that
+        name no time are left out.
+        """
+        if reason not in self._texts:
+            return self._offsets[:0], self._clocks[:0]
+        which = (self._reasons == self._texts.index(reason)) & (self._clocks != NEVER)
+        return self._offsets[which], self._clocks[which]
+
+
+def _order(offsets: Int64s) -> Int64s | slice:
+    """The places of these offsets in ascending order, of equal ones the last."""
+    if (offsets[1:] > offsets[:-1]).all():
+        return slice(None)
+    order = np.argsort(offsets, kind="stable")
+    ascending = offsets[order]
+    return order[np.append(ascending[1:] != ascending[:-1], True)]
 
 
 class Traces:
@@ -165,17 +236,13 @@ def read_routed(settings: Settings, topic: TopicState) -> Traces:
     return traces
 
 
-def read_rejected(settings: Settings, rejected: TopicState, partition: int) -> dict[int, Ruling]:
-    """The rejections of an input partition by offset.
-
-    Memory: about 300 bytes for each. Records that name no record of this partition are not ours.
-    """
+def read_rejected(settings: Settings, rejected: TopicState, partition: int) -> Rulings:
+    """The rejections of an input partition. Records that name no record of this partition are not ours."""
     where = partition % rejected.partitions
     others = {other: first for other, first in rejected.begin.items() if other != where}
-    rulings: dict[int, Ruling] = {}
-    for block in read_range(settings.kafka, rejected.name, end=others):
-        rulings.update(_rulings(block, f"{settings.topic('input')}:{partition}:"))
-    return rulings
+    ours = f"{settings.topic('input')}:{partition}:"
+    blocks = read_range(settings.kafka, rejected.name, end=others)
+    return Rulings(chain.from_iterable(_rulings(block, ours) for block in blocks))
 
 
 def _rulings(block: list[Record], ours: str) -> Iterator[tuple[int, Ruling]]:
@@ -195,9 +262,9 @@ def _text(value: bytes | str | None) -> str:
 
 
 def _whole(text: str | None) -> int | None:
-    """The number in this header. None if it is missing, or no number of 64 bits."""
+    """The number in this header. None if it is missing, or no number of 64 bits above the least."""
     digits = (text or "").removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
         return None
     number = int(text or "")
-    return number if -(2**63) <= number < 2**63 else None
+    return number if NEVER < number <= LAST_TIME else None

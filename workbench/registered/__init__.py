@@ -6,5 +6,6 @@ partitioner's kernels.
 
 fastavro believes what a record says. A record of 10 kB with 10,000 levels overflows its stack, which ends the
 process. So `avro_walk` goes through the bytes first, and refuses what the partitioner has to refuse. Every
-value comes from fastavro.
+value comes from fastavro. Google's library makes an object of each message, so it gets to see one level of
+messages at a time (`protobuf`).
 """

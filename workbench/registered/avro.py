@@ -15,13 +15,11 @@ from evenflow.grammar.paths import MOST_LEVELS, segments, written
 from topics.schemas.registry import RegisteredSchema
 from workbench.registered.avro_schema import LOGICAL_TYPE, AvroSchema
 from workbench.registered.avro_walk import AvroWalk
-from workbench.registered.cell import NESTED, RegisteredCell
+from workbench.registered.cell import LONGEST_NAME, MOST_VALUES, NESTED, RegisteredCell
 from workbench.unreadable import Unreadable
 
 _BEGIN = 5
 """Where a record begins: after the zero byte and the 4 bytes of the schema's id."""
-_MOST_VALUES = 100_000
-"""Values of a record of which all fields are read. Each becomes an object of a hundred times its bytes."""
 
 
 def _cell_of(value: Any, schema: Any, _: Any = None) -> RegisteredCell:
@@ -67,14 +65,17 @@ class AvroReader:
 
     def fields(self, value: bytes) -> dict[str, RegisteredCell | None]:
         """Path -> value of each field that is no record itself.
-        The fields of a record that is null are left out. Raises Unreadable, also for a record of more than
-        100,000 values.
+        The fields of a record that is null are left out, and so are fields with long names. Raises
+        Unreadable, also for a record of more than 100,000 values.
         """
         cells: dict[str, RegisteredCell | None] = {}
-        waiting: list[tuple[tuple[str, ...], dict[str, Any]]] = [((), self._record(value, most=_MOST_VALUES))]
+        waiting: list[tuple[tuple[str, ...], dict[str, Any]]] = [((), self._record(value, most=MOST_VALUES))]
         while waiting:
             outer, record = waiting.pop()
+            room = LONGEST_NAME - sum(map(len, outer))
             for name, inner in record.items():
+                if len(name) > room:
+                    continue
                 if not isinstance(inner, dict):
                     cells[written((*outer, name))] = inner
                 elif len(outer) < MOST_LEVELS - 1:
@@ -86,13 +87,16 @@ class AvroReader:
 
         most: as of `AvroWalk`.
         """
+        walk = AvroWalk(self._schema.types, value, most=most)
         try:
-            end = AvroWalk(self._schema.types, value, most=most).end(self._schema.root, _BEGIN)
+            end = walk.end(self._schema.root, _BEGIN)
         except RecursionError:
             raise Unreadable("the record is nested too deeply") from None
         if end != len(value):
             raise Unreadable("bytes are left over")
-        data = io.BytesIO(value)
+        # A column holds no array and no map, so only that they are there matters.
+        emptied = walk.emptied()
+        data = io.BytesIO(emptied)
         data.seek(_BEGIN)
         # Invalid UTF-8 becomes lone surrogates. In a column that nobody reads it does no harm.
         try:
@@ -101,7 +105,7 @@ class AvroReader:
             )
         except Exception as error:  # for bad bytes, fastavro raises many kinds of exception
             raise Unreadable(f"fastavro does not read the record: {type(error).__name__}") from None
-        if data.tell() != len(value) or not isinstance(record, dict):
+        if data.tell() != len(emptied) or not isinstance(record, dict):
             raise Unreadable("fastavro does not read the record")
         return record
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from workbench.registered.cell import TICKS
+from workbench.registered.cell import LONGEST_NAME, TICKS
 
 LOGICAL_TYPE = "evenflow-cell"
 """The logical type of every value but null and records, whatever it is in the registry."""
@@ -62,6 +62,8 @@ class AvroSchema:
                 self._learn(branch, space, depth + 1)
         elif isinstance(schema, dict) and schema.get("type") in _NAMED:
             name = _full(schema["name"], schema.get("namespace", space))
+            if len(name) > LONGEST_NAME:
+                raise ValueError("a name is too long")
             space = name.rpartition(".")[0]
             self._definitions.setdefault(name, (schema, space))
             for field in schema.get("fields", ()):

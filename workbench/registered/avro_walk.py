@@ -1,4 +1,5 @@
-"""Whether bytes are one record of an Avro schema: a walk that reads no value.
+"""Whether bytes are one record of an Avro schema: a walk that reads no value, and where its arrays and maps
+are.
 
 fastavro takes an enum's symbol -1 for the last one, 2 for true, and a number of 20 bytes for its lowest 64
 bits. It reads array items that take no bytes until memory ends, and nested records until the stack ends. The
@@ -21,6 +22,8 @@ Types that take no bytes can name each other so often that a walk never ends.
 _SIZES = {"boolean": 1, "float": 4, "double": 8}
 _KEY = {"type": "string"}
 """Type of the keys of a map."""
+_NO_ITEMS = b"\0"
+"""An array or a map without items."""
 
 
 class AvroWalk:
@@ -31,6 +34,18 @@ class AvroWalk:
     def __init__(self, types: Mapping[str, Any], data: bytes, *, most: int | None = None) -> None:
         self._types, self._data = types, data
         self._steps = _STEPS + _STEPS_PER_BYTE * len(data) if most is None else most
+        self._outer: list[tuple[int, int]] = []
+        self._within = 0
+
+    def emptied(self) -> bytes:
+        """The record that was walked through, with all arrays and maps empty, so that no item becomes an
+        object.
+        """
+        pieces, at = [], 0
+        for begin, end in self._outer:
+            pieces += [self._data[at:begin], _NO_ITEMS]
+            at = end
+        return b"".join([*pieces, self._data[at:]])
 
     def end(self, schema: Any, at: int, depth: int = 0) -> int:
         """The place after the value of this schema that begins at `at`. Raises Unreadable."""
@@ -50,7 +65,12 @@ class AvroWalk:
             return at
         kind = schema["type"]
         if kind in ("array", "map"):
-            return self._items_end(schema, at, depth + 1)
+            self._within += 1
+            end = self._items_end(schema, at, depth + 1)
+            self._within -= 1
+            if not self._within:
+                self._outer.append((at, end))
+            return end
         if kind == "enum":
             return self._place(at, len(schema["symbols"]))[1]
         if kind in ("int", "long"):

@@ -1,53 +1,52 @@
-"""Protobuf records, read by Google's own library."""
+"""Protobuf records, read by Google's own library, one level of messages at a time.
+
+The library makes an object of every message that it knows of, though a message takes 2 bytes of a record. So
+it knows no message within another one: its bytes are all that it sees of it, and only messages that are asked
+for are read in turn. The partitioner does not enter other messages either, so what they hold makes no record
+unreadable.
+"""
 
 from __future__ import annotations
 
 import base64
 import importlib
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
-from evenflow.grammar.paths import MOST_LEVELS, written
+from evenflow.grammar.paths import MOST_LEVELS, segments, written
 from topics.schemas.registry import RegisteredSchema
 from workbench.registered.avro_walk import long
-from workbench.registered.cell import NESTED, RegisteredCell
+from workbench.registered.cell import LONGEST_NAME, MOST_VALUES, NESTED, RegisteredCell
 from workbench.unreadable import Unreadable
 
-_OPTIONS = "google/protobuf/descriptor.proto"
-_REPEATED = descriptor_pb2.FieldDescriptorProto.LABEL_REPEATED
-_GROUP = descriptor_pb2.FieldDescriptorProto.TYPE_GROUP
-_LARGEST_TREE = 65_536
-"""Bytes of a record of which all fields are read, if its messages lie within messages of their own kind. Of
-each 2 bytes such a record may make a message, which takes as much as its kind has fields.
-"""
+_F = FieldDescriptor
+_LEVEL_TYPES = {_F.TYPE_STRING: _F.TYPE_BYTES, _F.TYPE_MESSAGE: _F.TYPE_BYTES, _F.TYPE_ENUM: _F.TYPE_INT32}
+"""Type of a field -> its type in a level, if it is another one."""
+_MOST_LEVEL_TYPES = 1_000
+"""How many declared levels are remembered. Records may name any message of a file."""
+_STAMP = timestamp_pb2.Timestamp.DESCRIPTOR.full_name
 
 
 class _Messages:
-    """The messages of one file, with all that it refers to.
-
-    Google's library refuses a message if a text is not UTF-8. Text that nobody reads may be any bytes, so all
-    text is declared as bytes. shallow: whether a message that repeats is declared as bytes too. Then none is
-    made of the 2 bytes that it may take. Raises the errors of Google's library if the schema is none.
+    """The messages of one file, with all that it refers to. Raises the errors of Google's library if the
+    schema is none.
     """
 
-    def __init__(self, schema: RegisteredSchema, *, shallow: bool = False) -> None:
-        self.pool = descriptor_pool.DescriptorPool()
-        self.text: set[str] = set()
-        """Full names of the fields that are text."""
-        self._shallow = shallow
+    def __init__(self, schema: RegisteredSchema) -> None:
+        self._pool = descriptor_pool.DescriptorPool()
         self._added: set[str] = set()
         for text, name in zip(schema.texts, schema.names, strict=True):
             file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text))
             file.name = name or "record"
-            for message in file.message_type:
-                self._as_bytes(message, file.package)
+            if _longest_name(len(file.package), file.message_type) > LONGEST_NAME:
+                raise ValueError("a name is too long")
             self._add(file)
-        self.file = file
-        """The last file, which has the message of a record."""
+        self._file = file
 
     def _add(self, file: descriptor_pb2.FileDescriptorProto) -> None:
         if file.name in self._added:
@@ -60,171 +59,274 @@ class _Messages:
                 known = descriptor_pb2.FileDescriptorProto()
                 descriptor_pool.Default().FindFileByName(name).CopyToProto(known)
                 self._add(known)
-        if self._shallow and file.name != _OPTIONS:
-            for message in file.message_type:
-                _make_shallow(message)
-            _make_shallow(file)
-        self.pool.Add(file)
+        self._pool.Add(file)
         self._added.add(file.name)
 
-    def _as_bytes(self, message: descriptor_pb2.DescriptorProto, space: str) -> None:
-        own = f"{space}.{message.name}" if space else message.name
-        for field in message.field:
-            if field.type == field.TYPE_STRING:
-                field.type = field.TYPE_BYTES
-                self.text.add(f"{own}.{field.name}")
-        # The keys of a map cannot be bytes. On the wire a map is entries that repeat.
-        message.options.ClearField("map_entry")
-        for nested in message.nested_type:
-            self._as_bytes(nested, own)
-
     def type(self, path: list[int]) -> Any:
-        """The message that a record names so. Raises IndexError and KeyError if there is none."""
-        names, messages = [self.file.package] if self.file.package else [], self.file.message_type
+        """The message of the last file that a record names so. Raises IndexError and KeyError if there is
+        none.
+        """
+        names, messages = [self._file.package] if self._file.package else [], self._file.message_type
         for index in path:
             if index < 0:  # Python would count from the end
                 raise IndexError
             names.append(messages[index].name)
             messages = messages[index].nested_type
-        return self.pool.FindMessageTypeByName(".".join(names))
+        return self._pool.FindMessageTypeByName(".".join(names))
+
+
+def _longest_name(outer: int, messages: Iterable[descriptor_pb2.DescriptorProto]) -> int:
+    """Characters of the longest name in these messages. The library keeps it once for each of their fields.
+
+    outer: characters of the name around them.
+    """
+    inner = (_longest_name(outer + 1 + len(message.name), message.nested_type) for message in messages)
+    return max(inner, default=outer)
+
+
+class _Levels:
+    """Reads one level of a message: its own fields, and the bytes of the messages within it.
+
+    Google's library refuses a message if a text is not UTF-8. Text that nobody reads may be any bytes, so all
+    text is declared as bytes. Groups are not declared, so they are passed over, as in the partitioner.
+    """
+
+    def __init__(self) -> None:
+        self._classes: dict[tuple[str, frozenset[str] | None], Any] = {}
+
+    def decoded(self, type_: Any, parts: Iterable[bytes], names: frozenset[str] | None = None) -> Message:
+        """The message that comes in these parts. Each must be a message by itself. Raises DecodeError.
+
+        names: the fields that are declared. None: all.
+        """
+        message: Message = self._class(type_, names)()
+        for part in parts:
+            message.MergeFromString(part)
+        return message
+
+    def _class(self, type_: Any, names: frozenset[str] | None) -> Any:
+        declared = type_.full_name, names
+        if declared not in self._classes:
+            if len(self._classes) >= _MOST_LEVEL_TYPES:
+                self._classes.clear()
+            self._classes[declared] = _level(type_, names)
+        return self._classes[declared]
 
 
 class ProtobufReader:
     """Reads records of one file of messages. Raises the errors of Google's library if the schema is none."""
 
     def __init__(self, schema: RegisteredSchema) -> None:
-        self._schema = schema
-        self._whole = _Messages(schema)
+        self._messages = _Messages(schema)
+        self._levels = _Levels()
 
     def read(self, value: bytes, types: Mapping[str, str]) -> dict[str, RegisteredCell | None]:
-        """The needed columns, None for what is null or not there."""
-        message = self._message(self._whole, value)
-        return {name: self._below(message, name) for name in types}
+        """The needed columns, None for what is null or not there. Raises Unreadable.
 
-    @cached_property
-    def _shallow(self) -> _Messages | None:
-        """The messages of which all fields are read. None if Google's library refuses them."""
+        Whether other messages within the record can be read is not asked.
+        """
+        type_, data = self._named(value)
+        cells: dict[str, RegisteredCell | None] = dict.fromkeys(types)
         try:
-            return _Messages(self._schema, shallow=True)
-        except (TypeError, ValueError, KeyError):
-            return None
+            self._fill(cells, type_, [data], _tree(tuple(types)))
+        except DecodeError:
+            raise Unreadable("the record does not decode") from None
+        return cells
+
+    def _fill(
+        self, cells: dict[str, RegisteredCell | None], type_: Any, parts: Iterable[bytes], tree: _Tree
+    ) -> None:
+        """Fill the columns in this message. tree: of the needed columns in it."""
+        message = self._levels.decoded(type_, parts, frozenset(tree.inner))
+        for name, below in tree.inner.items():
+            field = type_.fields_by_name.get(name)
+            if field is None:
+                continue
+            cell = None
+            if not _is_message(field):
+                cell = _value(message, field)
+            elif inner := _parts(message, field):
+                self._fill(cells, field.message_type, inner, below)
+                cell = _message_cell(field, inner)
+            if below.column is not None:
+                cells[below.column] = cell
 
     def fields(self, value: bytes) -> dict[str, RegisteredCell | None]:
         """Path -> value of each field that is no message itself. The fields of a message that is not set
-        are left out. Raises Unreadable, also for a large record of messages that hold their own kind.
+        are left out, and so are groups and fields with long names. Raises Unreadable, also for a record of
+        more than 100,000 values.
 
         Of messages that repeat nothing is known but that they are there, and whether they can be read is not
         asked.
         """
-        if self._shallow is None:
-            raise Unreadable("the schema is none of which all fields are read")
+        type_, data = self._named(value)
+        try:
+            return self._all(type_, data)
+        except DecodeError:
+            raise Unreadable("the record does not decode") from None
+
+    def _all(self, type_: Any, data: bytes) -> dict[str, RegisteredCell | None]:
         cells: dict[str, RegisteredCell | None] = {}
-        waiting: list[tuple[tuple[str, ...], Message]] = [((), self._message(self._shallow, value))]
+        waiting: list[tuple[tuple[str, ...], Any, Sequence[bytes]]] = [((), type_, [data])]
+        left = MOST_VALUES
         while waiting:
-            outer, message = waiting.pop()
-            for field in message.DESCRIPTOR.fields:
-                cell = self._below(message, field.name)
-                inner = cell is not None and cell.kind == "nested" and not field.is_repeated
-                if not inner:
-                    cells[written((*outer, field.name))] = cell
-                elif len(outer) < MOST_LEVELS - 1:
-                    waiting.append(((*outer, field.name), getattr(message, field.name)))
+            outer, type_, parts = waiting.pop()
+            # Fields that are not set take no bytes of the record, but a cell.
+            left -= len(type_.fields)
+            if left < 0:
+                raise Unreadable("the record has too many values")
+            message = self._levels.decoded(type_, parts)
+            room = LONGEST_NAME - sum(map(len, outer))
+            for field in type_.fields:
+                path = (*outer, field.name)
+                if len(field.name) > room or field.type == field.TYPE_GROUP:
+                    continue
+                if not _is_message(field):
+                    cells[written(path)] = _value(message, field)
+                    continue
+                inner = _parts(message, field)
+                cell = _message_cell(field, inner) if inner else None
+                if cell is not NESTED:
+                    cells[written(path)] = cell
+                elif len(path) < MOST_LEVELS:
+                    left -= len(inner)
+                    if left < 0:
+                        raise Unreadable("the record has too many values")
+                    # A list of its own, because the library's list keeps all that lies around it.
+                    waiting.append((path, field.message_type, list(inner)))
         return cells
 
-    def _message(self, messages: _Messages, value: bytes) -> Message:
-        try:
-            # After the schema's id, Confluent's format names the message by its place among the file's
-            # messages, then among the messages within that one, and so on. A count of 0 is short for the
-            # first message.
-            count, at = long(value, 5)
-            path = [0]
-            if count:
-                if not 0 < count <= 16:
-                    raise Unreadable("no message is named")
-                path = []
-                for _ in range(count):
-                    index, at = long(value, at)
-                    path.append(index)
-            type_ = messages.type(path)
-            if messages is not self._whole and len(value) > _LARGEST_TREE and _holds_its_kind(type_):
-                raise Unreadable("the record is too large for messages that hold their own kind")
-            message: Message = message_factory.GetMessageClass(type_).FromString(value[at:])
-        except (IndexError, KeyError, DecodeError):
-            raise Unreadable("the record does not decode") from None
-        return message
+    def _named(self, value: bytes) -> tuple[Any, bytes]:
+        """The message that the record names, and its bytes. Raises Unreadable.
 
-    def _below(self, message: Message, name: str) -> RegisteredCell | None:
-        """The value of the field with this name, such as `outer.inner`. None if it is not set or not
-        there.
+        After the schema's id, Confluent's format names the message by its place among the file's messages,
+        then among the messages within that one, and so on. A count of 0 is short for the first message.
         """
-        first, _, rest = name.partition(".")
-        field = message.DESCRIPTOR.fields_by_name.get(first)
-        if field is None:
-            return None
-        if field.is_repeated:
-            return NESTED if not rest and len(getattr(message, first)) else None
-        if field.has_presence and not message.HasField(first):
-            return None
-        value = getattr(message, first)
-        if isinstance(value, Message):
-            if rest:
-                return self._below(value, rest)
-            if value.DESCRIPTOR.full_name != "google.protobuf.Timestamp":
-                return NESTED
-            return RegisteredCell("stamp", value.seconds * 1000 + value.nanos // 1_000_000)
-        return None if rest else self._cell(field, value)
-
-    def _cell(self, field: Any, value: Any) -> RegisteredCell:
-        if field.type == field.TYPE_ENUM:
-            known = field.enum_type.values_by_number.get(value)
-            if known is None:
-                raise Unreadable("an enum has no such symbol")
-            # Several symbols may share a number (allow_alias). The first one is the name.
-            first = next(symbol for symbol in field.enum_type.values if symbol.number == value)
-            return RegisteredCell("enum", first.name)
-        if field.type == field.TYPE_BYTES:
-            if field.full_name in self._whole.text:
-                return RegisteredCell("text", value.decode("utf-8", "surrogateescape"))
-            return RegisteredCell("bytes", value)
-        if isinstance(value, bool):
-            return RegisteredCell("bool", value)
-        return RegisteredCell("float" if isinstance(value, float) else "int", value)
+        count, at = long(value, 5)
+        path = [0]
+        if count:
+            if not 0 < count <= 16:
+                raise Unreadable("no message is named")
+            path = []
+            for _ in range(count):
+                index, at = long(value, at)
+                path.append(index)
+        try:
+            return self._messages.type(path), value[at:]
+        except (IndexError, KeyError):
+            raise Unreadable("the file has no such message") from None
 
 
-def _make_shallow(
-    space: descriptor_pb2.DescriptorProto | descriptor_pb2.FileDescriptorProto,
-) -> None:
-    """Declare each message that repeats in this message, or in this file's extensions, as bytes."""
-    fields = [*space.extension]
-    if isinstance(space, descriptor_pb2.DescriptorProto):
-        fields += space.field
-        # Groups have no length, so they cannot be bytes. A field that is not declared is passed over.
-        for place in reversed(range(len(space.field))):
-            if space.field[place].label == _REPEATED and space.field[place].type == _GROUP:
-                del space.field[place]
-        for nested in space.nested_type:
-            _make_shallow(nested)
-    for field in fields:
-        if field.label == _REPEATED and field.type == field.TYPE_MESSAGE:
-            field.type = field.TYPE_BYTES
-            field.ClearField("type_name")
+class _Tree:
+    """The needed columns in a message. column: the column that the message is itself."""
+
+    def __init__(self) -> None:
+        self.column: str | None = None
+        self.inner: dict[str, _Tree] = {}
 
 
-def _holds_its_kind(type_: Any) -> bool:
-    """Whether a message of this type can hold, at any depth, one of a type that it lies in itself."""
-    done: set[str] = set()
-    open_: list[tuple[str, Iterator[Any]]] = [(type_.full_name, iter(type_.fields))]
-    within = {type_.full_name}
-    while open_:
-        name, fields = open_[-1]
-        inner = next((field.message_type for field in fields if field.message_type is not None), None)
-        if inner is None:
-            open_.pop()
-            within.discard(name)
-            done.add(name)
-        elif inner.full_name in within:
-            return True
-        elif inner.full_name not in done:
-            within.add(inner.full_name)
-            open_.append((inner.full_name, iter(inner.fields)))
-    return False
+@lru_cache(maxsize=16)
+def _tree(names: tuple[str, ...]) -> _Tree:
+    root = _Tree()
+    for name in names:
+        tree = root
+        for part in segments(name):
+            tree = tree.inner.setdefault(part, _Tree())
+        tree.column = name
+    return root
+
+
+def _level(type_: Any, names: frozenset[str] | None) -> Any:
+    """The class of a level of this message. names: as of `_Levels.decoded`.
+
+    A message comes as the bytes of its parts, as a message that sets it twice means all fields of both. In a
+    oneof nothing repeats, so there it is a message without fields of its own, which keeps all bytes as
+    unknown ones.
+    """
+    file = descriptor_pb2.FileDescriptorProto(name="level", syntax="proto2")
+    level = file.message_type.add(name="Level")
+    level.nested_type.add(name="Parts")
+    declared = [field for field in _declarable(type_.fields) if names is None or field.name in names]
+    for field in declared:
+        if not _is_chosen(field):
+            _declare(level, field)
+    # Of a oneof all fields are declared, because each of them empties the others.
+    for name in dict.fromkeys(field.containing_oneof.name for field in declared if _is_chosen(field)):
+        for field in _declarable(type_.oneofs_by_name[name].fields):
+            own = _declare(level, field)
+            own.oneof_index = len(level.oneof_decl)
+            if field.type == field.TYPE_MESSAGE and (names is None or field.name in names):
+                own.type, own.type_name = field.TYPE_MESSAGE, ".Level.Parts"
+        level.oneof_decl.add(name=f"o{len(level.oneof_decl)}")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("Level"))
+
+
+def _declarable(fields: Iterable[Any]) -> list[Any]:
+    return [field for field in fields if field.type != field.TYPE_GROUP]
+
+
+def _declare(level: descriptor_pb2.DescriptorProto, field: Any) -> descriptor_pb2.FieldDescriptorProto:
+    """Declare a field that is no group. Its name is made of its number."""
+    own = level.field.add(name=_name(field), number=field.number)
+    own.type = _LEVEL_TYPES.get(field.type, field.type)
+    parts = _is_message(field) and not _is_chosen(field)
+    own.label = own.LABEL_REPEATED if field.is_repeated or parts else own.LABEL_OPTIONAL
+    return own
+
+
+def _name(field: Any) -> str:
+    return f"f{field.number}"
+
+
+def _is_message(field: Any) -> bool:
+    """Whether the field is one message. A group is none."""
+    return bool(field.type == field.TYPE_MESSAGE and not field.is_repeated)
+
+
+def _is_chosen(field: Any) -> bool:
+    """Whether setting another field empties this one."""
+    return field.containing_oneof is not None and len(field.containing_oneof.fields) > 1
+
+
+def _parts(message: Message, field: Any) -> Sequence[bytes]:
+    """The parts in which a message within this level comes. Empty if it is not set."""
+    value = getattr(message, _name(field))
+    if not isinstance(value, Message):
+        return value
+    return [value.SerializeToString()] if message.HasField(_name(field)) else []
+
+
+def _message_cell(field: Any, parts: Iterable[bytes]) -> RegisteredCell:
+    """A message as a value. Raises DecodeError."""
+    if field.message_type.full_name != _STAMP:
+        return NESTED
+    stamp = timestamp_pb2.Timestamp()
+    for part in parts:
+        stamp.MergeFromString(part)
+    return RegisteredCell("stamp", stamp.seconds * 1000 + stamp.nanos // 1_000_000)
+
+
+def _value(message: Message, field: Any) -> RegisteredCell | None:
+    """The value of a field that is not one message. None if it is not set, or a group."""
+    if field.type == field.TYPE_GROUP:
+        return None
+    value = getattr(message, _name(field))
+    if field.is_repeated:
+        return NESTED if len(value) else None
+    if field.has_presence and not message.HasField(_name(field)):
+        return None
+    if field.type == field.TYPE_ENUM:
+        if value not in field.enum_type.values_by_number:
+            raise Unreadable("an enum has no such symbol")
+        # Several symbols may share a number (allow_alias). The first one is the name.
+        first = next(symbol for symbol in field.enum_type.values if symbol.number == value)
+        return RegisteredCell("enum", first.name)
+    if field.type == field.TYPE_STRING:
+        return RegisteredCell("text", value.decode("utf-8", "surrogateescape"))
+    if field.type == field.TYPE_BYTES:
+        return RegisteredCell("bytes", value)
+    if isinstance(value, bool):
+        return RegisteredCell("bool", value)
+    return RegisteredCell("float" if isinstance(value, float) else "int", value)

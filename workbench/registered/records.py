@@ -29,6 +29,8 @@ WITHHELD = "the registry refuses schema "
 """What the reason of a record begins with if the registry withholds its schema.
 The partitioner says the same.
 """
+_MOST_CHARACTERS = 1_000_000
+"""Characters of a schema that is read, with those that it refers to, as in the partitioner."""
 _YEAR_1970 = datetime(1970, 1, 1, tzinfo=UTC)
 _WIDEST_DECIMAL = 16
 """Bytes of a decimal that is read, as in the partitioner: a 128-bit decimal has room for so many.
@@ -113,7 +115,7 @@ class RegisteredRecords:
         return self._schemas[number]
 
     def _reader_for(self, schema: RegisteredSchema) -> Any:
-        if schema.form != self._form:
+        if schema.form != self._form or sum(map(len, schema.texts)) > _MOST_CHARACTERS:
             return None
         return AvroReader(schema) if self._form == "avro" else ProtobufReader(schema)
 

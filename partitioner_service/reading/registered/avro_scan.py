@@ -1,8 +1,8 @@
 """A compiled pass over a block of Avro records, which walks through each record by the steps of its schema.
 
-Nothing that a record says is believed. A length never reaches beyond the record, every turn of a loop takes
-at least one byte, and the depth of calls is bounded. So whatever the bytes are, time and memory are of the
-order of their number.
+Nothing that a record says is believed. A length never reaches beyond the record, every turn of a loop and
+every call takes at least one byte, and the depth of both is bounded. So whatever the bytes are, time and
+memory are of the order of their number.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from partitioner_service.reading.registered.avro_schema import (
     BOOL,
     BYTES,
     CALL,
+    EMPTY,
     END,
     ENTER,
     ENUM,
@@ -28,11 +29,15 @@ from partitioner_service.reading.registered.avro_schema import (
 )
 from partitioner_service.reading.registered.binary import Walk, double, single, varint, zigzag
 
-_STEPS, _STEPS_PER_BYTE = 100_000, 100
-"""Bound of the steps through a record.
-Types that take no bytes can name each other so often that a walk never ends.
+_VALUES, _VALUES_PER_BYTE = 100_000, 100
+"""Bound of the values in a record. Those without bytes count, though no step is for them alone.
+`verify` makes objects of all, and refuses the same records.
 """
-STACK = 256
+_PREFIX = 5
+"""Bytes of the schema's id before a record. They count as bytes of the record."""
+_DEEPEST = 250
+"""Bound of the records, arrays and maps that are within each other, as in `verify`."""
+STACK = _DEEPEST + 1
 """Bound of the loops and calls that are within each other."""
 
 
@@ -110,9 +115,14 @@ def _record(walk: Walk, program: Steps, at: int, stop: int, row: int) -> bool:
     stack = walk.stack
     pc = 0
     depth = 0
-    for _ in range(_STEPS + _STEPS_PER_BYTE * (stop - at)):
+    outer = 0  # records around the outermost loop or call, which have no entry in the stack
+    left_values = _VALUES + _VALUES_PER_BYTE * (stop - at + _PREFIX)
+    while True:
         step = program.steps[pc]
         op = step["op"]
+        left_values -= step["values"]
+        if left_values <= 0:
+            return False
         pc += 1
         if op <= LAST_VALUE:
             at = _value(walk, step, at, stop, row)
@@ -129,7 +139,9 @@ def _record(walk: Walk, program: Steps, at: int, stop: int, row: int) -> bool:
         elif op == JUMP:
             pc = step["to"]
         elif op in (CALL, ENTER):
-            if depth >= STACK:
+            if depth == 0:
+                outer = step["size"]
+            if op == CALL and outer + depth >= _DEEPEST:  # its fields would be a level below
                 return False
             stack[depth] = pc if op == CALL else 0
             depth += 1
@@ -138,16 +150,19 @@ def _record(walk: Walk, program: Steps, at: int, stop: int, row: int) -> bool:
         elif op == RETURN:
             depth -= 1
             pc = stack[depth]
+        elif op == EMPTY:
+            around = outer + depth if depth > 0 else 0
+            if around + step["to"] > _DEEPEST:
+                return False
         else:  # REPEAT, the head of a loop
             left, at = _more(walk, depth, at, stop)
-            if at < 0:
+            if at < 0 or (left > 0 and outer + depth > _DEEPEST):
                 return False
             if left == 0:
                 depth -= 1
                 pc = step["to"]
             else:
                 stack[depth - 1] = left - 1
-    return False
 
 
 @kernel

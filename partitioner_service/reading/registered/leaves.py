@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenflow.numeric.arrays import Bools, Float64s, Int32s, Int64s
+from evenflow.numeric.arrays import Bools, Float64s, Int32s, Int64s, UInt8s
 from partitioner_service.reading.cells.cells import (
     ANY,
     FLOAT,
@@ -31,6 +32,7 @@ from partitioner_service.reading.cells.cells import (
     Block,
     Cells,
 )
+from partitioner_service.reading.cells.faults import Faults
 from partitioner_service.reading.cells.reasons import (
     FAR_TIME,
     NOT_FINITE,
@@ -63,6 +65,39 @@ class Leaf:
     """Digits behind the point, if the leaf is a decimal."""
     symbols: tuple[tuple[int, str], ...] = ()
     """(number, name) pairs, if the leaf is an enum."""
+
+    @cached_property
+    def numbers(self) -> Int64s:
+        """The numbers of the symbols, in their order."""
+        return np.array(sorted(number for number, _ in self.symbols), np.int64)
+
+    @cached_property
+    def names(self) -> pa.StringArray:
+        """The names of `numbers`."""
+        return pa.array([name for _, name in sorted(self.symbols)], pa.string())
+
+
+class Leaves:
+    """The leaves of a program in the making, by number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Leaf | str, int] = {}
+        self._leaves: list[Leaf] = []
+
+    def number(self, leaf: Leaf, name: str = "") -> int:
+        """The number of this leaf. Equal leaves have one number.
+
+        name: full name of the type, if the leaf is an enum. To compare its symbols would take long.
+        """
+        key = name or leaf
+        if key not in self._numbers:
+            self._numbers[key] = len(self._leaves)
+            self._leaves.append(leaf)
+        return self._numbers[key]
+
+    def all(self) -> tuple[Leaf, ...]:
+        """Leaf number n is the n-th."""
+        return tuple(self._leaves)
 
 
 class Raw(NamedTuple):
@@ -114,6 +149,8 @@ class Filler:
 
     def __init__(self, block: Block, raw: Raw, cells: Cells) -> None:
         self._block, self._raw, self._cells = block, raw, cells
+        self._letters: list[UInt8s] = []
+        self._end = len(block.data)
 
     def fill(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
         """Fill the cells of a column in these rows, which must all come from this leaf.
@@ -197,9 +234,7 @@ class Filler:
             return
         if leaf is not None:
             self._write(column, rows, pa.array(self._numbers(column, leaf, rows), pa.string()))
-        wrong = np.zeros(self._block.rows, np.bool_)
-        wrong[rows] = True
-        self._block.faults.note(wrong, code, column=column.place, at=schemas)
+        note_rows(self._block.faults, rows, code, schemas, column=column.place)
         self._cells.states[column.place, rows] = 0
 
     def _numbers(self, column: Column, leaf: Leaf, rows: Int64s) -> list[str]:
@@ -235,6 +270,12 @@ class Filler:
         cells.begins[place, rows] = self._raw.begins[place, rows]
         cells.lengths[place, rows] = self._raw.lengths[place, rows]
 
+    def finish(self) -> None:
+        """Put the texts that stand in no record behind the block, all at once: that copies the block."""
+        if self._letters:
+            self._block.append(np.concatenate(self._letters))
+            self._letters = []
+
     def check_text(self, column: Column) -> None:
         """Note a fault for every text of a column that is not UTF-8."""
         self._block.faults.note(
@@ -242,20 +283,26 @@ class Filler:
         )
 
     def _write(self, column: Column, rows: Int64s, texts: pa.StringArray) -> None:
-        """Set cells whose text stands in no record: it is put behind the block. The caller refuses nulls."""
+        """Set cells whose text stands in no record. `finish` puts it behind the block. The caller refuses
+        nulls.
+        """
         _, offsets, data = texts.buffers()
         # An array may be a slice: its offsets begin `texts.offset` entries of four bytes into the buffer.
         ends = np.frombuffer(offsets, np.int32, len(texts) + 1, texts.offset * 4)
         letters = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-        begin = self._block.append(letters)
+        begin = self._end
+        self._letters.append(letters)
+        self._end += len(letters)
         self._cells.begins[column.place, rows] = begin + ends[:-1]
         self._cells.lengths[column.place, rows] = np.diff(ends)
 
     def _enum(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
-        numbers, names = pa.array([n for n, _ in leaf.symbols], pa.int64()), [s for _, s in leaf.symbols]
-        which = pc.index_in(pa.array(self._raw.ints[column.place, rows]), value_set=numbers)
-        self._write(column, rows, pc.fill_null(pa.array(names, pa.string()).take(which), ""))
-        self._refuse(rows[which.is_null().to_numpy(zero_copy_only=False)], OTHER_FORM, column, schemas)
+        numbers = self._raw.ints[column.place, rows]
+        which = np.minimum(np.searchsorted(leaf.numbers, numbers), len(leaf.numbers) - 1)
+        wrong = leaf.numbers[which] != numbers
+        names = leaf.names.take(pa.array(which, mask=wrong))
+        self._write(column, rows, pc.fill_null(names, ""))
+        self._refuse(rows[wrong], OTHER_FORM, column, schemas)
 
     def _date(self, column: Column, leaf: Leaf, rows: Int64s, schemas: Int64s) -> None:
         days = self._raw.ints[column.place, rows]
@@ -322,6 +369,17 @@ class Filler:
         else:
             self._cells.ints[column.place, rows] = ms * (1000 if column.unit == "us" else 1)
         self._refuse(rows[wrong], TIME_OUT, column, schemas)
+
+
+def note_rows(faults: Faults, rows: Int64s, code: int, at: Int64s, *, column: int = -1) -> None:
+    """Note a fault of these rows. A block may have many groups of few rows, so only these are looked at.
+
+    code, at, column: as of `Faults.note`.
+    """
+    rows = rows[faults.codes[rows] == 0]
+    faults.codes[rows] = code
+    faults.columns[rows] = column
+    faults.at[rows] = at[rows]
 
 
 _FIRST_DAY, _LAST_DAY = (int(np.datetime64(day, "D").astype(int)) for day in ("0001-01-01", "9999-12-31"))

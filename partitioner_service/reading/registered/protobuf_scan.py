@@ -40,6 +40,8 @@ _WIRE_BITS = 3
 _WIRE = (1 << _WIRE_BITS) - 1
 _FIRST_TAG, _BEHIND_TAGS = 1 << _WIRE_BITS, 1 << 32
 """Tags are from _FIRST_TAG on, because field numbers begin with 1, and below _BEHIND_TAGS."""
+_FEW = 8
+"""Among so few rows a search one by one is the fastest."""
 _MOST_INDEXES = 16
 """Longest path to a message within the messages of a file."""
 _INDEX_BYTES = 5
@@ -173,12 +175,28 @@ def _as_said(value: int, do: int) -> int:
 
 
 @inlined
-def _field_of(tables: Tables, message: int, number: int) -> int:
-    """The row of the field with this number in the message, -1 if the field is not needed."""
-    for place in range(tables.bounds[message], tables.bounds[message + 1]):
-        if tables.fields[place]["number"] == number:
+def _row_of(rows: Rows, begin: int, end: int, number: int) -> int:
+    """The row of the field with this number, -1 if there is none.
+
+    begin, end: where the rows of its message begin and end. They are in the order of their numbers.
+    """
+    while end - begin > _FEW:
+        middle = (begin + end) >> 1
+        if rows[middle]["number"] <= number:
+            begin = middle
+        else:
+            end = middle
+    for place in range(begin, end):
+        if rows[place]["number"] == number:
             return place
     return -1
+
+
+@inlined
+def _empty(walk: Walk, tables: Tables, of: Rows, row: int) -> None:
+    """Empty columns of a oneof. of: the row of FIELD or ONEOF that says which."""
+    for place in range(of["clears"], of["clears_stop"]):
+        walk.raw.leaves[tables.clears[place], row] = NOTHING
 
 
 @inlined
@@ -242,19 +260,27 @@ def _record(walk: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
                 return False
             continue
         begin = at
-        index = _field_of(tables, message, tag >> _WIRE_BITS)
+        number = tag >> _WIRE_BITS
+        index = _row_of(tables.fields, tables.bounds[message], tables.bounds[message + 1], number)
         matches = False
         do = PASS
+        # A value of the wrong wire type counts as an unknown field, so it does not empty the others of its
+        # oneof.
         if index >= 0:
             field = tables.fields[index]
             do = field["do"]
             # Repeated numbers may come packed, so any wire type shows that a repeated field is there.
-            matches = do != PASS and (do == REPEATED or field["wire"] == wire)
-            # A value of the wrong wire type counts as an unknown field, so it does not empty the others of
-            # its oneof.
-            if matches or do == PASS:
-                for place in range(field["clears"], field["clears_stop"]):
-                    walk.raw.leaves[tables.clears[place], row] = NOTHING
+            matches = do == REPEATED or field["wire"] == wire
+            if matches:
+                _empty(walk, tables, field, row)
+            matches = matches and do != PASS
+        else:
+            other = _row_of(
+                tables.others, tables.other_bounds[message], tables.other_bounds[message + 1], number
+            )
+            if other >= 0 and tables.others[other]["wire"] == wire:
+                oneof = tables.oneof_bounds[message] + tables.others[other]["oneof"]
+                _empty(walk, tables, tables.oneofs[oneof], row)
         if matches and do == MESSAGE:
             length, at = varint(data, at, stop)
             if at < 0 or length < 0 or length > stop - at or depth + 2 > STACK - _GROUPS:

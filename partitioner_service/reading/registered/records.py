@@ -8,8 +8,10 @@ schema.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from evenflow.numeric.arrays import Bools, Int64s
 from evenflow.settings import Settings
@@ -26,7 +28,8 @@ from partitioner_service.reading.cells.strings import PLAIN
 from partitioner_service.reading.registered import avro_scan, avro_schema, protobuf_scan, protobuf_schema
 from partitioner_service.reading.registered.avro_schema import AvroProgram, Unfit
 from partitioner_service.reading.registered.binary import Walk
-from partitioner_service.reading.registered.leaves import Column, Filler, Raw
+from partitioner_service.reading.registered.leaves import NOTHING, Column, Filler, Raw, note_rows
+from partitioner_service.reading.registered.newest import Newest
 from partitioner_service.reading.registered.protobuf_scan import NO_MESSAGE, NO_PATH
 from partitioner_service.reading.registered.protobuf_schema import ProtobufFile, ProtobufProgram
 from partitioner_service.reading.registered.schemas import Answer, Schemas, Withheld
@@ -34,9 +37,17 @@ from topics.schemas.registry import RegisteredSchema
 
 _PREFIX = 5
 """Bytes before a record: a zero byte, and the id of the schema, the highest byte first."""
-_MOST_PROGRAMS = 10_000
-_MOST_FILES = 16
-"""Files of Protobuf messages that are remembered. A block needs one file after the other."""
+_MOST_PROGRAM_BYTES = 64_000_000
+"""Bound of the programs that are remembered."""
+_PROGRAM_BYTES, _SYMBOL_BYTES = 2_000, 200
+"""What a program takes beside its steps or tables, and what a symbol of an enum takes at most."""
+_MOST_FILE_CHARACTERS = 4_000_000
+"""Bound of the texts of the Protobuf files that are remembered. A file takes 50 times its text. A block needs
+one file after the other.
+"""
+_MOST_INNER_BYTES = 64_000_000
+"""Bound of what is remembered of the messages that files have. An entry takes _INNER_BYTES at least."""
+_INNER_BYTES = 500
 _NO_MESSAGES: Int64s = np.ones(2, np.int64)
 """`ProtobufFile.inner` of a file without messages."""
 
@@ -62,9 +73,9 @@ class RegisteredReader:
         self._form = settings.input.format
         self._schemas = schemas
         self.withheld: dict[int, str] = {}
-        self._programs: dict[tuple[int, int], Program | None] = {}
-        self._files: dict[int, ProtobufFile] = {}
-        self._inner: dict[int, Int64s] = {}
+        self._programs: Newest[tuple[int, int], Program | None] = Newest(_MOST_PROGRAM_BYTES)
+        self._files: Newest[int, ProtobufFile] = Newest(_MOST_FILE_CHARACTERS)
+        self._inner: Newest[int, Int64s] = Newest(_MOST_INNER_BYTES)
 
     def read(self, block: Block) -> Cells:
         """Cells of the records without a fault. Notes what is wrong with a record in `block.faults`.
@@ -91,16 +102,18 @@ class RegisteredReader:
         for number, message, group in self._groups(block, ids, rows, starts, answers):
             program = self._program(answers[number], number, message)
             if program is None:
-                _note(block.faults, group, UNFIT_SCHEMA, ids)
+                note_rows(block.faults, group, UNFIT_SCHEMA, ids)
                 continue
             failed = self._scan(block, group, starts, program, raw)
             if failed.any():
-                _note(block.faults, group[failed], NOT_DECODED, ids)
+                note_rows(block.faults, group[failed], NOT_DECODED, ids)
                 group = group[~failed]
             for column in self._columns:
                 leaves = raw.leaves[column.place, group]
-                for leaf in np.unique(leaves[leaves >= 0]).tolist():
-                    filler.fill(column, program.leaves[leaf], group[leaves == leaf], ids)
+                for leaf, places in _divided(leaves):
+                    if leaf != NOTHING:
+                        filler.fill(column, program.leaves[leaf], group[places], ids)
+        filler.finish()
         for column in self._columns:
             if column.kind in (TEXT, ANY):
                 filler.check_text(column)
@@ -124,8 +137,8 @@ class RegisteredReader:
 
         `starts` moves behind the path of the message. All paths that lead to no message are one group.
         """
-        for number in np.unique(ids[rows]).tolist():
-            of_schema = rows[ids[rows] == number]
+        for number, places in _divided(ids[rows]):
+            of_schema = rows[places]
             if self._form == "avro":
                 yield number, 0, of_schema
                 continue
@@ -135,10 +148,10 @@ class RegisteredReader:
                 block.data, begins, stops, self._inner_of(answers[number], number), messages
             )
             starts[of_schema] = begins
-            for message in np.unique(messages).tolist():
-                group = of_schema[messages == message]
+            for message, places in _divided(messages):
+                group = of_schema[places]
                 if message == NO_PATH:
-                    _note(block.faults, group, NOT_DECODED, ids)
+                    note_rows(block.faults, group, NOT_DECODED, ids)
                 else:
                     yield number, message, group
 
@@ -147,11 +160,10 @@ class RegisteredReader:
         assert isinstance(schema, RegisteredSchema)  # records of ids without a schema are faults already
         if message == NO_MESSAGE:
             return None
-        if (number, message) not in self._programs:
-            if len(self._programs) >= _MOST_PROGRAMS:
-                self._programs.clear()
-            self._programs[number, message] = self._compiled(schema, number, message)
-        return self._programs[number, message]
+        if (number, message) in self._programs:
+            return self._programs[number, message]
+        program = self._compiled(schema, number, message)
+        return self._programs.put((number, message), program, _size_of(program))
 
     def _compiled(self, schema: RegisteredSchema, number: int, message: int) -> Program | None:
         if schema.form != self._form:
@@ -166,25 +178,22 @@ class RegisteredReader:
     def _inner_of(self, schema: Answer, number: int) -> Int64s:
         """Which messages the file of this schema has, as of `ProtobufFile`. None if it cannot be read."""
         assert isinstance(schema, RegisteredSchema)
-        if number not in self._inner:
-            if len(self._inner) >= _MOST_PROGRAMS:
-                self._inner.clear()
-            try:
-                inner = self._file(schema, number).inner if schema.form == self._form else _NO_MESSAGES
-            except Unfit:
-                inner = _NO_MESSAGES
-            self._inner[number] = inner
-        return self._inner[number]
+        if number in self._inner:
+            return self._inner[number]
+        try:
+            inner = self._file(schema, number).inner if schema.form == self._form else _NO_MESSAGES
+        except Unfit:
+            inner = _NO_MESSAGES
+        return self._inner.put(number, inner, _INNER_BYTES + inner.nbytes)
 
     def _file(self, schema: RegisteredSchema, number: int) -> ProtobufFile:
         """The messages of a schema. To take them out of its text costs much more than to compile one.
         Raises Unfit.
         """
-        if number not in self._files:
-            if len(self._files) >= _MOST_FILES:
-                self._files.clear()
-            self._files[number] = protobuf_schema.file_of(schema.texts, schema.names)
-        return self._files[number]
+        if number in self._files:
+            return self._files[number]
+        file = protobuf_schema.file_of(schema.texts, schema.names)
+        return self._files.put(number, file, sum(map(len, schema.texts)))
 
     def _scan(self, block: Block, rows: Int64s, starts: Int64s, program: Program, raw: Raw) -> Bools:
         """Put the needed values of these rows into `raw`. Returns which of the rows could not be decoded."""
@@ -217,8 +226,22 @@ def _note_absent(faults: Faults, ids: Int64s, answers: Mapping[int, Answer]) -> 
     return bool(absent or withheld)
 
 
-def _note(faults: Faults, rows: Int64s, code: int, ids: Int64s) -> None:
-    """Note a fault of these rows, whose reason tells the schema id."""
-    wrong = np.zeros(len(faults.codes), np.bool_)
-    wrong[rows] = True
-    faults.note(wrong, code, at=ids)
+def _divided(keys: npt.NDArray[np.integer[Any]]) -> list[tuple[int, Int64s]]:
+    """Each key with its places, the lowest first."""
+    if not len(keys):
+        return []
+    if (keys == keys[0]).all():
+        return [(int(keys[0]), np.arange(len(keys)))]
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    begins = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    return list(zip(ordered[np.append(0, begins)].tolist(), np.split(order, begins), strict=True))
+
+
+def _size_of(program: Program | None) -> int:
+    """Bytes of a program, about."""
+    if program is None:
+        return _PROGRAM_BYTES
+    arrays = program.steps if isinstance(program, AvroProgram) else program.tables
+    symbols = sum(len(leaf.symbols) for leaf in program.leaves)
+    return _PROGRAM_BYTES + sum(array.nbytes for array in arrays) + _SYMBOL_BYTES * symbols

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from evenflow.settings import Settings
@@ -26,7 +26,11 @@ _AT_ONCE = 16
 """Questions to the registry at a time."""
 _ASK_FOR = 2.0
 """Seconds for which one call asks. An open transaction lives longer, so it still commits."""
+MOST_CHARACTERS = 1_000_000
+"""Characters of a schema that is read, with the schemas that it refers to. To compile one takes its time."""
 _MOST_SCHEMAS = 10_000
+_MOST_REMEMBERED = 64_000_000
+"""Bound of the schemas that are remembered: their characters, together."""
 _MOST_PROOFS = 3
 """How many known schemas are asked for again before a refusal counts as one of the user."""
 _MOST_LOGGED = 20
@@ -65,7 +69,8 @@ def schemas_of(settings: Settings, *, ask_for: float = _ASK_FOR) -> Schemas | No
 
 
 class Schemas:
-    """Remembers the newest 10,000 schemas, and for a minute that an id has none or that it is withheld.
+    """Remembers the newest 10,000 schemas, as far as they have 64 million characters at most together. It
+    remembers for a minute that an id has none or that it is withheld.
 
     hands_out_any: whether the registry hands out any schema now. It is called when the registry refuses the
     first schemas that it is asked for. most: number of ids without a schema that are remembered. The ids of a
@@ -86,6 +91,7 @@ class Schemas:
         self._registry, self._hands_out_any = registry, hands_out_any
         self._most, self._at_once, self._ask_for, self._clock = most, at_once, ask_for, clock
         self._known: dict[int, RegisteredSchema] = {}
+        self._characters = 0
         self._without: dict[int, tuple[float, Withheld | None]] = {}
         self._waiting = False
         self._logged: set[int] = set()
@@ -113,6 +119,12 @@ class Schemas:
         schema = self._known.get(number)
         return self._without[number][1] if schema is None else schema
 
+    def _remember(self, number: int, schema: RegisteredSchema) -> None:
+        if _characters(schema) > MOST_CHARACTERS:  # nobody reads it, as one of another format
+            schema = replace(schema, form="", texts=(), names=())
+        self._known[number] = schema
+        self._characters += _characters(schema)
+
     def _ask(self, numbers: list[int]) -> None:
         """Ask for these ids, and remember the answers. Raises what `of` raises."""
         before = set(self._known)
@@ -121,7 +133,7 @@ class Schemas:
         now = self._clock()
         for number, answer in answers.items():
             if isinstance(answer, RegisteredSchema):
-                self._known[number] = answer
+                self._remember(number, answer)
             elif answer is None:
                 self._without[number] = now, None
         if refused:
@@ -180,7 +192,7 @@ class Schemas:
             self._prove_that_others_come(set(), refusals[0])
         for number, answer in answers.items():
             if isinstance(answer, RegisteredSchema):
-                self._known[number] = answer
+                self._remember(number, answer)
             elif answer is None:
                 self._without[number] = now, None
             else:
@@ -223,9 +235,16 @@ class Schemas:
 
         A schema may be registered, or permitted, after the first record that names it.
         """
-        for number in list(self._known)[:-_MOST_SCHEMAS]:
-            del self._known[number]
+        if len(self._known) > _MOST_SCHEMAS or self._characters > _MOST_REMEMBERED:
+            for number in list(self._known):
+                self._characters -= _characters(self._known.pop(number))
+                if len(self._known) <= _MOST_SCHEMAS and self._characters <= _MOST_REMEMBERED:
+                    break
         before = self._clock() - _FORGET_AFTER
         self._without = {number: entry for number, entry in self._without.items() if entry[0] >= before}
         if len(self._without) > self._most:
             self._without.clear()
+
+
+def _characters(schema: RegisteredSchema) -> int:
+    return sum(map(len, schema.texts))

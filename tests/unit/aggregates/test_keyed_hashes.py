@@ -181,7 +181,6 @@ HONEST = {
     "evenflow/twostep/reducing/reducer.py": "numbers of panes",
     "partitioner_service/reading/cells/typed_columns.py": "a few words of evenflow's own",
     "partitioner_service/reading/columns.py": "a few words of evenflow's own",
-    "partitioner_service/reading/registered/leaves.py": "numbers of 32 bits, of the symbols of an enum",
 }
 """Files that call one all the same, with what their tables hold."""
 

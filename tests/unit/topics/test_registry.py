@@ -42,6 +42,49 @@ def test_a_schema_comes_with_those_that_it_refers_to(kept: RegistryInMemory) -> 
     assert result.names == ("E", "")
 
 
+def referring(*names: str) -> list[dict[str, object]]:
+    return [{"name": name, "subject": name, "version": 1} for name in names]
+
+
+@pytest.fixture
+def paths(kept: RegistryInMemory, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths that the registry is asked for. It has no subject whose name begins with gone."""
+    asked: list[str] = []
+    answer = kept.answer
+
+    def noted(method: str, path: str, body: object) -> tuple[int, object]:
+        asked.append(path)
+        gone = "/gone" in path
+        return (404, {"error_code": 40401, "message": "none"}) if gone else answer(method, path, body)
+
+    monkeypatch.setattr(kept, "answer", noted)
+    return asked
+
+
+@pytest.mark.usefixtures("paths")
+def test_each_schema_comes_behind_those_that_it_refers_to_itself(kept: RegistryInMemory) -> None:
+    kept.register('"d"', subject="d", references=referring("a"))  # back to the beginning
+    kept.register('"c"', subject="c", references=referring("d"))
+    kept.register('"b"', subject="b", references=referring("gone", "d"))
+    kept.register('"a"', subject="a", references=referring("b", "c"))
+    result = client(kept).schema(kept.register('"r"', subject="r", references=referring("a", "c")))
+    assert result is not None
+    assert result.names == ("d", "b", "c", "a", "")
+    assert result.texts == ('"d"', '"b"', '"c"', '"a"', '"r"')
+
+
+def test_the_registry_is_asked_a_bounded_number_of_times_for_what_a_schema_refers_to(
+    kept: RegistryInMemory, paths: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("topics.schemas.registry._MOST_REFERENCES", 20)
+    for number in range(64):  # a binary tree, of which each node refers to schemas that are not there, too
+        gone = [f"gone{number}-{other}" for other in range(18)]
+        references = referring(*gone, str(2 * number + 1), str(2 * number + 2))
+        kept.register(f'"{number}"', subject=str(number), references=references)
+    assert client(kept).schema(1) is not None
+    assert len(paths) == 1 + 20
+
+
 def test_only_the_registrys_own_word_makes_a_schema_unknown(kept: RegistryInMemory) -> None:
     assert client(kept).schema(99) is None
     with pytest.raises(ConfigError, match="url that of a schema registry"):

@@ -23,6 +23,7 @@ from evenflow.grammar.inputs import TimeUnit
 from evenflow.grammar.paths import MOST_LEVELS, segments, written
 from evenflow.settings import InputSettings
 from evenflow.text.strict_json import INT64
+from workbench.registered.cell import LONGEST_NAME
 from workbench.unreadable import Unreadable
 
 Kind = Literal["text", "whole number", "decimal", "truth value", "null", "nested"]
@@ -41,8 +42,6 @@ _MOST_CELLS = 2_000_000
 """How many fields are looked at, those within objects and of elements among them."""
 _MOST_NAMES, _NAME_ROOM = 10_000, 3_000_000
 """How many columns are kept, and how many characters their names have together."""
-_LONGEST_NAME = 1_000
-"""Characters of the names on the way to a field. A long name stands in that of each field within it."""
 _MOST_SECONDS = 10.0
 """How long records are looked at. Each takes a bounded time."""
 _MOST_FIELDS = 1_000
@@ -125,8 +124,13 @@ def shape_of(
     it is. Fields with very long names are left out.
     """
     deadline = clock() + _MOST_SECONDS
-    # The width of the newest records tells how many records keep the number of values within `_CELLS`.
-    width = max((len(row) for row in _rows(settings, values[-10:], registered)), default=1)
+    # The width of the newest records tells how many records keep the number of values within `_CELLS`. Half
+    # of the time at most goes into it.
+    width = 1
+    for row in _rows(settings, values[-10:], registered):
+        width = max(width, len(row))
+        if clock() > deadline - _MOST_SECONDS / 2:
+            break
     some = values[:: 1 + len(values) * width // _CELLS]
     fields: Counter[int] = Counter()
     columns, records = _Columns(), 0
@@ -156,7 +160,7 @@ def _flat(row: Row, outer: tuple[str, ...] = ()) -> Row:
     waiting: list[tuple[tuple[str, ...], Row]] = [(outer, row)] if len(outer) < MOST_LEVELS else []
     while waiting and len(fields) < _MOST_FIELDS:
         path, nested = waiting.pop()
-        room = _LONGEST_NAME - sum(map(len, path))
+        room = LONGEST_NAME - sum(map(len, path))
         for name, value in islice(nested.items(), _MOST_FIELDS - len(fields)):
             if not 0 < len(name) <= room:
                 continue

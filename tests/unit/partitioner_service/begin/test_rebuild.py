@@ -17,7 +17,7 @@ from evenflow.progress import PartitionState
 from evenflow.settings import Settings, load_settings
 from evenflow.wire.markers import EndOfStream
 from partitioner_service.begin.rebuild import Fold
-from partitioner_service.begin.traces import Ruling
+from partitioner_service.begin.traces import Ruling, Rulings
 from partitioner_service.block import Slice
 from partitioner_service.routing.ahead import LiveClock
 from partitioner_service.routing.router import Router
@@ -147,7 +147,7 @@ def rebuilt(
     settings: Settings, records: list[Record], rulings: dict[int, Ruling], *, routed: int, step: int = 5
 ) -> Fold:
     fresh = PartitionState(fingerprint=settings.fingerprint, topic_id="t", offset=3, begin=3)
-    fold = Fold(settings, fresh, rulings, routed=routed)
+    fold = Fold(settings, fresh, Rulings(rulings.items()), routed=routed)
     for first in range(0, len(records), step):
         fold.read(records[first : first + step])
     return fold

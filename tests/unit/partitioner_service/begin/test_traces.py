@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import dataclass
 from random import Random
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evenflow.errors import DataLossError
-from partitioner_service.begin.traces import Traces, read_routed
+from partitioner_service.begin.traces import Ruling, Rulings, Traces, read_routed
 from partitioner_service.routing.session import totals
+from tests.examples import examples
 from tests.unit.partitioner_service.lossy import SETTINGS, WORKERS, Run
 from topics.state import TopicState
 
@@ -100,3 +104,43 @@ def test_a_routed_topic_whose_first_frames_were_deleted_is_refused() -> None:
     topic = TopicState("routed", "id", 2, {0: 0, 1: 3}, {0: 9, 1: 9}, {})
     with pytest.raises(DataLossError, match=r"first frames of the routed partitions \[1\]"):
         read_routed(SETTINGS, topic)
+
+
+WHOLE = st.none() | st.integers(-(2**63) + 1, 2**63 - 1)
+RULINGS = st.tuples(st.sampled_from(["late", "ahead", "idle"]), WHOLE, WHOLE).map(lambda row: Ruling(*row))
+
+
+@examples(100)
+@given(st.lists(st.tuples(st.integers(0, 30), RULINGS), max_size=20), st.integers(0, 31), st.integers(0, 31))
+def test_rulings_are_those_that_were_given_by_offset(
+    given_rulings: list[tuple[int, Ruling]], first: int, behind: int
+) -> None:
+    rulings, expected = Rulings(given_rulings), dict(given_rulings)
+    assert [rulings.get(offset) for offset in range(32)] == [expected.get(offset) for offset in range(32)]
+    assert list(rulings.between(first, behind)) == [
+        (offset, expected[offset]) for offset in range(first, behind) if offset in expected
+    ]
+    ahead = {o: r.clock for o, r in sorted(expected.items()) if r.reason == "ahead" and r.clock is not None}
+    offsets, clocks = rulings.clocks("ahead")
+    assert (offsets.tolist(), clocks.tolist()) == (list(ahead), list(ahead.values()))
+    assert rulings.behind == max(expected, default=-1) + 1
+
+
+def test_what_an_order_skipped_is_no_ruling() -> None:
+    rulings = Rulings([(3, Ruling("late", 1, None)), (5, Ruling("skipped", None, None, 9))])
+    assert rulings.skips == {5: 9}
+    assert rulings.behind == 10
+    assert list(rulings.between(0, 20)) == [(3, Ruling("late", 1, None))]
+
+
+def test_a_ruling_takes_few_bytes() -> None:
+    many = 300_000
+    tracemalloc.start()
+    try:
+        rulings = Rulings((offset, Ruling("late", 2**40, 2**40)) for offset in range(many))
+        taken, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert rulings.behind == many
+    assert taken < 30 * many
+    assert most < 100 * many

@@ -17,6 +17,7 @@ from tests.unit.partitioner_service.reading.registered_records import (
 )
 from tests.unit.workbench.assist.sample_check.samples import NOW, sample, settings
 from workbench.assist.sample_check.report import SampleReport, check_sample
+from workbench.assist.sample_check.shape import shape_of
 
 ORDER = {
     "type": "record",
@@ -105,3 +106,15 @@ def test_the_columns_of_protobuf_are_those_of_its_message() -> None:
     assert set(result.facts.shape.columns) == {"user", "amount", "at"}
     wrong = looked("protobuf", Kept("protobuf", text_of(FILE)), values, key="usr")
     assert wrong.proposal == {"query": {"key": "user"}}
+
+
+def test_a_look_ends_in_time_however_long_each_record_takes() -> None:
+    made = settings(input={"format": "avro", "registry": {"url": "http://127.0.0.1:1"}})
+    now = [0.0]
+
+    def slowly(value: bytes) -> dict[str, Any]:
+        now[0] += 4.0
+        return {"user": "a"}
+
+    shape = shape_of(made.input, orders(), registered=slowly, clock=lambda: now[0])
+    assert (shape.records, now[0]) == (1, 12.0)

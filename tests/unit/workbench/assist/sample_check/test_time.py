@@ -29,7 +29,7 @@ def test_a_record_that_is_taken_apart_is_left_in_its_middle() -> None:
     moments = count(0, 1)
     value = json.dumps({"a": [1] * 90}).encode()
     shape = shape_of(InputSettings(), [value], explosion=Explosion("a"), clock=lambda: next(moments))
-    assert (shape.records, shape.rows) == (1, 9)
+    assert (shape.records, shape.rows) == (1, 8)
 
 
 def test_where_no_record_was_looked_at_nothing_is_said_of_their_format() -> None:
