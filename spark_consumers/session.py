@@ -50,7 +50,7 @@ _SECRET = (
 _AT_START = re.compile(
     "spark[.](master|app[.]name|files|archives|shutdown[.]timeout|yarn[.](keytab|principal)"
     "|hadoop[.]fs[.][^.]+[.]impl"
-    "|(driver|jars|kerberos|log|submit|yarn[.]dist|hadoop[.]hadoop[.]security)([.].*)?)"
+    "|(driver|jars|kerberos|log|submit|yarn[.]dist|hadoop[.]hadoop[.](security|kerberos))([.].*)?)"
 )
 """Names of what Java acts on before it has all settings: its own size and class path, what it fetches, its
 log-in with Kerberos, and the classes of file systems, of which Java keeps the first that it makes.
@@ -161,7 +161,8 @@ def launch_conf(conf: Mapping[str, str]) -> dict[str, str]:
     runs.
     """
     # Spark fetches what lies in a store before Python speaks to it, and then needs to know that store.
-    fetching = any("://" in conf.get(name, "").replace("file://", "") for name in _FETCHED)
+    places = (place.strip() for name in _FETCHED for place in conf.get(name, "").split(","))
+    fetching = any(":" in place and not place.startswith(("file:", "local:")) for place in places)
     return {
         name: value
         for name, value in conf.items()

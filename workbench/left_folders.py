@@ -24,13 +24,16 @@ _OLD_SECONDS = 60
 @contextmanager
 def working_folder(parent: Path, prefix: str) -> Iterator[Path]:
     """A folder in `parent`, for its owner alone, which goes at the end. Folders of this prefix that killed
-    processes have left there go first.
+    processes have left there for over a minute go first.
+
+    Where the file system has no locks (NFS without them), such a folder stays.
     """
     remove_left_folders(parent, prefix, lock=_LOCK)
     with tempfile.TemporaryDirectory(prefix=prefix, dir=parent) as name:
         folder = Path(name)
         with (folder / _LOCK).open("wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            with suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX)
             yield folder
 
 

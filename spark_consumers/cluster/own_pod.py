@@ -56,7 +56,8 @@ def own_pod_conf() -> dict[str, str]:
         "spark.kubernetes.namespace": namespace,
         "spark.kubernetes.driver.pod.name": name,
         "spark.kubernetes.container.image": driver.image,
-        # Where a driver's image is never pulled, its executors' is not either.
+        # Where a driver's image is never pulled, its executors' is not either. Who names another image in
+        # spark.conf names its policy, too.
         "spark.kubernetes.container.image.pullPolicy": driver.image_pull_policy,
         # The driver's Service and claim are not Spark's: without these two it would ask to delete what has
         # its label.

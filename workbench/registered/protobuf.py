@@ -144,7 +144,8 @@ class ProtobufReader:
                 continue
             cell = None
             if not _is_message(field):
-                cell = _value(message, field)
+                # Nothing lies within a value: a column there is null, whatever the value is.
+                cell = _value(message, field) if below.column is not None else None
             elif inner := _parts(message, field):
                 self._fill(cells, field.message_type, inner, below)
                 cell = _message_cell(field, inner)

@@ -27,6 +27,7 @@ class Broker:
 
     def __init__(self, world: World) -> None:
         self.world = world
+        self._results_before: dict[int, int] = {}
         self.topics: dict[str, Topic] = {}
         self.ending: list[Transaction] = []
         self.transactions = Transactions(self)
@@ -43,6 +44,17 @@ class Broker:
         topic.logs = [Log(name, number) for number in range(partitions)]
         self.topics[name] = topic
         return True
+
+    def note_results(self) -> None:
+        """Note what the results topic has, because a micro-batch begins."""
+        results = self.topics.get("q.results")
+        self._results_before = {log.number: len(log.entries) for log in results.logs} if results else {}
+
+    def forget_last_results(self) -> None:
+        """Take away what the last micro-batch has written to the results topic. Only once a run is over."""
+        results = self.topics.get("q.results")
+        for log in results.logs if results else ():
+            del log.entries[self._results_before.get(log.number, 0) :]
 
     def recreate(self, name: str) -> None:
         """Delete a topic and make it again, with as many partitions. Who knows the old one finds the new

@@ -191,6 +191,7 @@ class Query:
                 return False
             self._create(f"offsets/{self._batch}", self._text(end), "plan batch")
         self._note("batch", f"{self._batch}{' again' if self._again else ''} {begin} to {end}")
+        self._spark.broker.note_results()
         self._run(begin, end)
         self._commit()
         self._again = False

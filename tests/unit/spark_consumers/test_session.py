@@ -199,6 +199,14 @@ def test_no_setting_that_may_hold_a_secret_is_a_word_of_a_command_line(name: str
     assert re.search(session_conf(Settings())["spark.redaction.regex"], name)
 
 
+@pytest.mark.parametrize("jars", ["hdfs:/x.jar", "/a.jar, s3a://b/x.jar", "https://host/x.jar"])
+def test_a_store_from_which_jars_come_is_known_when_java_starts(jars: str) -> None:
+    store = {"spark.hadoop.fs.defaultFS": "hdfs://host"}
+    assert launch_conf({"spark.jars": jars} | store) == {"spark.jars": jars} | store
+    for own in ("/a.jar,local:/b.jar", "file:///a.jar", "file:/a.jar"):
+        assert launch_conf({"spark.jars": own} | store) == {"spark.jars": own}
+
+
 def test_a_setting_that_java_does_not_need_at_its_start_is_no_word_of_a_command_line() -> None:
     late = {"spark.hadoop.of.mine": "canary", "spark.mine": "canary", "spark.executorEnv.MINE": "canary"}
     conf = {

@@ -387,6 +387,16 @@ def test_both_readers_reject_records_whose_enum_has_half_of_a_surrogate_pair() -
     assert Both(make("avro"), kept).agree(values) == [None, None]
 
 
+def test_a_column_within_an_enum_is_null_whatever_the_enum_is() -> None:
+    file = descriptor(("k", "string"), ("t", "int64"), ("e", "enum"))
+    file.enum_type.add(name="E").value.add(name="ZERO", number=0)
+    file.message_type[0].field[2].type_name = ".shop.E"
+    settings = make("protobuf", aggregates={"a": "last(e.x)"}, types={"e.x": "int64"})
+    both = Both(settings, Kept("protobuf", text_of(file)))
+    value = prefix(1) + bytes([0, 0x0A, 1, 97, 0x10, 1, 0x18, 7])  # 7 is no symbol
+    assert both.agree([value]) != [None]
+
+
 @pytest.mark.timeout(120)
 def test_a_oneof_of_many_fields_is_compiled_in_proportion_to_them() -> None:
     """With tables that grow as the square of the fields this takes hours and all memory."""
