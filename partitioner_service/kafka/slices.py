@@ -192,19 +192,19 @@ class Slicer:
         values, records = fetched.values[low:high], fetched.records[low:high]
         markers: dict[int, EndOfStream] = {}
         damaged: list[ProtocolError] = []
-        damaged_rows: list[int] = []
+        first = -1
         if values.missing is not None:  # only a record without a value can be a marker
             for position in np.flatnonzero(values.missing).tolist():
                 marker = marker_of(records[position], damaged=damaged.append)
                 if marker is not None:
                     markers[position] = marker
-                elif len(damaged) > len(damaged_rows):
-                    damaged_rows.append(low + position)
-        if damaged_rows:  # one line, without what a producer wrote
+                elif damaged and first < 0:
+                    first = low + position
+        if damaged:  # one line, without what a producer wrote
             log.warning(
                 "%s[%d]: %d markers of the end of a stream cannot be read, so they count as ordinary records"
                 " (the first one at offset %d)",
-                *(self._topic, partition, len(damaged_rows), fetched.offsets[damaged_rows[0]]),
+                *(self._topic, partition, len(damaged), fetched.offsets[first]),
             )
         return Slice(
             partition=partition,

@@ -39,7 +39,13 @@ class Faults(NamedTuple):
 
         wrong: shape (n,). at: numbers that the reason tells, shape (n,).
         """
-        rows = np.flatnonzero(wrong & (self.codes == 0))
+        self.note_rows(np.flatnonzero(wrong), code, column=column, at=at)
+
+    def note_rows(self, rows: Int64s, code: int, *, column: int = -1, at: Int64s | None = None) -> None:
+        """As `note`, of the records with these numbers. A block may have many groups of few records, so only
+        these are looked at.
+        """
+        rows = rows[self.codes[rows] == 0]
         self.codes[rows] = code
         self.columns[rows] = column
         if at is not None:

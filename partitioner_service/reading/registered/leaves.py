@@ -32,7 +32,6 @@ from partitioner_service.reading.cells.cells import (
     Block,
     Cells,
 )
-from partitioner_service.reading.cells.faults import Faults
 from partitioner_service.reading.cells.reasons import (
     FAR_TIME,
     NOT_FINITE,
@@ -234,7 +233,7 @@ class Filler:
             return
         if leaf is not None:
             self._write(column, rows, pa.array(self._numbers(column, leaf, rows), pa.string()))
-        note_rows(self._block.faults, rows, code, schemas, column=column.place)
+        self._block.faults.note_rows(rows, code, column=column.place, at=schemas)
         self._cells.states[column.place, rows] = 0
 
     def _numbers(self, column: Column, leaf: Leaf, rows: Int64s) -> list[str]:
@@ -369,17 +368,6 @@ class Filler:
         else:
             self._cells.ints[column.place, rows] = ms * (1000 if column.unit == "us" else 1)
         self._refuse(rows[wrong], TIME_OUT, column, schemas)
-
-
-def note_rows(faults: Faults, rows: Int64s, code: int, at: Int64s, *, column: int = -1) -> None:
-    """Note a fault of these rows. A block may have many groups of few rows, so only these are looked at.
-
-    code, at, column: as of `Faults.note`.
-    """
-    rows = rows[faults.codes[rows] == 0]
-    faults.codes[rows] = code
-    faults.columns[rows] = column
-    faults.at[rows] = at[rows]
 
 
 _FIRST_DAY, _LAST_DAY = (int(np.datetime64(day, "D").astype(int)) for day in ("0001-01-01", "9999-12-31"))

@@ -28,7 +28,7 @@ from partitioner_service.reading.cells.strings import PLAIN
 from partitioner_service.reading.registered import avro_scan, avro_schema, protobuf_scan, protobuf_schema
 from partitioner_service.reading.registered.avro_schema import AvroProgram, Unfit
 from partitioner_service.reading.registered.binary import Walk
-from partitioner_service.reading.registered.leaves import NOTHING, Column, Filler, Raw, note_rows
+from partitioner_service.reading.registered.leaves import NOTHING, Column, Filler, Raw
 from partitioner_service.reading.registered.newest import Newest
 from partitioner_service.reading.registered.protobuf_scan import NO_MESSAGE, NO_PATH
 from partitioner_service.reading.registered.protobuf_schema import ProtobufFile, ProtobufProgram
@@ -102,11 +102,11 @@ class RegisteredReader:
         for number, message, group in self._groups(block, ids, rows, starts, answers):
             program = self._program(answers[number], number, message)
             if program is None:
-                note_rows(block.faults, group, UNFIT_SCHEMA, ids)
+                block.faults.note_rows(group, UNFIT_SCHEMA, at=ids)
                 continue
             failed = self._scan(block, group, starts, program, raw)
             if failed.any():
-                note_rows(block.faults, group[failed], NOT_DECODED, ids)
+                block.faults.note_rows(group[failed], NOT_DECODED, at=ids)
                 group = group[~failed]
             for column in self._columns:
                 leaves = raw.leaves[column.place, group]
@@ -151,7 +151,7 @@ class RegisteredReader:
             for message, places in _divided(messages):
                 group = of_schema[places]
                 if message == NO_PATH:
-                    note_rows(block.faults, group, NOT_DECODED, ids)
+                    block.faults.note_rows(group, NOT_DECODED, at=ids)
                 else:
                     yield number, message, group
 
