@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from evenflow.scale.demand import Demand
 from evenflow.scale.limits import Break, breaks, shortest_delay
-from evenflow.scale.lines import overlay_lines, settings_lines
+from evenflow.scale.lines import overlay_lines, quota_lines, settings_lines
 from evenflow.scale.measurements import measured
 from evenflow.scale.sizes import Sizes, sizes
 
@@ -22,6 +22,7 @@ __all__ = [
     "breaks",
     "measured",
     "overlay_lines",
+    "quota_lines",
     "settings_lines",
     "shortest_delay",
     "sizes",

@@ -13,6 +13,13 @@ a minute for 1,000 on a busy broker.
 """
 _DEFAULT_TIMEOUT = 10.0
 _BLOCK_WORK = 1.0
+_CONTROLLERS, _VERIFY = (3, 0.5, 1.0, 0.5), (1, 0.5, 4.0, 20.0)
+"""Pods, cores, GiB of memory and GiB of disk of each, in `k8s/overlays/production`: the third controller is
+there while one is replaced.
+"""
+_INSTANCE_DISK, _DRIVER_DISK, _EXECUTOR_DISK = 1.0, 4.0, 16.0
+_STREAM_RESERVE = 4
+"""Pods of the class `evenflow-stream` that are there while others are replaced or a node is lost."""
 
 
 def settings_lines(sizes: Sizes) -> str:
@@ -55,7 +62,8 @@ def settings_lines(sizes: Sizes) -> str:
 
 
 def overlay_lines(sizes: Sizes) -> str:
-    """Patches for an overlay of Kubernetes: requests and limits of partitioners and drivers, and the brokers.
+    """Patches for an overlay of Kubernetes: requests and limits of partitioners and drivers, the brokers, and
+    what all pods of the namespace may take together.
 
     How many partitioners run is the controller's to say, so it stands in the settings
     (`control.replicas_min`).
@@ -83,7 +91,45 @@ def overlay_lines(sizes: Sizes) -> str:
         "# [control]\n"
         f"# replicas_min = {how.instances}"
     )
-    return "# parts.yaml\n" + "\n---\n".join(parts) + "\n\n" + pool + "\n\n" + settings
+    return "\n\n".join(("# parts.yaml\n" + "\n---\n".join(parts), pool, quota_lines(sizes), settings))
+
+
+def quota_lines(sizes: Sizes) -> str:
+    """Patches of `limits.yaml`: twice what the pods need, since the executors of a driver that is replaced
+    may still be there beside those of its successor. `overlays/production` has `wiring = "split"`, so the
+    executors of the plan are counted for each of its two applications.
+    """
+    memory, instances = sizes.memory, sizes.shape.instances
+    pods = (
+        (instances, 1.0, memory.instance / _GIB, _INSTANCE_DISK),
+        (2, 1.0, memory.driver_heap / _GIB + 1, _DRIVER_DISK),
+        (
+            2 * sizes.executors,
+            float(sizes.demand.executor_cores),
+            (memory.executor_heap + memory.executor_overhead) / _GIB,
+            _EXECUTOR_DISK,
+        ),
+        _CONTROLLERS,
+        _VERIFY,
+    )
+    cores, room, disk = (_two_digits(2 * sum(pod[0] * pod[measure] for pod in pods)) for measure in (1, 2, 3))
+    return (
+        "# limits.yaml\n"
+        "apiVersion: v1\n"
+        "kind: ResourceQuota\n"
+        "metadata: {name: evenflow}\n"
+        "spec:\n"
+        "  hard:\n"
+        f'    pods: "{2 * sum(pod[0] for pod in pods)}"\n'
+        f'    requests.cpu: "{cores}"\n'
+        f"    limits.memory: {room}Gi\n"
+        f"    limits.ephemeral-storage: {disk}Gi\n"
+        "---\n"
+        "apiVersion: v1\n"
+        "kind: ResourceQuota\n"
+        "metadata: {name: evenflow-stream}\n"
+        f'spec: {{hard: {{pods: "{instances + 2 + 2 + _STREAM_RESERVE}"}}}}'
+    )
 
 
 def _workload(name: str, container: str, cpu: str, memory: str) -> str:

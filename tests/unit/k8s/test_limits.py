@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from evenflow.scale import Demand, measured, quota_lines, sizes
 from evenflow.settings import Settings, load_settings
 from spark_consumers.cluster.demand import most_executors
 
@@ -56,6 +57,7 @@ def settings(overlay: str) -> Settings:
 class Pods:
     """So many pods of one container."""
 
+    name: str
     count: int
     resources: dict[str, dict[str, str]]
     priority: str | None
@@ -81,13 +83,14 @@ def pods(overlay: str) -> Iterator[Pods]:
                 name = one["metadata"]["name"]
                 patch = patches.get(name, {"containers": [{}]})
                 resources = _merged(_container(one["spec"]["template"]["spec"]), patch["containers"][0])
-                count = counts[name.removeprefix("evenflow-")]
-                yield Pods(count, resources, patch.get("priorityClassName"))
+                name = name.removeprefix("evenflow-")
+                count = counts[name]
+                yield Pods(name, count, resources, patch.get("priorityClassName"))
     for file in OTHER_FILES[overlay]:
         for one in loaded(f"{file}.yaml"):
             if "template" in one.get("spec", {}):
                 spec = one["spec"]["template"]["spec"]
-                yield Pods(1, _container(spec)["resources"], spec.get("priorityClassName"))
+                yield Pods(file, 1, _container(spec)["resources"], spec.get("priorityClassName"))
     yield _executors(overlay, how)
 
 
@@ -104,7 +107,7 @@ def _executors(overlay: str, how: Settings) -> Pods:
     }
     count = sum(most_executors(how, [stage]) for stage in ("combine", "reduce"))
     resources = _merged(_container(template["spec"]), {"resources": own})
-    return Pods(count, resources, template["spec"]["priorityClassName"])
+    return Pods("executor", count, resources, template["spec"]["priorityClassName"])
 
 
 def _patches(overlay: str) -> dict[str, dict[str, Any]]:
@@ -133,6 +136,36 @@ def test_a_namespace_has_room_for_twice_what_the_pipeline_needs_and_not_much_mor
     most = amount(objects(overlay, "ResourceQuota")["evenflow"]["hard"][measure])
     need = sum(one.need(measure) for one in pods(overlay))
     assert 2 * need <= most <= 3 * need
+
+
+def test_what_evenflow_size_prints_has_room_for_twice_its_pipeline_beside_the_other_pods_of_production() -> (
+    None
+):
+    """Each application of the split wiring asks for its own executors."""
+    plan = sizes(Demand(rate=1e7, workers=1_000, keys=10**7, delay=5.0), measured()[0])
+    memory, cores = plan.memory, float(plan.demand.executor_cores)
+    own = {
+        "partitioner": (plan.shape.instances, 1.0, memory.instance),
+        "combiner": (1, 1.0, memory.driver_heap + 2**30),
+        "reducer": (1, 1.0, memory.driver_heap + 2**30),
+        "executor": (2 * plan.executors, cores, memory.executor_heap + memory.executor_overhead),
+    }
+    need = dict.fromkeys(_MEASURES, 0.0)
+    for one in pods("production"):
+        made = one
+        if one.name in own:
+            count, cpu, size = own[one.name]
+            limits = one.resources["limits"] | {"memory": str(size)}
+            requests = one.resources["requests"] | {"cpu": str(cpu)}
+            made = replace(one, count=count, resources={"requests": requests, "limits": limits})
+        for measure in _MEASURES:
+            need[measure] += made.need(measure)
+    quota, stream = yaml.safe_load_all(quota_lines(plan))
+    for measure, least in need.items():
+        assert 2 * least <= amount(quota["spec"]["hard"][measure]) <= 2.3 * least
+    names = {one["metadata"]["name"] for one in loaded("overlays/production/limits.yaml")}
+    assert {quota["metadata"]["name"], stream["metadata"]["name"]} <= names
+    assert amount(stream["spec"]["hard"]["pods"]) == plan.shape.instances + 8
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)

@@ -72,7 +72,7 @@ def test_the_lines_make_spark_ask_for_as_many_executors_as_are_planned() -> None
 
 
 def test_patches_of_the_overlay_name_containers_that_the_manifests_have() -> None:
-    parts, _, rest = overlay_lines(planned()).partition("\n\n")
+    parts, pool, *_ = overlay_lines(planned()).split("\n\n")
     base = {}
     for part in ("partitioner", "spark"):
         with open(ROOT / "k8s" / "base" / f"{part}.yaml", encoding="utf-8") as file:
@@ -83,7 +83,7 @@ def test_patches_of_the_overlay_name_containers_that_the_manifests_have() -> Non
         containers = base[patch["kind"], patch["metadata"]["name"]]["spec"]["template"]["spec"]["containers"]
         (patched,) = patch["spec"]["template"]["spec"]["containers"]
         assert patched["name"] in {one["name"] for one in containers}
-    assert yaml.safe_load(rest)["spec"]["replicas"] == planned().shape.brokers
+    assert yaml.safe_load(pool)["spec"]["replicas"] == planned().shape.brokers
 
 
 def test_what_breaks_first_stands_first_and_is_full_at_its_multiple() -> None:
