@@ -375,6 +375,10 @@ class BatchRecord(Record):
     """Tasks that can run at once."""
     executors: Count | None = None
     """How many executors are in use, None without a cluster manager."""
+    frames_per_batch: Count | None = None
+    """Most frames (or blobs) that a micro-batch reads, as set or chosen."""
+    combine_tasks: Count | None = None
+    """Most tasks of the combiner in a micro-batch, as set or chosen. None if the stage does not combine."""
     epoch: Count = 0
     """Epoch of the plan that the application follows, 0 for none."""
     reducers: Count | None = None
@@ -425,6 +429,10 @@ class HeartbeatRecord(Record):
     slots: Count | None = None
     """As in `BatchRecord`."""
     executors: Count | None = None
+    """As in `BatchRecord`."""
+    frames_per_batch: Count | None = None
+    """As in `BatchRecord`."""
+    combine_tasks: Count | None = None
     """As in `BatchRecord`."""
     epoch: Count = 0
     """As in `BatchRecord`."""

@@ -33,6 +33,7 @@ from spark_consumers.cluster.forwarding import warn_of_travel
 from spark_consumers.cluster.machines import refuse_unshared
 from spark_consumers.cluster.manager import SparkCluster
 from spark_consumers.cluster.warm_up import warm_up
+from spark_consumers.reports.batch_limits import BatchLimits
 from spark_consumers.reports.health import Health
 from spark_consumers.reports.java_log import JavaLog
 from spark_consumers.reports.listener import ProgressObserver, Telemetry
@@ -298,6 +299,7 @@ def _telemetry(
     While the context is open, it is published and executors follow plans.
     """
     local = settings.spark.in_one_process
+    cores = spark.sparkContext.defaultParallelism
     # Executors and listeners need each other.
     # So both get a lambda, which looks the other one up only when called.
     executors = Executors(
@@ -306,7 +308,7 @@ def _telemetry(
         None if local else SparkCluster(spark),
         follow=partial(PlanFollower, settings),
         reached=lambda: _reached(listeners),
-        slots=spark.sparkContext.defaultParallelism if local else None,
+        slots=cores if local else None,
         warm=partial(warm_up, spark.sparkContext),
     )
     listeners = [
@@ -317,6 +319,7 @@ def _telemetry(
             talk,
             lambda: executors.standing,
             onlookers,
+            limits={stage: BatchLimits.of(query_settings, stage, cores=cores) for stage in stages},
         )
         for query_settings, talk in zip(queries(settings), talks, strict=True)
     ]

@@ -34,6 +34,7 @@ from spark_consumers.checkpoints.storage import storage_errors
 from spark_consumers.end_of_stream import EndOfTopic, check_complete, reads_on
 from spark_consumers.labels import bucket_labels
 from spark_consumers.layout import Layout
+from spark_consumers.reports.batch_limits import BatchLimits, say_limits
 from spark_consumers.reports.failures import python_too_slow, translated
 from spark_consumers.reports.log_lines import say_where_it_begins
 from spark_consumers.sinks import sink_of
@@ -102,6 +103,9 @@ class RunningStage:
         self.query: StreamingQuery = self._start()
         writes = settings.topic("partials") if name == "combine" else sink_of(settings).place(settings)
         say_where_it_begins(settings, name, reads=role, writes=writes, before=begun)
+        say_limits(
+            settings, name, BatchLimits.of(settings, name, cores=spark.sparkContext.defaultParallelism)
+        )
 
     def _start(self) -> StreamingQuery:
         """Start the query from its checkpoint."""

@@ -1,18 +1,27 @@
-"""The data plane of the partitioner service against a bare confluent-kafka loop on the same broker and data.
+"""The data plane of the partitioner service against a bare confluent-kafka loop on the same broker and data,
+and beside its own queues alone.
 
-Both are measured from their first to their last commit. Start-up, the claim, joining the group and the first
-transaction are outside. The bare loop reads blocks of the same size from the same topic with the same client
-settings, and looks at every record's error and value. It writes the very frames that the data plane wrote for
-as many tuples, which were recorded in a run that does not count. Its transactions with offsets have the same
-interval. It parses nothing and routes nothing. Garbage collection is set for both as the data plane sets it
-for itself.
+The tuples are written once, and every turn of every way reads the same topic from its beginning. Both service
+and bare loop are measured from their first to their last commit. Start-up, the claim, joining the group and
+the first transaction are outside. The client fetches up to 800,000 tuples ahead before the first commit, so
+the topic is many times as long.
+
+The bare loop reads blocks of the same size with the same client settings, and looks at every record's error
+and value. It writes the very frames that the data plane wrote for as many tuples, which were recorded in a
+run that does not count. Its transactions with offsets have the same interval. It parses nothing and routes
+nothing.
+
+The queues alone are the ceiling of this way of reading. A member of the group takes the records out of the
+data plane's queues and gathers them into buffers. It parses, routes, writes and commits nothing. It is
+measured from its first to its last fetch. Garbage collection is set for all as the data plane sets it for
+itself.
 """
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -22,7 +31,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from benchmarks.measuring.cpu import CpuMeter
 from benchmarks.measuring.pipelines import measured_broker
-from benchmarks.measuring.spread import Speed, beside, in_turns
+from benchmarks.measuring.spread import Speed, beside, in_turns, ratios, spread
 from benchmarks.measuring.step_lines import step
 from benchmarks.measuring.stream import settings_for, write_input
 from evenflow.progress import PartitionState
@@ -30,9 +39,11 @@ from evenflow.settings import Settings
 from evenflow.settings.sections.rhythm import rhythm
 from evenflow.wire import decode_frame
 from partitioner_service.begin.prepare import prepare
+from partitioner_service.fetch.librdkafka import Librdkafka
+from partitioner_service.fetch.queues import Queues
 from partitioner_service.kafka.committed_state import data_plane_group
 from partitioner_service.kafka.sink import producer_config
-from partitioner_service.kafka.source import consumer_config
+from partitioner_service.kafka.source import client_id, consumer_config
 from partitioner_service.plane.data_plane import DataPlane
 from partitioner_service.plane.garbage import patient_garbage_collection
 from partitioner_service.plane.loop import Loop
@@ -42,11 +53,20 @@ from topics.admin import delete_topics, describe, ensure_topics, pipeline_topics
 from topics.reader import read_range
 
 WORKERS = 8
+GOAL_SPEED = 3.0
+"""How many times as fast as the bare loop the service shall be."""
+GOAL_CPU = 0.8
+"""Microseconds of CPU that a tuple may cost from topic to frames, without the broker."""
+_TUPLES = 16_000_000
+_PROCESS = "data_plane"
+"""Label of this process, with the threads of its Kafka client."""
 
 
 @dataclass
 class Commits:
-    """The moments at which commits ended, and how many tuples had been read by then."""
+    """The moments at which commits ended, and how many tuples had been read by then. Of a way that commits
+    nothing, its first and its last fetch.
+    """
 
     moments: list[tuple[float, int]] = field(default_factory=list)
     """Pairs of seconds since 1970 and tuples."""
@@ -90,11 +110,11 @@ class MeasuredPlane(DataPlane):
 
 
 def compare(partitioner: str, *, smoke: bool) -> dict[str, object]:
-    """Rates of data plane and bare loop, measured in turns."""
-    tuples, repetitions = (300_000, 1) if smoke else (3_000_000, 3)
+    """Rates of data plane, bare loop and queues alone, measured in turns, and the goals."""
+    tuples, repetitions = (300_000, 1) if smoke else (_TUPLES, 3)
     interval = 50 if smoke else 500
     numbers = count()
-    with measured_broker("data_plane") as (broker, meter):
+    with measured_broker(_PROCESS) as (broker, meter):
 
         def fresh() -> Settings:
             options = {"name": partitioner, "workers": WORKERS, "commit_interval": interval}
@@ -110,6 +130,7 @@ def compare(partitioner: str, *, smoke: bool) -> dict[str, object]:
             {
                 "service": lambda: plane_speed(fresh(), meter),
                 "bare": lambda: bare_speed(fresh(), meter, frames, tuples=tuples),
+                "queues_alone": lambda: queues_speed(fresh(), meter, tuples=tuples),
             },
             repetitions,
             tell=True,
@@ -121,6 +142,25 @@ def compare(partitioner: str, *, smoke: bool) -> dict[str, object]:
         "frames": sum(map(len, frames.values())),
         "frame_bytes": sum(len(data) for block in frames.values() for _, data in block),
         **beside(speeds["service"], speeds["bare"], ("service", "bare")),
+        **judged(speeds["service"], speeds["bare"]),
+        "beside_queues_alone": beside(
+            speeds["service"], speeds["queues_alone"], ("service", "queues_alone")
+        ),
+    }
+
+
+def judged(service: Sequence[Speed], bare: Sequence[Speed]) -> dict[str, object]:
+    """The goals for speed and for CPU time, and whether the medians of the turns meet them."""
+    ratio = ratios(
+        [speed.tuples_per_second for speed in service], [speed.tuples_per_second for speed in bare]
+    )
+    cpu = spread([1e6 * speed.used.get(_PROCESS, 0.0) / speed.tuples for speed in service])
+    return {
+        "goal_speed": GOAL_SPEED,
+        "goal_met": ratio["median"] >= GOAL_SPEED,
+        "cpu_microseconds_without_broker": cpu,
+        "goal_cpu": GOAL_CPU,
+        "goal_cpu_met": cpu["median"] <= GOAL_CPU,
     }
 
 
@@ -208,6 +248,50 @@ def _bare_loop(
             commits.note(read)
     assert read == tuples, f"{read} tuples of {tuples} were read"
     return commits
+
+
+def queues_speed(settings: Settings, meter: CpuMeter, *, tuples: int) -> Speed:
+    """Speed of reading the whole input topic out of the queues as a member of the group.
+
+    NotProvenError if this librdkafka is not one whose queues can be read.
+    """
+    topic = settings.topic("input")
+    begin = describe(settings.kafka, [topic])[topic].begin
+    consumer = clients.consumer(settings.kafka, group=data_plane_group(settings), **consumer_config(settings))
+    queues = Queues(consumer, Librdkafka(consumer, client_id(settings)), topic)
+
+    def on_assign(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        owned = [entry.partition for entry in partitions]
+        queues.split(owned)
+        consumer.assign([TopicPartition(topic, partition, begin[partition]) for partition in owned])
+
+    def on_revoke(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        queues.take_back()
+        consumer.unassign()
+
+    consumer.subscribe([topic], on_assign=on_assign, on_revoke=on_revoke)
+    try:
+        with patient_garbage_collection():
+            fetches = _queues_loop(settings, queues, tuples)
+        return fetches.speed(meter)
+    finally:
+        queues.close()
+        consumer.close()
+
+
+def _queues_loop(settings: Settings, queues: Queues, tuples: int) -> Commits:
+    options = rhythm(settings.partitioner, routed=settings.routed_partitions)
+    fetches, read = Commits(), 0
+    while read < tuples:
+        fetched = queues.fetch(options.block_tuples, options.linger / 1000)
+        assert not fetched.astray, "records came by the consumer's own queue"
+        missing = fetched.values.missing
+        # A record without a value marks the end of the stream.
+        read += len(fetched.partitions) - (0 if missing is None else int(missing.sum()))
+        if read == tuples or not fetches.moments:
+            fetches.note(read)
+    assert read == tuples, f"{read} tuples of {tuples} were read"
+    return fetches
 
 
 def _drop_output(settings: Settings) -> None:

@@ -8,10 +8,10 @@ from benchmarks.service.data_plane import compare
 ID = "service-partitioner-hashing"
 WHAT = (
     "tuples/s of the data plane (hashing) against a bare consume-produce loop with the same frames and"
-    " transactions"
+    " transactions (goals: 3 times as fast, 0.8 us of CPU a tuple without the broker)"
 )
 
 
 def run(*, smoke: bool) -> dict[str, object]:
-    """Rates of both and their ratio."""
+    """Rates of both and their ratio, beside the rate of its queues alone."""
     return compare("hashing", smoke=smoke)

@@ -259,6 +259,15 @@ BATCH_RUNNING = _gauge(
 BATCH_INTERVAL = _gauge(
     "evenflow_batch_interval_seconds", "Batch interval that W is measured against.", "stage"
 )
+FRAMES_PER_BATCH = _gauge(
+    "evenflow_max_frames_per_batch",
+    "Most frames, or blobs, that a micro-batch reads, as set or chosen"
+    " (docs/operations/changing-settings.md#rhythm).",
+    "stage",
+)
+COMBINE_TASKS = _gauge(
+    "evenflow_combine_tasks", "Most tasks of the combiner in a micro-batch, as set or chosen.", "stage"
+)
 BATCH_ROWS = _counter("evenflow_batch_rows", "Records that micro-batches read: frames, or blobs.", "stage")
 BACKLOG = _gauge(
     "evenflow_backlog_records", "Records that lay behind the last micro-batch when it was planned.", "stage"

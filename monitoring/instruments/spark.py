@@ -125,6 +125,8 @@ class _OfQuery:
                 sheet.put(c.LOAD, present_load(word, self._batches.get(stage)), stage=stage)
                 sheet.put(c.BATCH_RUNNING, running / 1000, stage=stage)
                 sheet.put(c.BATCH_INTERVAL, word.batch_interval_ms / 1000, stage=stage)
+                sheet.put(c.FRAMES_PER_BATCH, word.frames_per_batch, stage=stage)
+                sheet.put(c.COMBINE_TASKS, word.combine_tasks, stage=stage)
             for part, work in self._works.items():
                 self._write_work(sheet, part, work)
             self._write_counters(sheet)

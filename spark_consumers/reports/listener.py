@@ -17,6 +17,7 @@ from evenflow.telemetry import LONGEST_WORDS, BatchRecord, HeartbeatRecord, Reco
 from evenflow.twostep import Tally
 from evenflow.windows import END_MARK
 from spark_consumers.cluster.executors import ExecutorState
+from spark_consumers.reports.batch_limits import BatchLimits
 from spark_consumers.reports.log_lines import LogLines
 from spark_consumers.reports.micro_batches import batch_record, query_of, stage_of
 from spark_consumers.reports.pulse import Beat, Pulse
@@ -43,7 +44,8 @@ class Telemetry:
 
     There is one for the query and one for each view. A lost record is logged: telemetry never stops a job.
     This is a listener for `spark.streams`, but without the usual base class, which is slow (see
-    `_jlistener`). tally: the accumulator to which Python workers add. standing: of the application.
+    `_jlistener`). tally: the accumulator to which Python workers add. standing: of the application. limits:
+    of the micro-batches of each stage.
     """
 
     def __init__(
@@ -54,12 +56,15 @@ class Telemetry:
         talk: LogLines,
         standing: Callable[[], ExecutorState],
         onlookers: Sequence[ProgressObserver] = (),
+        *,
+        limits: Mapping[Stage, BatchLimits] | None = None,
     ) -> None:
         self.tally = tally
         self._onlookers = onlookers
         self._settings = settings
         self._talk = talk
         self._standing = standing
+        self._limits = limits or {}
         self._before = dict.fromkeys(stages, Tally())
         self._pulses = {stage: Pulse(settings.spark.batch_interval) for stage in self._before}
         self._topic = settings.topic("telemetry")
@@ -95,6 +100,7 @@ class Telemetry:
                 before=before,
                 now=now,
                 standing=self._standing(),
+                limits=self._limits.get(stage, BatchLimits()),
                 run=self._pulses[stage].run,
             )
         except ValueError as error:
@@ -151,6 +157,7 @@ class Telemetry:
             slots=standing.slots,
             executors=standing.executors,
             epoch=standing.epoch,
+            **self._limits.get(stage, BatchLimits())._asdict(),
             **self._pulses[stage].run._asdict(),
         )
 

@@ -14,6 +14,7 @@ from evenflow.twostep import Part, Tally
 from evenflow.twostep.arrival_times import ArrivalCounts
 from evenflow.windows import NO_MARK
 from spark_consumers.cluster.executors import ExecutorState
+from spark_consumers.reports.batch_limits import BatchLimits
 from spark_consumers.reports.pulse import Run
 
 
@@ -35,12 +36,13 @@ def batch_record(
     before: Tally,
     now: Tally,
     standing: ExecutorState,
+    limits: BatchLimits,
     run: Run,
 ) -> BatchRecord:
     """The record of one micro-batch.
 
     progress: Spark's report, parsed from JSON. before, now: what the Python workers had told by the last
-    record and by this one. standing: of the application. run: of the stage. Raises ValueError if the report
+    record and by this one. standing: of the application. limits, run: of the stage. Raises ValueError if the report
     is not about a stage.
     """
     stage, interval = stage_of(progress), settings.spark.batch_interval
@@ -70,6 +72,7 @@ def batch_record(
         state_bytes=_state_bytes(progress),
         durations_ms=durations,
         offsets=[source.get("endOffset") for source in sources],
+        **limits._asdict(),
         **run._asdict(),
         **_told_since(before, now, parts_of(stage)),
     )

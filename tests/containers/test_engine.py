@@ -35,6 +35,31 @@ def test_an_engine_that_nobody_runs_is_said() -> None:
         pass
 
 
+def test_the_engine_that_docker_host_names_is_taken_and_left_as_it_is(
+    docker_engine: Engine, python_base: str, place: dict[str, str], tmp_path: Path
+) -> None:
+    container = docker_engine.docker("run", "--detach", python_base, "sleep", "600")
+    try:
+        before = traces(tmp_path)
+        holder = _hold(place | {"DOCKER_HOST": docker_engine.host})
+        assert holder.said == repr(docker_engine)
+        assert not (tmp_path / "evenflow").exists(), "it begins no engine of its own"
+        holder.let_go()
+        assert traces(tmp_path) == before
+        assert docker_engine.docker("inspect", "--format={{.State.Running}}", container) == "true"
+    finally:
+        docker_engine.docker("rm", "--force", container)
+
+
+def test_what_docker_host_names_runs_containers_and_needs_no_root(
+    docker_engine: Engine, python_base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with engine(environment={"DOCKER_HOST": docker_engine.host}) as named:
+        assert named == docker_engine
+        assert named.docker("run", "--rm", python_base, "python", "-c", "print(6 * 7)") == "42"
+
+
 def test_without_root_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(ServiceError, match=r"(?s)needs root.*docker\.io"), engine(environment={}):

@@ -12,6 +12,8 @@ from partitioner_service.reading.registered.leaves import Raw
 
 _CONTINUES = 0x80
 """This bit is set in every byte of a varint except the last."""
+_MOST_BYTES = 10
+"""Bytes of a varint of 64 bits."""
 
 
 class Walk(NamedTuple):
@@ -34,8 +36,8 @@ class Walk(NamedTuple):
 
 
 @inlined
-def varint(data: UInt8s, at: int, stop: int) -> tuple[int, int]:
-    """A number of 64 bits and where it ends, -1 if there is no such number.
+def low_bits(data: UInt8s, at: int, stop: int) -> tuple[int, int]:
+    """The lowest 64 bits of a number of ten bytes at most and where it ends, -1 if there is none.
 
     A byte holds 7 bits, the lowest first.
     """
@@ -47,11 +49,18 @@ def varint(data: UInt8s, at: int, stop: int) -> tuple[int, int]:
         if shift < 64:
             value |= np.uint64(byte & 0x7F) << np.uint64(shift)
         if byte < _CONTINUES:
-            if shift == 63 and byte > 1:  # the tenth byte has room for one bit
-                return 0, -1
             return int(np.int64(value)), at
         shift += 7
     return 0, -1
+
+
+@inlined
+def varint(data: UInt8s, at: int, stop: int) -> tuple[int, int]:
+    """A number of 64 bits and where it ends, -1 if there is no such number."""
+    value, end = low_bits(data, at, stop)
+    if end - at == _MOST_BYTES and data[end - 1] > 1:  # the tenth byte has room for one bit
+        return 0, -1
+    return value, end
 
 
 @inlined

@@ -3,13 +3,24 @@
 Nothing that a record says is believed: a length never reaches beyond the message that it stands in. Only
 messages on the way to a needed cell are entered, so the depth is that of the longest path to a cell. Groups
 are passed over, because no column can be in one, and their depth is bounded.
+
+What no library writes, but Google's reads, means the same here: bits beyond a number's own are dropped, tags
+and lengths may have five bytes.
 """
 
 from __future__ import annotations
 
 from evenflow.numeric.arrays import Bools, Int64s, Rows, UInt8s
 from evenflow.numeric.kernels import inlined, kernel
-from partitioner_service.reading.registered.binary import Walk, double, little, single, varint, zigzag
+from partitioner_service.reading.registered.binary import (
+    Walk,
+    double,
+    little,
+    low_bits,
+    single,
+    varint,
+    zigzag,
+)
 from partitioner_service.reading.registered.leaves import NOTHING
 from partitioner_service.reading.registered.protobuf_schema import (
     DOUBLE,
@@ -27,6 +38,7 @@ from partitioner_service.reading.registered.protobuf_schema import (
     UNSIGNED_32,
     VARINT,
     ZIGZAG,
+    ZIGZAG_32,
     Tables,
 )
 
@@ -38,8 +50,10 @@ _BEGIN_GROUP, _END_GROUP = 3, 4
 _WIRE_BITS = 3
 """A tag is the number of a field, followed by its wire type in the three lowest bits."""
 _WIRE = (1 << _WIRE_BITS) - 1
-_FIRST_TAG, _BEHIND_TAGS = 1 << _WIRE_BITS, 1 << 32
-"""Tags are from _FIRST_TAG on, because field numbers begin with 1, and below _BEHIND_TAGS."""
+_FIRST_TAG = 1 << _WIRE_BITS
+"""Tags are from _FIRST_TAG on, because field numbers begin with 1."""
+_SIZE_BYTES, _BEHIND_SIZES = 5, 1 << 32
+"""Bound of the bytes of a tag or a length, and what it is less than."""
 _FEW = 8
 """Among so few rows a search one by one is the fastest."""
 _MOST_INDEXES = 16
@@ -97,19 +111,41 @@ def find_messages(data: UInt8s, starts: Int64s, stops: Int64s, inner: Int64s, me
 
 
 @inlined
+def _size(data: UInt8s, at: int, stop: int) -> tuple[int, int]:
+    """A tag or a length and where it ends, -1 if there is none."""
+    value, end = low_bits(data, at, stop)
+    if end - at > _SIZE_BYTES or value >= _BEHIND_SIZES:
+        return 0, -1
+    return value, end
+
+
+@inlined
 def _passed(data: UInt8s, at: int, stop: int, wire: int) -> int:
     """Where a value of this wire type (no group) ends, -1 if it does not end by `stop`."""
     if wire == VARINT:
-        _, at = varint(data, at, stop)
+        _, at = low_bits(data, at, stop)
         return at
     if wire == FIXED64:
         return at + 8 if stop - at >= 8 else -1
     if wire == FIXED32:
         return at + 4 if stop - at >= 4 else -1
     if wire == LENGTH:
-        length, at = varint(data, at, stop)
-        return at + length if at >= 0 and 0 <= length <= stop - at else -1
+        length, at = _size(data, at, stop)
+        return at + length if at >= 0 and length <= stop - at else -1
     return -1
+
+
+@inlined
+def _packed(data: UInt8s, at: int, stop: int, wire: int) -> int:
+    """How many bytes packed numbers of this wire type take, -1 if they do not end with the last of them.
+
+    stop: where they end. Their length comes first.
+    """
+    _, begin = _size(data, at, stop)
+    at = begin
+    while 0 <= at < stop:
+        at = _passed(data, at, stop, wire)
+    return stop - begin if at == stop else -1
 
 
 @kernel
@@ -121,8 +157,8 @@ def _group_passed(data: UInt8s, at: int, stop: int, number: int, open_groups: In
     depth = 1
     open_groups[0] = number
     while depth > 0:
-        tag, at = varint(data, at, stop)
-        if at < 0 or tag < _FIRST_TAG or tag >= _BEHIND_TAGS:
+        tag, at = _size(data, at, stop)
+        if at < 0 or tag < _FIRST_TAG:
             return -1
         wire = tag & _WIRE
         if wire == _BEGIN_GROUP:
@@ -169,6 +205,8 @@ def _as_said(value: int, do: int) -> int:
         return value & 0xFFFFFFFF
     if do == ZIGZAG:
         return zigzag(value)
+    if do == ZIGZAG_32:
+        return zigzag(value & 0xFFFFFFFF)
     if do == TRUE:
         return 1 if value != 0 else 0
     return value
@@ -212,7 +250,7 @@ def _keep(walk: Walk, field: Rows, at: int, stop: int, row: int) -> None:
     if do == REPEATED:
         return
     if do == SPAN:
-        length, begin = varint(walk.data, at, stop)
+        length, begin = _size(walk.data, at, stop)
         raw.begins[column, row] = begin
         raw.lengths[column, row] = length
     elif do == DOUBLE:
@@ -221,7 +259,7 @@ def _keep(walk: Walk, field: Rows, at: int, stop: int, row: int) -> None:
         raw.floats[column, row] = single(walk, at)
     else:
         if field["wire"] == VARINT:
-            value, _ = varint(walk.data, at, stop)
+            value, _ = low_bits(walk.data, at, stop)
         else:
             value = little(walk.data, at, 8 if field["wire"] == FIXED64 else 4)
         value = _as_said(value, do)
@@ -249,8 +287,8 @@ def _record(walk: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
             message = stack[depth]
             stop = stack[depth + 1]
             continue
-        tag, at = varint(data, at, stop)
-        if at < 0 or tag < _FIRST_TAG or tag >= _BEHIND_TAGS:
+        tag, at = _size(data, at, stop)
+        if at < 0 or tag < _FIRST_TAG:
             return False
         wire = tag & _WIRE
         if wire == _BEGIN_GROUP:
@@ -262,15 +300,15 @@ def _record(walk: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
         begin = at
         number = tag >> _WIRE_BITS
         index = _row_of(tables.fields, tables.bounds[message], tables.bounds[message + 1], number)
-        matches = False
+        matches = packed = False
         do = PASS
         # A value of the wrong wire type counts as an unknown field, so it does not empty the others of its
         # oneof.
         if index >= 0:
             field = tables.fields[index]
             do = field["do"]
-            # Repeated numbers may come packed, so any wire type shows that a repeated field is there.
-            matches = do == REPEATED or field["wire"] == wire
+            packed = do == REPEATED and wire == LENGTH and field["wire"] != LENGTH
+            matches = packed or field["wire"] == wire
             if matches:
                 _empty(walk, tables, field, row)
             matches = matches and do != PASS
@@ -282,8 +320,8 @@ def _record(walk: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
                 oneof = tables.oneof_bounds[message] + tables.others[other]["oneof"]
                 _empty(walk, tables, tables.oneofs[oneof], row)
         if matches and do == MESSAGE:
-            length, at = varint(data, at, stop)
-            if at < 0 or length < 0 or length > stop - at or depth + 2 > STACK - _GROUPS:
+            length, at = _size(data, at, stop)
+            if at < 0 or length > stop - at or depth + 2 > STACK - _GROUPS:
                 return False
             stack[depth] = message
             stack[depth + 1] = stop
@@ -295,6 +333,11 @@ def _record(walk: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
         at = _passed(data, at, stop, wire)
         if at < 0:
             return False
+        if packed:
+            numbers = _packed(data, begin, at, tables.fields[index]["wire"])
+            if numbers < 0:
+                return False
+            matches = numbers > 0
         if matches:
             _keep(walk, tables.fields[index], begin, stop, row)
 

@@ -24,9 +24,10 @@ from partitioner_service.reading.registered.leaves import Leaf, Leaves
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 """Wire types of Protobuf. The types 3 and 4 begin and end a group."""
-WHOLE, SIGNED_32, UNSIGNED_32, ZIGZAG, TRUE, DOUBLE, SINGLE, SPAN, MESSAGE, SECONDS, NANOS, PASS, REPEATED = (
-    range(13)
-)
+GROUP = -1
+"""Stands for these two: it is the wire type of no value."""
+WHOLE, SIGNED_32, UNSIGNED_32, ZIGZAG, ZIGZAG_32, TRUE, DOUBLE = range(7)
+SINGLE, SPAN, MESSAGE, SECONDS, NANOS, PASS, REPEATED = range(7, 14)
 """What is done with a field.
 
 WHOLE to SINGLE say how a number is read. SPAN: text or bytes. MESSAGE: a message that is entered. SECONDS,
@@ -47,7 +48,8 @@ FIELD = np.dtype(
 )
 """A field of a message.
 
-number, wire: number and wire type by the schema. Values of any other wire type are passed over.
+number, wire: number and wire type by the schema. Values of any other wire type are passed over, except that
+repeated numbers may come packed.
 do: what is done with the field.
 leaf, column: of a needed cell, -1 if the field is none.
 into: the message that the field holds, -1 if it holds no message that is entered.
@@ -71,7 +73,7 @@ _SCALARS = {
     _F.TYPE_UINT64: (VARINT, WHOLE, "uint"),
     _F.TYPE_INT32: (VARINT, SIGNED_32, "int"),
     _F.TYPE_UINT32: (VARINT, UNSIGNED_32, "int"),
-    _F.TYPE_SINT32: (VARINT, ZIGZAG, "int"),
+    _F.TYPE_SINT32: (VARINT, ZIGZAG_32, "int"),
     _F.TYPE_SINT64: (VARINT, ZIGZAG, "int"),
     _F.TYPE_BOOL: (VARINT, TRUE, "bool"),
     _F.TYPE_ENUM: (VARINT, SIGNED_32, "enum"),
@@ -344,7 +346,7 @@ class _ProtobufCompiler:
         row = _Field(own.number, _wire(own), column=column)
         message.fields.append(row)
         if own.is_repeated:
-            if column >= 0:
+            if column >= 0 and row.wire != GROUP:
                 row.do, row.leaf = REPEATED, self._leaves.number(Leaf("nested"))
             return
         if own.type == _F.TYPE_MESSAGE:
@@ -383,10 +385,10 @@ class _ProtobufCompiler:
 
 
 def _wire(own: FieldDescriptor) -> int:
-    """The wire type of a field by the schema. -1 for a group, which is passed over."""
+    """The wire type of a field by the schema. GROUP is passed over."""
     if own.type == _F.TYPE_MESSAGE:
         return LENGTH
-    return _SCALARS[own.type][0] if own.type in _SCALARS else -1
+    return _SCALARS[own.type][0] if own.type in _SCALARS else GROUP
 
 
 def _rows(others: Rows | None) -> Rows:

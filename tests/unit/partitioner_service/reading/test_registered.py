@@ -222,6 +222,85 @@ def test_both_readers_enter_the_same_messages(data: bytes) -> None:
         both.agree([prefix(1) + b"\0" + head + data for head in (b"", b"\x0a\x01x\x10\x05")])
 
 
+def _every_type() -> descriptor_pb2.FileDescriptorProto:
+    """A file with a number of each type, once by itself and once repeated, and other repeated fields."""
+    numbers = (
+        "int64", "uint64", "int32", "uint32", "sint32", "sint64", "bool", "fixed64", "sfixed64", "double",
+        "fixed32", "sfixed32", "float", "enum",
+    )  # fmt: skip
+    file = descriptor(
+        ("k", "string"), ("t", "int64"), *((f"n{place}", one) for place, one in enumerate(numbers)),
+        *((f"r{place}", one) for place, one in enumerate((*numbers, "string", "bytes", ".shop.R"))),
+        enum_type=[{"name": "E", "value": [{"name": "X", "number": 0}]}],
+    )  # fmt: skip
+    for field in file.message_type[0].field:
+        if field.name.startswith("r"):
+            field.label = field.LABEL_REPEATED
+        if field.type == field.TYPE_ENUM:
+            field.type_name = ".shop.E"
+    return file
+
+
+_EVERY = [field.name for field in _every_type().message_type[0].field][2:]
+EVERY_TYPE = Both(
+    make(
+        "protobuf",
+        aggregates={f"v{place}": f"last({name})" for place, name in enumerate(_EVERY)},
+        types={
+            field.name: {
+                field.TYPE_BOOL: "bool", field.TYPE_ENUM: "string",
+                field.TYPE_DOUBLE: "float64", field.TYPE_FLOAT: "float64",
+            }.get(field.type, "int64") if field.name.startswith("n") else "string"
+            for field in _every_type().message_type[0].field[2:]
+        },
+    ),
+    Kept("protobuf", text_of(_every_type())),
+)  # fmt: skip
+
+
+def _loose(value: int, more: int, high: int) -> bytes:
+    """A varint as no library writes it: with `more` further bytes, and these bits in its last byte."""
+    result = []
+    while value >= 128:
+        result.append(value & 127 | 128)
+        value >>= 7
+    result += [value, *[0] * more]
+    return bytes([byte | 128 for byte in result[:-1]] + [result[-1] | high])
+
+
+_VALUES = st.integers(0, 2**64 - 1) | st.sampled_from([0, 1, 2**31, 2**32, 2**32 + 3, 2**63, 2**64 - 1])
+_LOOSE_VALUES = st.builds(_loose, _VALUES, st.integers(0, 10), st.sampled_from([0, 0, 1, 2, 127]))
+_PAYLOADS = st.one_of(
+    st.binary(max_size=17), st.lists(_LOOSE_VALUES, max_size=3).map(b"".join), st.just(b"\xff" * 8)
+)
+
+
+@st.composite
+def _loose_fields(draw: st.DrawFn) -> bytes:
+    """One field of any number and any wire type, whatever its type says, in few or in many bytes."""
+    wire = draw(st.sampled_from([0, 0, 1, 2, 2, 5]))
+    number = draw(st.integers(1, len(_EVERY) + 4))
+    more, high = draw(st.sampled_from([0, 0, 0, 1, 2, 3, 4, 9])), draw(st.sampled_from([0, 0, 0, 0, 8, 16]))
+    tag = _loose(number << 3 | wire, more, high)
+    if wire == 0:
+        return tag + draw(_LOOSE_VALUES)
+    if wire == 2:
+        payload = draw(_PAYLOADS)
+        return tag + _loose(len(payload), draw(st.sampled_from([0, 0, 0, 1, 3, 4, 5])), 0) + payload
+    return tag + draw(st.binary(min_size=8, max_size=8))[: 8 if wire == 1 else 4]
+
+
+@examples(300)
+@given(st.lists(_loose_fields(), max_size=3).map(b"".join))
+@example(b"\x38" + b"\x80" * 9 + b"\x02")  # a sint32 of which nothing is left in 32 bits
+@example(b"\x90\x80\x80\x80\x80\x00\x05")  # a tag of six bytes
+@example(b"\x9a\x01\x00")  # no packed number
+@example(b"\x9a\x01\x01\x80")  # a packed number that does not end
+@example(b"\x99\x01" + b"\x01" * 8)  # a repeated number of another type
+def test_both_readers_take_bytes_that_no_library_writes_alike(data: bytes) -> None:
+    EVERY_TYPE.agree([prefix(1) + b"\0" + b"\x0a\x01x\x10\x05" + data])
+
+
 def test_hostile_bytes_behind_a_schema_id_are_judged_alike() -> None:
     short = [data for data in BYTES if len(data) < 100_000]
     for both, head in ((AVRO, b""), (PROTO, b"\0")):
