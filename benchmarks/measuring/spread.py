@@ -58,11 +58,19 @@ def beside(ours: Sequence[Speed], theirs: Sequence[Speed], names: tuple[str, str
         by_process = budget(_sum(speeds), tuples=sum(speed.tuples for speed in speeds))
         seconds = sum(speed.tuples / speed.tuples_per_second for speed in speeds)
         comparison[f"{name}_by_process"] = by_process | occupancy(_sum(speeds), seconds)
-    comparison["ratio"] = ratios(
-        [speed.tuples_per_second for speed in ours], [speed.tuples_per_second for speed in theirs]
-    )
+    comparison["ratio"] = _speed_ratios(ours, theirs)
     comparison["cpu_ratio"] = ratios([speed.cpu for speed in theirs], [speed.cpu for speed in ours])
     return comparison
+
+
+def judged(ours: Sequence[Speed], theirs: Sequence[Speed], goal: float) -> dict[str, object]:
+    """The least ratio of our speed to theirs, and whether the median over the turns meets it."""
+    ratio = _speed_ratios(ours, theirs)
+    return {"goal": goal, "met": ratio["median"] >= goal}
+
+
+def _speed_ratios(ours: Sequence[Speed], theirs: Sequence[Speed]) -> dict[str, float]:
+    return ratios([speed.tuples_per_second for speed in ours], [speed.tuples_per_second for speed in theirs])
 
 
 def _sum(speeds: Sequence[Speed]) -> Used:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks.measuring.spread import Speed, beside, in_turns, ratios
+from benchmarks.measuring.spread import Speed, beside, in_turns, judged
 from benchmarks.measuring.step_lines import step
 from benchmarks.measuring.stream import SEED as SEED
 from benchmarks.spark.stages import frames_and_tuples, routed_stream, stream_speed
@@ -56,13 +56,11 @@ def run(*, smoke: bool) -> dict[str, object]:
             speeds = in_turns(ways, repetitions, tell=True)
         finally:
             spark.stop()
-    ratio = ratios(*([speed.tuples_per_second for speed in speeds[way]] for way in ("combiner", "scan")))
     return {
         "tuples": counted,
         "frames": frames,
         **beside(speeds["combiner"], speeds["scan"], ("combiner", "scan")),
-        "goal": GOAL,
-        "met": ratio["median"] >= GOAL,
+        **judged(speeds["combiner"], speeds["scan"], GOAL),
         "beside_frames_that_python_drops": beside(
             speeds["combiner"], speeds["handed_over"], ("combiner", "handed_over")
         ),

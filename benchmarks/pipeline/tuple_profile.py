@@ -58,7 +58,12 @@ from topics.admin import describe, ensure_topics, pipeline_topics
 from topics.reader import read_range
 
 ID = "tuple-profile"
-WHAT = "where each nanosecond of a tuple goes, by process and function, beside the limit of each step"
+WHAT = (
+    "where each nanosecond of a tuple goes, by process and function, beside the limit of each step (goal: 200"
+    " to parse, judge, route and frame)"
+)
+GOAL = 200.0
+"""Nanoseconds of CPU in which a tuple is parsed and judged, gets a worker and a place in a frame."""
 FIGURES = PLOTS / f"{ID}.json"
 """The figures of the last run, to be copied to docs/measurements."""
 
@@ -100,6 +105,8 @@ PARTITIONER = (
     Step("hand frames to the client", ("partitioner_service/kafka/sink.py:write_frames",)),
     Step("commit", ("partitioner_service/plane/loop.py:commit",)),
 )
+_ROUTER = "partitioner_service/routing/router.py:"
+"""Where the functions of the steps of `GOAL` are."""
 COMBINER = (
     Step("decode frames", ("evenflow/wire/frame.py:decode_frame",), "copied"),
     Step("fold tuples into partial results", ("evenflow/twostep/combiner.py:_fold",)),
@@ -141,6 +148,7 @@ def run(*, smoke: bool) -> dict[str, object]:
             "partitioner": shares(PARTITIONER, thread, tuples=tuples)
             | {"threads of the Kafka client": _ns(process - thread[""], tuples)},
         }
+        report["parse_judge_route_frame"] = judged(report["partitioner"])
         with step("combiner and reducer"):
             report |= cores(settings, frames, tuples=tuples)
         with step("limits"):
@@ -184,6 +192,15 @@ def shares(steps: Sequence[Step], seconds: Mapping[str, float], *, tuples: int) 
     return {what: _ns(sum(each), tuples) for what, each in seconds_by_step.items()} | {
         "the rest": _ns(rest, tuples)
     }
+
+
+def judged(partitioner: Mapping[str, float]) -> dict[str, object]:
+    """Nanoseconds a tuple of the router's steps together, the goal for them, and whether they meet it.
+
+    partitioner: nanoseconds by step, as of `shares`.
+    """
+    ns = sum(partitioner[one.description] for one in PARTITIONER if one.functions[0].startswith(_ROUTER))
+    return {"ns": round(ns, 1), "goal": GOAL, "met": ns <= GOAL}
 
 
 def written(settings: Settings) -> Frames:

@@ -17,6 +17,7 @@ from benchmarks.pipeline.tuple_profile import (
     WAYS,
     Step,
     add,
+    judged,
     micro_batches,
     profiled,
     shares,
@@ -85,8 +86,15 @@ def test_micro_batches_have_every_frame_once_and_in_order() -> None:
     assert all(some for part in parts for some in part.values())
 
 
-def test_the_page_has_every_step_and_says_what_a_way_adds_to_the_one_before() -> None:
-    result = page(
+def test_what_a_tuple_takes_in_the_router_meets_the_goal_or_misses_it() -> None:
+    partitioner = {step.description: 50.0 for step in PARTITIONER}
+    assert judged(partitioner) == {"ns": 200.0, "goal": 200.0, "met": True}
+    assert judged(partitioner | {"parse": 50.1})["met"] is False
+
+
+def _page(*, each_way: float = 15.0) -> str:
+    """The page of figures by which each way of Spark takes so many ns more than the one before."""
+    return page(
         {
             **{"tuples": 1_000, "keys": 10, "workers": 8, "rows_a_tuple": 2.0},
             "machine": {"cores": 2, "cpu": "a processor", "load_average": 0.1},
@@ -95,14 +103,26 @@ def test_the_page_has_every_step_and_says_what_a_way_adds_to_the_one_before() ->
             "combiner": {step.description: 10.0 for step in COMBINER} | {"the rest": 0.0},
             "reducer": {step.description: 10.0 for step in REDUCER} | {"the rest": 0.0},
             "spark": {
-                way: {"spark_jvm": 100.0 + 10 * number, "spark_python": 5.0 * number}
+                way: {"spark_jvm": 100.0 + (each_way - 5) * number, "spark_python": 5.0 * number}
                 for number, way in enumerate(WAYS)
             },
         }
     )
+
+
+def test_the_page_has_every_step_and_says_what_a_way_adds_to_the_one_before() -> None:
+    result = _page()
     assert all(step.description in result for step in (*PARTITIONER, *COMBINER, *REDUCER))
     assert "| take records out of the client's queues | 10 | 10 % | copied: 5 |" in result
     assert "| **all** | **100** |  |  |" in result
     assert "| combiner | 120 | 10 | 10 | 5 |" in result
-    assert "takes 150 ns" in result
-    assert "takes 1.30 times its CPU time" in result
+    assert "they take 150 ns to fetch and to produce" in result
+    assert "takes\n40 ns. The goal of 200 ns is met." in result
+
+
+def test_the_page_says_what_the_goal_leaves_for_the_combiner() -> None:
+    assert (
+        "takes 1.30 times its CPU time. A speed of 0.7 of the scan allows 1.43.\nThat is 143 ns." in _page()
+    )
+    assert "takes 115 ns already. So 28 ns would be left for the\ncombiner, which adds 15 ns." in _page()
+    assert "takes 160 ns already. So nothing would be left for the\ncombiner" in _page(each_way=60.0)
