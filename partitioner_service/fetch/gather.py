@@ -32,6 +32,7 @@ _ERROR, _PARTITION, _VALUE, _VALUE_SIZE, _KEY, _KEY_SIZE, _OFFSET = map(
 )
 """Where the fields of a message stand, in bytes. All 64-bit machines lay them out alike."""
 _NULL = np.uint64(0)
+_WITHIN_PAGE = np.uint64(4095)
 _LINE_FEED = np.uint8(10)
 
 
@@ -130,6 +131,19 @@ def _length(text: np.uint64) -> np.int64:
     return np.int64(size)
 
 
+@inlined
+def _has_no_headers(value: np.uint64, size: Whole) -> bool:
+    """Whether it shows behind the value that a message has no headers. If it does not show, it may have none.
+
+    To ask librdkafka costs more than all else here, because it makes a buffer for each answer. A record as
+    Kafka lays it out (format 2) has the number of its headers right behind its value. An older format has no
+    headers at all. Only a byte in the page of the value's last byte is looked at: that one can be read. An
+    empty value may stand anywhere.
+    """
+    behind = value + np.uint64(max(size, 0))
+    return bool(size > 0 and behind & _WITHIN_PAGE != 0 and byte_at(behind) == 0)
+
+
 @kernel
 def measure(
     messages: UInt64s, count: int, functions: Functions, scratch: UInt64s, own: np.uint64, measures: Measures
@@ -152,7 +166,8 @@ def measure(
         measures.stamps[row] = _call_with(functions.timestamp, message, own)
         measures.kinds[row] = np.int32(scratch[0])
         headers, names, contents = 0, np.int64(0), np.int64(0)
-        if _code_of(functions.headers, message, own) == 0:  # otherwise the message has no headers
+        plain = _has_no_headers(word_at(message + _VALUE), measures.value_sizes[row])
+        if not plain and _code_of(functions.headers, message, own) == 0:  # otherwise it has no headers
             all_headers = scratch[0]
             while (
                 _code_of_header(
