@@ -40,8 +40,8 @@ SMOKE = topics-roundtrip service-end-to-end-fused service-soak growth reduce-pro
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s test-rl
-.PHONY: test-chaos test-recovery test-brokers simulate-faults simulate-on fuzz lint lock sbom audit kernels
-.PHONY: format bench reproduce docs site queries clean broker doctor
+.PHONY: test-chaos test-recovery test-brokers test-consume simulate-faults simulate-on fuzz lint lock sbom
+.PHONY: audit kernels format bench reproduce docs site queries clean broker doctor
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -74,6 +74,10 @@ test: setup ## lint, types, layers, and the tests, in four processes on two core
 	@$(MAKE) --no-print-directory -j 2 lint kernels
 	$(SHARES) $(TWICE) $(BY_FILE) tests/pipeline tests/chaos tests/faults tests/unit \
 		-m "not more and not long" --durations=40 $(FLAGS)
+
+test-consume: setup ## the tests of the partitioner with partitioner.reading = "consume"
+	$(SHARES) EVENFLOW_PARTITIONER__READING=consume $(TWICE) $(BY_FILE) \
+		tests/unit/partitioner_service tests/pipeline/partitioner -m "not more and not long" $(FLAGS)
 
 test-browser: setup ## the live page in Debian's Chromium, which is installed (as root)
 	$(BIN)/python -m tests.ground.debian chromium

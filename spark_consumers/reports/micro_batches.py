@@ -42,8 +42,8 @@ def batch_record(
     """The record of one micro-batch.
 
     progress: Spark's report, parsed from JSON. before, now: what the Python workers had told by the last
-    record and by this one. standing: of the application. limits, run: of the stage. Raises ValueError if the report
-    is not about a stage.
+    record and by this one. standing: of the application. limits, run: of the stage. Raises ValueError if the
+    report is not about a stage.
     """
     stage, interval = stage_of(progress), settings.spark.batch_interval
     ended = int(time.time() * 1000)

@@ -135,6 +135,8 @@ BATCH = st.builds(
     batch_interval_ms=COUNT,
     load=some(AMOUNT),
     backlog=some(COUNT),
+    frames_per_batch=some(COUNT),
+    combine_tasks=some(COUNT),
     parts=st.dictionaries(st.sampled_from(["combine", "reduce"]), WORK),
     executors=some(COUNT),
     state_bytes=some(COUNT),
@@ -150,6 +152,8 @@ HEARTBEAT = st.builds(
     running_ms=some(COUNT),
     batch_interval_ms=COUNT,
     slots=some(COUNT),
+    frames_per_batch=some(COUNT),
+    combine_tasks=some(COUNT),
     finished=COUNT,
     warm_ms=some(COUNT),
 )

@@ -112,7 +112,7 @@ def test_a_broker_that_is_gone_is_named_by_all_and_the_application_still_stops_w
             code, said = page(own, "/healthy/")
             assert (code, said["reason"].startswith(gone)) == (503, True)
             assert page(own, "/alive/")[0] == 200, "no restart brings a broker back"
-            assert "max_frames_per_batch" not in spark.output()
+            assert "raise spark.max_frames_per_batch" not in spark.output()
             said_of_status = CliRunner().invoke(app, ["--config", str(pipeline.file), "status"])
             error = said_of_status.exception
             assert isinstance(error, ServiceError), error

@@ -129,6 +129,8 @@ def test_the_application_says_what_it_does_and_sparks_own_noise_goes_to_a_file(
     said = "\n".join(lines)
     for part in (
         f"query {query_name}, fused: {query_name}.routed to kafka {query_name}.results, from the beginning",
+        f"query {query_name}, fused: a micro-batch reads at most 30 frames (spark.max_frames_per_batch, set)",
+        "tasks combine them (spark.combine_tasks, chosen for",
         f"checkpoint: {settings.spark.checkpoint}/{query_name}",
         "running: combine, reduce",
         f"{len(stream.rows):,} tuples (",
@@ -141,5 +143,7 @@ def test_the_application_says_what_it_does_and_sparks_own_noise_goes_to_a_file(
     assert "log4j" in Path(own).read_text() or "WARN" in Path(own).read_text()
     told = spark_stream.told(settings)
     assert (told[-1].open_windows, told[-1].backlog) == (0, 0)
+    assert {some.frames_per_batch for some in told} == {30}
+    assert all(some.combine_tasks for some in told)
     assert sum(some.tuples for some in told) == len(stream.rows)
     assert sum(some.rows_out for some in told) == len(stream.expected())

@@ -9,11 +9,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka
 import pytest
+from prometheus_client import generate_latest
 
 from evenflow.plans import Plan
 from evenflow.settings import Settings
 from evenflow.windows import END_MARK
+from monitoring.instruments.partitioner import PartitionerInstruments
 from partitioner_service.kafka.committed_state import all_states
 from partitioner_service.plans_by_hand import publish
 from tests.pipeline.planes import run, some_rows, start_instance, total, wait_until
@@ -49,6 +52,22 @@ def abort_a_plan(settings: Settings, *, workers: int) -> None:
     client.produce(settings.topic("plan"), value=plan.encode(settings.fingerprint), key=plan.key)
     clients.flush(client, settings.kafka)
     client.abort_transaction(30)
+
+
+def test_where_queues_are_not_proven_records_come_through_consume_and_the_metrics_say_so(
+    kafka_settings: Any, query_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = make_settings(kafka_settings, query_name, partitioner={"reading": "queues"})
+    create_topics(settings)
+    write(settings, some_rows(200))
+    monkeypatch.setattr(confluent_kafka, "__version__", "2.99.0")
+    plane = run(settings)
+    instruments = PartitionerInstruments(settings)
+    instruments.watch(plane.status, lambda: None)
+    metrics = generate_latest(instruments.registry).decode()
+    assert f'evenflow_reading_from_queues{{query="{query_name}"}} 0.0' in metrics
+    assert f'evenflow_tuples_routed_total{{query="{query_name}"}} 200.0' in metrics
+    assert "records are read by consume(), at about half the speed" in caplog.text
 
 
 def test_the_service_stops_on_sigterm_serves_its_status_and_follows_plans(

@@ -115,9 +115,11 @@ def test_every_metric_is_looked_at_somewhere() -> None:
         "evenflow_block_tuples",
         "evenflow_build_info",
         "evenflow_busy_seconds",
+        "evenflow_combine_tasks",
         "evenflow_commit_interval_seconds",
         "evenflow_decision_timestamp_seconds",
         "evenflow_linger_seconds",
+        "evenflow_max_frames_per_batch",
         "evenflow_reading_from_queues",
         "evenflow_telemetry_records",
     }

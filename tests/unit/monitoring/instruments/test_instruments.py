@@ -241,6 +241,13 @@ def test_a_partitioner_says_its_work_its_partitions_and_its_skew() -> None:
     assert seen["evenflow_plan_epoch", ("partitioner",)] == 7
 
 
+@pytest.mark.parametrize(("reading", "shown"), [("queues", 1), ("consume", 0)])
+def test_a_partitioner_says_whether_its_records_come_from_queues(reading: str, shown: int) -> None:
+    instruments = PartitionerInstruments(settings())
+    instruments.watch(lambda: STATUS | {"reading": reading}, lambda: None)
+    assert scraped(instruments)["evenflow_reading_from_queues", ()] == shown
+
+
 def test_what_a_partitioner_does_not_know_is_not_there() -> None:
     instruments = PartitionerInstruments(settings())
     instruments.watch(lambda: STATUS, lambda: None)
@@ -341,6 +348,22 @@ def test_a_spark_application_adds_up_its_micro_batches() -> None:
     assert (seen["evenflow_reducers", ()], seen["evenflow_open_panes", ()]) == (4, 2)
     assert seen["evenflow_result_latency_seconds_bucket", ("1.0",)] == 60
     assert seen["evenflow_result_latency_seconds_sum", ()] == 54
+
+
+def test_the_limits_of_a_micro_batch_are_exported_as_set_or_chosen() -> None:
+    instruments = SparkInstruments(settings(), ("combine", "reduce"))
+    instruments.batch(batch(stage="combine", frames_per_batch=400, combine_tasks=4))
+    beat = HeartbeatRecord(
+        **COMMON, stage="reduce", batch_interval_ms=5_000, finished=0, frames_per_batch=700
+    )
+    instruments.heartbeat(beat)
+    seen = scraped(instruments)
+    frames, tasks = "evenflow_max_frames_per_batch", "evenflow_combine_tasks"
+    assert (seen[frames, ("combine",)], seen[frames, ("reduce",)]) == (400, 700)
+    assert seen[tasks, ("combine",)] == 4
+    assert (tasks, ("reduce",)) not in seen, "a stage that does not combine has no tasks for it"
+    instruments.batch(batch(stage="combine", batch=4))  # as an older application says it
+    assert (frames, ("combine",)) not in scraped(instruments)
 
 
 def test_repeated_rows_of_the_first_micro_batch_are_an_increase() -> None:

@@ -23,6 +23,7 @@ from tests.mock_kafka import CLIENT, TOPIC, MockKafka, library_of
 PARTITIONS, EACH = 4, 60
 PATIENCE = 20.0
 SETTINGS: dict[str, Any] = {"query": {"name": "q"}, "input": {"topic": TOPIC, "partitions": PARTITIONS}}
+QUEUES: dict[str, Any] = {**SETTINGS, "partitioner": {"reading": "queues"}}
 
 
 class Row(NamedTuple):
@@ -226,7 +227,7 @@ def test_where_queues_are_not_proven_records_are_read_by_consume_and_the_log_say
     caplog.set_level(logging.WARNING)
     why = surprise(monkeypatch)
     consumer = kafka.consumer()
-    assert isinstance(fetcher_of(load_settings(**SETTINGS), consumer, client_id=CLIENT), Messages)
+    assert isinstance(fetcher_of(load_settings(**QUEUES), consumer, client_id=CLIENT), Messages)
     (line,) = caplog.messages
     assert why in line
     assert "read by consume()" in line
@@ -235,7 +236,7 @@ def test_where_queues_are_not_proven_records_are_read_by_consume_and_the_log_say
 
 def test_a_consumer_of_another_name_is_not_proven(kafka: MockKafka, caplog: pytest.LogCaptureFixture) -> None:
     consumer = kafka.consumer(**{"client.id": "another"})
-    assert fetcher_of(load_settings(**SETTINGS), consumer, client_id=CLIENT).name == "consume"
+    assert fetcher_of(load_settings(**QUEUES), consumer, client_id=CLIENT).name == "consume"
     assert "the consumer behind the header is another#consumer-" in caplog.text
     consumer.close()
 

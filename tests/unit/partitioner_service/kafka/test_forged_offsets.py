@@ -20,6 +20,7 @@ from partitioner_service.kafka.fetching import FetchControl
 from partitioner_service.kafka.log_ends import LogEnds
 from partitioner_service.kafka.slices import Slicer
 from partitioner_service.kafka.unfetchable import UnfetchableBatches
+from tests.column_fetcher import as_columns
 from tests.unit.partitioner_service.kafka.test_unfetchable import Message, state
 
 GONE = ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE")
@@ -42,6 +43,21 @@ def control(consumer: Watermarks) -> FetchControl:
     return FetchControl(consumer, "in", lambda partitions: {})  # type: ignore[arg-type]
 
 
+class Fetched:
+    """What the slicer gets. made: makes it of messages."""
+
+    made = staticmethod(FetchResult.of_messages)
+
+
+@pytest.fixture(autouse=True, params=["messages", "columns"])
+def _either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the slicer gets is made of messages, or of columns as queues give them."""
+    if request.param == "columns":
+        monkeypatch.setattr(
+            Fetched, "made", staticmethod(lambda messages: as_columns(FetchResult.of_messages(messages)))
+        )
+
+
 def slicer(fetching: FetchControl) -> Slicer:
     return Slicer(
         load_settings(query={"name": "q"}),
@@ -56,7 +72,7 @@ def slicer(fetching: FetchControl) -> Slicer:
 def offsets(made: Slicer, messages: list[Any], **states: int) -> list[tuple[int, int, int]]:
     """(partition, first, last) of the slices."""
     begins = {int(name[1:]): state(offset) for name, offset in states.items()}
-    blocks = made.blocks(FetchResult.of_messages(messages), begins)
+    blocks = made.blocks(Fetched.made(messages), begins)
     return [(piece.partition, piece.first, piece.last) for slices in blocks for piece in slices]
 
 

@@ -15,6 +15,7 @@ from evenflow.twostep import Tally
 from spark_consumers.application import _last_words
 from spark_consumers.cluster.executors import ExecutorState
 from spark_consumers.reports import listener
+from spark_consumers.reports.batch_limits import BatchLimits
 from spark_consumers.reports.listener import Telemetry, _Events
 from spark_consumers.reports.micro_batches import query_of, stage_of
 
@@ -63,7 +64,14 @@ def telemetry(monkeypatch: pytest.MonkeyPatch, sent: Sent) -> Telemetry:
     monkeypatch.setattr(listener, "producer", lambda kafka: sent)
     settings = Settings(query={"name": "q"}, input={"partitions": 1})
     others: Any = SimpleNamespace(value=Tally())
-    return Telemetry(settings, ["combine", "reduce"], others, others, ExecutorState)
+    return Telemetry(
+        settings,
+        ["combine", "reduce"],
+        others,
+        others,
+        ExecutorState,
+        limits={"combine": BatchLimits(400, 4), "reduce": BatchLimits(400)},
+    )
 
 
 def test_an_application_that_fails_says_why_at_once_and_then_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,6 +86,15 @@ def test_an_application_that_fails_says_why_at_once_and_then_nothing(monkeypatch
     said.last_word("again")
     said._beat("combine", sent.records[0])
     assert len(sent.records) == 2
+
+
+def test_every_word_of_a_stage_says_the_limits_of_its_micro_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = Sent()
+    telemetry(monkeypatch, sent).last_word("over")
+    assert [(word.stage, word.frames_per_batch, word.combine_tasks) for word in sent.records] == [
+        ("combine", 400, 4),
+        ("reduce", 400, None),
+    ]
 
 
 def test_an_application_that_another_one_has_replaced_says_no_last_word(

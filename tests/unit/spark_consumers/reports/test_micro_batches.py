@@ -11,6 +11,7 @@ from evenflow.telemetry import BatchRecord, PartWork, parse
 from evenflow.twostep import BucketPosition, Tally, Work
 from evenflow.windows import NO_MARK
 from spark_consumers.cluster.executors import ExecutorState
+from spark_consumers.reports.batch_limits import BatchLimits
 from spark_consumers.reports.micro_batches import batch_record
 from spark_consumers.reports.pulse import Run
 
@@ -39,6 +40,7 @@ def record(
         before=before or Tally(),
         now=now or Tally(),
         standing=standing,
+        limits=BatchLimits(400, 4),
         run=Run(finished=3, warm_ms=40),
     )
 
@@ -48,6 +50,7 @@ def test_it_says_stage_rows_load_and_where_the_application_stands() -> None:
     assert (said.stage, said.batch, said.rows, said.load) == ("fused", 7, 3, 0.5)
     assert (said.slots, said.executors, said.epoch) == (6, 3, 2)
     assert (said.finished, said.warm_ms) == (3, 40)
+    assert (said.frames_per_batch, said.combine_tasks) == (400, 4)
     assert said.offsets == [{"q.routed": {"0": 4}}]
     assert record({}, interval=0).load is None
     assert parse(said.encode()) == said
