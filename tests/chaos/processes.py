@@ -9,6 +9,7 @@ import psutil
 
 MARK = "EVENFLOW_CHAOS"
 """Environment variable that every process of a round bears, with the round's own value."""
+_EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
 def marked(token: str) -> list[str]:
@@ -29,8 +30,17 @@ def python_workers(driver: int) -> list[int]:
 
 
 def java_of(driver: int) -> list[int]:
-    """Process ids of Java below a driver."""
-    return [pid for pid, command in _below(driver) if command.split()[0].rpartition("/")[2] == "java"]
+    """Process ids of a driver's own Java."""
+    return [pid for pid, command in _java(driver) if _EXECUTOR not in command]
+
+
+def executors(driver: int) -> list[int]:
+    """Process ids of the executors below a driver that has some beside itself."""
+    return [pid for pid, command in _java(driver) if _EXECUTOR in command]
+
+
+def _java(driver: int) -> list[tuple[int, str]]:
+    return [one for one in _below(driver) if one[1].split()[0].rpartition("/")[2] == "java"]
 
 
 def resident(pid: int) -> int:

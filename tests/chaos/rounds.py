@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from workbench.verify.views import verify_all
 
 _STANDS_STILL_AFTER = 240.0
 """Seconds without a micro-batch after which a pipeline without faults counts as one that stands still."""
+MOST_GROWTH = 2.0
+"""Memory in the last third of the strikes over that in the first third, above which memory counts as lost."""
 
 
 @dataclass
@@ -24,8 +27,8 @@ class Outcome:
     """What became of a course. violations: none if all is well. tuples, rejected, rows: of the query itself.
 
     ends: how often processes ended, by exit status. batches: micro-batches that Spark committed meanwhile.
-    growth: memory of a partitioner in the last third of the strikes, as a multiple of that in the first
-    third. history: what happened.
+    growth: by sort of process, its memory in the last third of the strikes as a multiple of that in the first
+    third. missed: strikes that had no target at their moment, by kind. history: what happened.
     """
 
     course: Course
@@ -35,18 +38,24 @@ class Outcome:
     rows: int = 0
     ends: dict[int, int] = field(default_factory=dict)
     batches: int = 0
-    growth: float | None = None
+    growth: dict[str, float] = field(default_factory=dict)
+    missed: Counter[str] = field(default_factory=Counter)
     history: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         verdict = "exact" if not self.violations else "VIOLATED"
         ends = ", ".join(f"{status}: {times}" for status, times in sorted(self.ends.items()))
-        growth = "" if self.growth is None else f"; memory x{self.growth:.2f}"
+        memory = ", ".join(f"{sort} x{times:.2f}" for sort, times in self.growth.items())
         return (
-            f"seed {self.course.seed}: {len(self.course.strikes)} faults, {verdict}; {self.tuples} tuples, "
+            f"seed {self.course.seed}: {self.faults.total()} faults, {verdict}; {self.tuples} tuples, "
             f"{self.rejected} rejected, {self.rows} rows, {self.batches} micro-batches; "
-            f"processes ended by status {{{ends}}}{growth}"
+            f"processes ended by status {{{ends}}}; memory {memory or 'unknown'}"
         )
+
+    @property
+    def faults(self) -> Counter[str]:
+        """Strikes that hit something, by kind."""
+        return Counter(fault.kind for fault in self.course.strikes) - self.missed
 
 
 def play(course: Course, folder: Path, *, small_disks: bool = False) -> Outcome:
@@ -70,7 +79,15 @@ def play(course: Course, folder: Path, *, small_disks: bool = False) -> Outcome:
             world.violations.append(f"{type(error).__name__}: {error}")
         outcome.violations += world.violations
         outcome.history, outcome.ends, outcome.batches = world.history, world.ends, world.batches
-        outcome.growth = growth(world.memory)
+        outcome.missed = world.missed
+        outcome.growth = {
+            sort: times for sort, sizes in world.memory.items() if (times := growth(sizes)) is not None
+        }
+    outcome.violations += [
+        f"the memory of a {sort} is {times:.1f} times that of before"
+        for sort, times in outcome.growth.items()
+        if times > MOST_GROWTH
+    ]
     outcome.violations += [f"left running: {process}" for process in marked(world.token)]
     return outcome
 

@@ -15,7 +15,7 @@ from evenflow.settings.views import queries
 from partitioner_service.plans_by_hand import publish
 from tests.chaos.clocks import MOST
 from tests.chaos.course import ON_SMALL_DISKS, Strike
-from tests.chaos.processes import java_of, python_workers
+from tests.chaos.processes import executors, java_of, python_workers
 from tests.chaos.world import STAGES, World
 from tests.pipeline.spark_stream import committed
 from topics import clients
@@ -29,13 +29,14 @@ schema.
 """
 _PARTITION = ("partition",)
 _DRIVER = ("aggregate", "combine", "reduce")
+_CONTROLLER = ("control",)
 
 
 def strike(world: World, fault: Strike) -> None:
     """Do it, if it can be done at this moment."""
     world.note(f"{fault.kind} ({fault.target}, {fault.lasts:.1f} s)")
     world.measure()
-    world.attempt(partial(HOW[fault.kind], world, fault))
+    world.attempt(fault.kind, partial(HOW[fault.kind], world, fault))
 
 
 def _target(world: World, fault: Strike, commands: tuple[str, ...]) -> str:
@@ -84,12 +85,11 @@ def _second_driver(world: World, fault: Strike) -> None:
 
 
 def _kill_below(search: Callable[[int], list[int]], world: World, fault: Strike) -> None:
-    """SIGKILL one of the processes that a driver has started."""
+    """SIGKILL one of the processes that a driver has started. Raises ProcessLookupError if there is none."""
     below = search(world.parts[_target(world, fault, _DRIVER)].pid)
-    if below:
-        os.kill(below[fault.target % len(below)], signal.SIGKILL)
-    else:
-        world.note("  the driver has no such process now")
+    if not below:
+        raise ProcessLookupError("the driver has no such process")
+    os.kill(below[fault.target % len(below)], signal.SIGKILL)
 
 
 def _kill_broker(world: World, fault: Strike) -> None:
@@ -135,12 +135,12 @@ def _plan(world: World, fault: Strike) -> None:
     def ask() -> None:
         publish(world.settings, workers=workers, reason="chaos")
 
-    world.beside(ask)
+    world.beside(fault.kind, ask)
 
 
 def _trim_routed(world: World, fault: Strike) -> None:
     """Delete routed frames that lie before the last commit of each combiner, as a short retention would."""
-    world.beside(partial(_trim, world))
+    world.beside(fault.kind, partial(_trim, world))
 
 
 def _trim(world: World) -> None:
@@ -207,6 +207,10 @@ HOW: dict[str, Callable[[World, Strike], None]] = {
     "second driver": _second_driver,
     "kill python worker": partial(_kill_below, python_workers),
     "kill java": partial(_kill_below, java_of),
+    "kill executor": partial(_kill_below, executors),
+    "kill controller": partial(_kill, _CONTROLLER),
+    "stop controller": partial(_stop, _CONTROLLER),
+    "pause controller": partial(_pause, _CONTROLLER),
     "kill broker": _kill_broker,
     "restart broker": _restart_broker,
     "pause broker": _pause_broker,

@@ -23,7 +23,7 @@ from evenflow.errors import EvenflowError, FencedError, ServiceError
 from evenflow.settings import Settings
 from tests.chaos.clocks import Clocks
 from tests.chaos.course import BATCH_PARTITIONERS, Course
-from tests.chaos.processes import MARK, resident
+from tests.chaos.processes import MARK, java_of, resident
 from tests.chaos.proxy import HOST, Proxy
 from tests.chaos.registered import RegisteredStream
 from tests.patience import PATIENCE
@@ -48,6 +48,9 @@ AT_WORK_WITHIN = 150.0 * PATIENCE
 STAGES = {"fused": ("fused",), "split": ("combine", "reduce")}
 """Names of the stages of a wiring, which are those of their checkpoints' folders."""
 VIEWS = {"coarse": {"aggregates": {"n": "count", "hi": "max(f)"}, "window": "10s", "slide": "5s"}}
+CONTROL = {"policy": "threshold:stabilization_s=4", "group": 2, "scale_in_wait": "2s"}
+"""Of a controller: it changes its mind often."""
+EXECUTORS = {"master": "local-cluster[2,1,1024]", "executor_memory": "512m", "partitions_per_slot": 3}
 DISKS = {"checkpoint": 200, "broker": 600}
 """MB of the small file systems."""
 _QUICK = {
@@ -62,8 +65,8 @@ class World:
 
     quick: sessions and reconnecting take less time than by default, and micro-batches are smaller, so that a
     course meets more. parts: the running services by name. history: what happened, with seconds since the
-    beginning. ends: exit statuses that services had, by status. memory: MB of each partitioner, at each
-    strike.
+    beginning. ends: exit statuses that services had, by status. missed: strikes that had no target at their
+    moment, by kind. memory: MB of each process of a sort, at each strike.
     """
 
     def __init__(
@@ -83,7 +86,8 @@ class World:
         self.history: list[str] = []
         self.ends = Counter[int]()
         self.violations: list[str] = []
-        self.memory: list[int] = []
+        self.missed = Counter[str]()
+        self.memory: dict[str, list[int]] = {"partitioner": [], "Java": [], "broker": []}
         self.frozen: set[int] = set()
         self._words: dict[str, tuple[str, ...]] = {}
         self._resting: dict[str, float] = {}
@@ -154,6 +158,7 @@ class World:
         return {
             **{f"partition-{n}": ("partition", "--instance", str(n)) for n in range(self.course.instances)},
             **{stage: (stage,) for stage in stages},
+            **({"control": ("control",)} if self.course.controlled else {}),
         }
 
     @property
@@ -163,7 +168,11 @@ class World:
 
     def _settings(self) -> Settings:
         course = self.course
-        place = {"path": str(self.folder / "results")} if course.sink in ("parquet", "delta") else {}
+        place: dict[str, Any] = (
+            {"path": str(self.folder / "results")} if course.sink in ("parquet", "delta") else {}
+        )
+        if course.sink == "avro":
+            place = {"registry": {"url": self.registry.url}}
         kafka = self.broker.settings(
             bootstrap_servers=f"{HOST}:{self.proxy.port}",
             extras={"librdkafka": _QUICK if self._quick else {}},
@@ -176,6 +185,8 @@ class World:
         if course.partitioner in BATCH_PARTITIONERS:
             query["slide"] = "5s"
         spark: dict[str, Any] = {"wiring": course.wiring, "buckets": 3}
+        if course.executors:
+            spark |= EXECUTORS
         if not self._quick:
             spark["max_frames_per_batch"] = None
         registered = {"format": "avro", "registry": {"url": self.registry.url}} if course.registered else {}
@@ -196,6 +207,7 @@ class World:
             },
             spark=spark,
             results={"sink": course.sink, **place},
+            control=CONTROL,
         )
         (self.folder / "evenflow.toml").write_text(as_toml(settings), encoding="utf-8")
         return settings
@@ -291,11 +303,12 @@ class World:
         create_topics(self.settings)
         file.write_text(as_toml(self.settings), encoding="utf-8")
 
-    def attempt(self, action: Callable[[], None]) -> None:
-        """Do this. What cannot be done at this moment, because its target is down, is noted."""
+    def attempt(self, kind: str, action: Callable[[], None]) -> None:
+        """Do this. What cannot be done at this moment, because its target is down, is noted and counted."""
         try:
             action()
         except (EvenflowError, KafkaException, OSError) as error:
+            self.missed[kind] += 1
             self.note(f"  not possible now: {type(error).__name__}: {str(error).splitlines()[0]}")
 
     def note(self, line: str) -> None:
@@ -306,11 +319,11 @@ class World:
         """Do this after so many seconds, or when the faults are over if that is earlier."""
         self._undo.append((time.monotonic() + seconds, action))
 
-    def beside(self, action: Callable[[], None]) -> None:
+    def beside(self, kind: str, action: Callable[[], None]) -> None:
         """Do this in a thread of its own: a call of a broker that stands still must not hold up who lets
         it go on.
         """
-        thread = threading.Thread(target=self.attempt, args=(action,), name="chaos-strike", daemon=True)
+        thread = threading.Thread(target=self.attempt, args=(kind, action), name="chaos-strike", daemon=True)
         thread.start()
         self._beside.append(thread)
 
@@ -430,6 +443,7 @@ class World:
         running = {
             name: self._started(f"last-{name}", (*words, "--until-ended"))
             for name, words in self._services().items()
+            if name != "control"  # it never comes to an end
         }
         self._leaving += running.items()
         seen, deadline = self._progress(running), time.monotonic() + patience
@@ -456,10 +470,13 @@ class World:
         return sum(child.alive for child in running.values()), sum(newest.values())
 
     def measure(self) -> None:
-        """Note the memory of the partitioners."""
-        for name in self.names("partition"):
-            if self.parts[name].alive and (size := resident(self.parts[name].pid)):
-                self.memory.append(size)
+        """Note the memory of the partitioners, of the drivers' Java and of the broker."""
+        partitioners = [self.parts[name].pid for name in self.names("partition") if self.parts[name].alive]
+        drivers = [self.parts[name].pid for name in self.names("aggregate", "combine", "reduce")]
+        java = [pid for driver in drivers for pid in java_of(driver)]
+        broker = [] if self.broker.pid is None else [self.broker.pid]
+        for sort, pids in (("partitioner", partitioners), ("Java", java), ("broker", broker)):
+            self.memory[sort] += filter(None, map(resident, pids))
 
     def _end_all(self) -> None:
         for child in (*self.parts.values(), *(child for _, child in self._leaving)):
