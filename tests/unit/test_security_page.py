@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.settings.describe import describe_settings
+from tests.pipeline.security.test_erasing import COMPACTED, MICRO_BATCHES
 from tests.unit.settings.test_canaries import PLACES
 from tests.unit.workbench.strimzi.matrix import GROUPS, MATRIX
 from workbench.strimzi.rights import PARTS
@@ -51,6 +52,13 @@ def test_every_setting_with_a_secret_text_is_among_the_secrets() -> None:
     for name in PLACES:
         if "extras" not in name and name not in ("spark.conf", "kafka.ssl_key_password"):
             assert f"`{name}`" in secrets, name
+
+
+def test_the_steps_that_erase_a_key_are_those_that_a_test_takes() -> None:
+    steps = " ".join(PAGE.partition("**To erase one key:**")[2].partition("\n## ")[0].split())
+    for name, value in COMPACTED.items():
+        assert f'`"{name}" = "{value}"`' in steps
+    assert f"{MICRO_BATCHES} micro-batches" in steps
 
 
 @pytest.mark.parametrize("link", re.findall(r"\]\(([^)]+)\)", PAGE))

@@ -132,11 +132,13 @@ def test_a_secret_stands_in_no_command_line_log_checkpoint_topic_or_status(
             pipeline.file = tmp_path / "evenflow.json"
             save_settings(settings, pipeline.file)
             pipeline.start("partition", "--until-ended")
+            pipeline.wait_until(lambda: not registry.failures)
             pipeline.start("aggregate", "--until-ended", "--verbose")
             pipeline.finish()
-            pipeline.start("status", "--json")
             pipeline.start("verify")
             pipeline.finish()
+            pipeline.start("status", "--json")
+            pipeline.running.pop("status").wait(120)
             asked_as = {headers["Authorization"] for headers in registry.headers}
             assert asked_as == {f"Basic {log_in(section)}" for section in REGISTRIES}
             registry.status = 401

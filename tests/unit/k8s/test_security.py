@@ -130,13 +130,38 @@ def test_what_no_policy_names_is_denied_in_both_directions() -> None:
 
 
 def test_what_no_policy_names_is_denied_in_the_namespace_of_productions_kafka() -> None:
-    file = "overlays/production/kafka/network.yaml"
-    assert policies(file) == {"kafka-default": {"podSelector": {}, "policyTypes": ["Ingress"]}}
+    default = policies("overlays/production/kafka/network.yaml")["kafka-default"]
+    assert default == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     kustomization = (K8S / "overlays/production/kafka/kustomization.yaml").read_text()
     assert "network.yaml" in yaml.safe_load(kustomization)["resources"]
 
 
-@pytest.mark.parametrize("file", ["overlays/local/network.yaml", "overlays/production/egress.yaml"])
+def test_pods_of_productions_kafka_reach_one_another_names_and_the_api_server() -> None:
+    egress = policies("overlays/production/kafka/network.yaml")["kafka-egress"]
+    assert (egress["podSelector"], egress["policyTypes"]) == ({}, ["Egress"])
+    assert [rule for rule in egress["egress"] if "ports" not in rule] == [{"to": [{"podSelector": {}}]}]
+    pipeline = policies("overlays/production/egress.yaml")["evenflow-egress"]["egress"]
+    assert all(rule in pipeline for rule in egress["egress"] if "ports" in rule)
+
+
+@pytest.mark.parametrize("space", ["", "kafka/"])
+def test_the_profile_of_each_namespace_of_production_is_that_of_the_page_on_security(space: str) -> None:
+    (made,) = yaml.safe_load_all((K8S / f"overlays/production/{space}namespace.yaml").read_text())
+    labels = made["metadata"]["labels"]
+    profile = labels["pod-security.kubernetes.io/enforce"]
+    assert labels["pod-security.kubernetes.io/warn"] == "restricted"
+    page = " ".join((K8S.parent / "docs/security.md").read_text().split())
+    assert f"the namespace `{made['metadata']['name']}` enforces the profile `{profile}`" in page
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "overlays/local/network.yaml",
+        "overlays/production/egress.yaml",
+        "overlays/production/kafka/network.yaml",
+    ],
+)
 def test_names_are_asked_of_the_clusters_own_resolver_alone(file: str) -> None:
     """A question for a name carries data to whoever answers it."""
     rules = [rule for policy in policies(file).values() for rule in policy.get("egress", [])]
