@@ -42,7 +42,7 @@ def bounds_of(settings: Settings) -> Bounds:
         p_min=control.p_min,
         p_max=control.p_max or settings.max_workers,
         r_min=fixed or control.r_min,
-        r_max=fixed or control.r_max or settings.spark.buckets,
+        r_max=fixed or control.r_max or settings.bucket_count,
     )
 
 

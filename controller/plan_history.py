@@ -32,7 +32,7 @@ class PlanHistory:
 
     def __init__(self, settings: Settings) -> None:
         self._schedule = Schedule(settings.query.slide_ms)
-        self._most = Pair(settings.max_workers, settings.spark.buckets)
+        self._most = Pair(settings.max_workers, settings.bucket_count)
         self._without = Pair(settings.partitioner.workers, settings.reducers)
         self._pairs: dict[int, Pair] = {}
         self.newest: Plan | None = None

@@ -42,7 +42,7 @@ def publish(
     IncompatibleStateError for a query that began with other settings. Raises ServiceError when others publish
     at the same time.
     """
-    most_r = settings.spark.buckets
+    most_r = settings.bucket_count
     r = most_r if reducers is None else reducers
     if not 1 <= workers <= settings.max_workers:
         raise ConfigError(

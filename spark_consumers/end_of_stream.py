@@ -131,7 +131,7 @@ class EndOfTopic:
         return True
 
     def _partitions(self) -> int:
-        return max(self._settings.routed_partitions, self._settings.spark.buckets)
+        return max(self._settings.routed_partitions, self._settings.bucket_count)
 
 
 def reads_on(tally: Tally, committed: Mapping[int, int], *, stage: Stage) -> bool:

@@ -57,7 +57,7 @@ class Layout(twostep.Layout):
             buckets=settings.buckets.number,
             forwarding_seed=settings.buckets.forwarding_seed,
             max_bytes=settings.partitioner.frame_bytes,
-            reduce_tasks=settings.spark.buckets if settings.spark.reduce == "prompt" else None,
+            reduce_tasks=settings.bucket_count if settings.spark.reduce == "prompt" else None,
         )
 
     @property

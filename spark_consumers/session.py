@@ -129,7 +129,7 @@ def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> di
     stages: of the application. Raises ConfigError if `[spark.conf]` sets something that exactness forbids.
     """
     conf = dict(settings.spark.conf)
-    _check(conf, buckets=settings.spark.buckets)
+    _check(conf, buckets=settings.bucket_count)
     ours = (
         _processes(settings)
         | _QUIET
@@ -138,7 +138,7 @@ def session_conf(settings: Settings, stages: Sequence[Stage] = ("fused",)) -> di
         | forwarding_conf(settings)
         | _FORMS
         | _SAME_TASKS
-        | {"spark.sql.shuffle.partitions": str(settings.spark.buckets)}
+        | {"spark.sql.shuffle.partitions": str(settings.bucket_count)}
         | _STREAMING
         | _STATE
         | _files(settings)

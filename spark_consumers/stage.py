@@ -228,7 +228,7 @@ def stage_frame(
     """
     layout = Layout.from_settings(settings, topic_id)
     if stage == "reduce":
-        labels = ", ".join(str(label) for label in bucket_labels(settings.spark.buckets))
+        labels = ", ".join(str(label) for label in bucket_labels(settings.bucket_count))
         # A partition of the partials topic is a bucket, so the label is looked up by the partition's number.
         source = records(spark, settings, settings.topic("partials"), starting=starting)
         blobs = source.selectExpr(f"array({labels})[partition] AS label", "value AS blob")

@@ -34,7 +34,7 @@ def sampled_rows(
     Read are offsets from `begin` up to `end`, by partition. Without `end`: up to the end of the topic.
     """
     # The other partitions begin behind their end, so nothing of them is read. (Offset 0 may be gone.)
-    others = {number: _PAST_THE_END for number in range(settings.spark.buckets) if number != SAMPLE}
+    others = {number: _PAST_THE_END for number in range(settings.bucket_count) if number != SAMPLE}
     first = {SAMPLE: begin.get(SAMPLE, 0), **others}
     last = None if end is None else {SAMPLE: end[SAMPLE]}
     counts: dict[tuple[int, int], int] = {}

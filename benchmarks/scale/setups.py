@@ -8,7 +8,7 @@ from evenflow.scale.costs import Place, Term, Units, cores_of, terms
 from evenflow.scale.shape import Shape, StreamLoad
 from evenflow.settings import PartitionerSettings
 from evenflow.settings.sections.rhythm import rhythm
-from evenflow.settings.sections.sharing import chosen_partitions
+from evenflow.settings.sections.sharing import chosen_buckets, chosen_partitions
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ _CHOSEN = replace(
     linger=_RHYTHM.linger / 1_000,
     commit=_RHYTHM.commit_interval / 1_000,
     tasks=_PARTITIONS,
+    buckets=chosen_buckets(AS_SET.routed),
 )
 _ONE = replace(AS_SET, instances=50, buckets=64, batch=5.0, commit=2.0, block=200_000, linger=1.0)
 SETUPS = {
@@ -43,7 +44,8 @@ SETUPS = {
     "as chosen": Setup(
         _CHOSEN,
         1,
-        "workers share partitions, the rhythm that is chosen for so many partitions, a task for each",
+        "workers share partitions and buckets, the rhythm that is chosen for so many partitions, a task for"
+        " each",
     ),
     "one query": Setup(_ONE, 1, "longer blocks, transactions and micro-batches; fewer buckets and instances"),
     "ten queries": Setup(

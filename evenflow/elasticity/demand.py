@@ -21,7 +21,7 @@ def needed_executors(settings: Settings, parts: Iterable[Part], *, p: int, r: in
     The parts take turns on the application's cores, so the part that needs more cores decides.
     """
     spark = settings.spark
-    cores = {"combine": settings.combine_cores(p), "reduce": min(r, spark.buckets)}
+    cores = {"combine": settings.combine_cores(p), "reduce": min(r, settings.bucket_count)}
     # -(-a // b) is the division of whole numbers, rounded up.
     return _at_most(settings, -(-max(cores[part] for part in parts) // spark.executor_cores))
 

@@ -29,7 +29,7 @@ from evenflow.settings.sections.query import Query
 from evenflow.settings.sections.results import ResultsSettings
 from evenflow.settings.sections.rhythm import most_frames
 from evenflow.settings.sections.section import Section
-from evenflow.settings.sections.sharing import chosen_partitions
+from evenflow.settings.sections.sharing import chosen_buckets, chosen_partitions
 from evenflow.settings.sections.spark import SparkSettings
 from evenflow.settings.sections.web import WebSettings
 from evenflow.settings.views import OF_THE_QUERY, TopicRole, place_of_views, queries
@@ -105,12 +105,12 @@ class Settings(BaseSettings):
                 f" ({self.max_workers}): {self.routed_partitions - self.max_workers} partitions would never"
                 " have a worker"
             )
-        if self.reducers > self.spark.buckets:
+        if self.reducers > self.bucket_count:
             raise ValueError(
                 f"spark.reducers ({self.reducers}) exceeds spark.buckets"
-                f" ({self.spark.buckets}): so many are there to run"
+                f" ({self.bucket_count}): so many are there to run"
             )
-        self.control.check(most_p=self.max_workers, most_r=self.spark.buckets)
+        self.control.check(most_p=self.max_workers, most_r=self.bucket_count)
         self._check_batches()
         self._check_exploded()
         self._check_cost()
@@ -366,9 +366,14 @@ class Settings(BaseSettings):
         return -(-self.max_workers // self.routed_partitions)
 
     @property
+    def bucket_count(self) -> int:
+        """Number of reduce buckets."""
+        return self.spark.buckets or chosen_buckets(self.max_workers)
+
+    @property
     def reducers(self) -> int:
         """Reduce buckets in use at once (r) until a plan says otherwise."""
-        return self.spark.reducers or self.spark.buckets
+        return self.spark.reducers or self.bucket_count
 
     @property
     def buckets(self) -> Buckets:
@@ -377,7 +382,7 @@ class Settings(BaseSettings):
         from evenflow.keys import Buckets
 
         how = self.partitioner
-        return Buckets(self.spark.buckets, how.seed if how.forwarding == "on" else None)
+        return Buckets(self.bucket_count, how.seed if how.forwarding == "on" else None)
 
     @property
     def exchanges(self) -> bool:
@@ -453,7 +458,7 @@ class Settings(BaseSettings):
                 | ({} if self.workers_per_partition == 1 else {"max_workers": self.max_workers})
                 | self._of_homes()
             ),
-            "spark": {"buckets": self.spark.buckets},
+            "spark": {"buckets": self.bucket_count},
         }
 
     def _of_homes(self) -> dict[str, Any]:

@@ -312,7 +312,7 @@ def resume_offsets(settings: Settings, routed: TopicState, partials: TopicState)
         number
         for number, buckets in reached.items()
         if any(lane.unfinished for lane in buckets.values())
-        or len(buckets) < settings.spark.buckets
+        or len(buckets) < settings.bucket_count
         or len({lane.last for lane in buckets.values()}) > 1
     )
     if torn:

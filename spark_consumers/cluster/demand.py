@@ -30,7 +30,7 @@ def executors_in_reserve(settings: Settings, stages: Sequence[Stage], plan: Plan
 
 def most_executors(settings: Settings, stages: Sequence[Stage]) -> int:
     """Executors that the largest possible plan asks for."""
-    return executors(settings, _parts(stages), p=settings.max_workers, r=settings.spark.buckets)
+    return executors(settings, _parts(stages), p=settings.max_workers, r=settings.bucket_count)
 
 
 def _pair(settings: Settings, plan: Plan | None) -> tuple[int, int]:

@@ -116,7 +116,7 @@ def _seconds_after(world: World, lose: Callable[[World], None]) -> float:
         written, began = world.stream.now, time.monotonic()
         lose(world)
         # From the first row on: rows of before are passed over by their windows.
-        topic, partitions = world.settings.topic("results"), range(world.settings.spark.buckets)
+        topic, partitions = world.settings.topic("results"), range(world.settings.bucket_count)
         consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
         while time.monotonic() - began < _WITHIN:
             world.tend()

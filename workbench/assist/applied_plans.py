@@ -154,7 +154,7 @@ def _controller(settings: Settings) -> Part | None:
 
 def _applied(plan: Plan, settings: Settings) -> Plan:
     """The plan as every part applies it: at most the buckets that there are."""
-    return replace(plan, r=min(plan.r, settings.spark.buckets))
+    return replace(plan, r=min(plan.r, settings.bucket_count))
 
 
 def _numbers(plan: Plan) -> str:

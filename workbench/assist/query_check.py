@@ -419,7 +419,7 @@ def _state(settings: Settings, sizes: StateSizes | None) -> Iterator[tuple[str, 
     scope = "of all records" if sizes.whole else "of the sample"
     yield "keys of a pane", f"{sizes.pane_keys[0]:,} (median), {sizes.pane_keys[1]:,} (most), {scope}"
     yield "fullest window", f"{sizes.window_keys:,} keys of {sizes.window_tuples:,} tuples, {scope}"
-    buckets = settings.spark.buckets
+    buckets = settings.bucket_count
     yield (
         "size",
         (

@@ -29,11 +29,14 @@ class SparkSettings(Section):
         ),
     )
     master: str = Field(default="local[2]", description="Spark master.")
-    buckets: int = Field(
-        default=2,
+    buckets: int | None = Field(
+        default=None,
         ge=1,
         le=1024,
-        description="Reduce buckets, fixed for the life of a query (shuffle partitions).",
+        description=(
+            "Reduce buckets, fixed for the life of a query (shuffle partitions). None: one for 16 workers"
+            " (partitioner.max_workers), at least 2 and at most 64."
+        ),
     )
     reduce: Literal["hash", "prompt"] = Field(
         default="hash",

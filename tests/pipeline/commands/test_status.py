@@ -108,7 +108,7 @@ def test_a_query_is_shown_from_the_missing_topic_to_its_last_result(
     assert result["plan"] == {
         "epoch": 1,
         "workers": 2,
-        "reducers": settings.spark.buckets,
+        "reducers": settings.bucket_count,
         "effective_from": None,
     }
     write_end(settings, {p: sum(1 for q, _ in rows if q == p) for p in range(4)})  # type: ignore[arg-type]

@@ -61,7 +61,7 @@ def decide(settings: Settings) -> None:
 def test_the_plan_in_force_is_shown_and_clear_gives_workers_its_meaning_back(
     settings: Settings, tmp_path: Path
 ) -> None:
-    buckets = settings.spark.buckets
+    buckets = settings.bucket_count
     assert said(settings, tmp_path).startswith("no plan has been published: 3 workers and")
     publish(settings, workers=6)
     publish(settings, workers=7, effective_from=10_000)

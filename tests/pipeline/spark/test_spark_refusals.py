@@ -213,7 +213,7 @@ def _put_blob(settings: Settings, *, bucket: int, last: int, rows: tuple[int, in
         fingerprint=settings.fingerprint,
         topic_id=routed.topic_id,
         bucket=bucket,
-        buckets=settings.spark.buckets,
+        buckets=settings.bucket_count,
         input_partitions=2,
         routed_partitions=3,
         segments=(Segment(1, 0, last, 2 if rows[1] else 0, rows[0], rows[1] - rows[0], 0),),

@@ -313,7 +313,7 @@ def _empty_shuffle_partitions(settings: Settings, stage: str) -> list[int]:
     state = run_folder(settings, stage) / "state" / "0"
     sizes = {
         number: max(file.stat().st_size for file in (state / str(number)).glob("*.changelog"))
-        for number in range(settings.spark.buckets)
+        for number in range(settings.bucket_count)
     }
     return [number for number, size in sizes.items() if size < _STATE_OF_A_BUCKET]
 

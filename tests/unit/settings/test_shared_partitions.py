@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from evenflow.elasticity.demand import needed_executors
 from evenflow.errors import ConfigError
 from evenflow.settings import Settings, load_settings
-from evenflow.settings.sections.sharing import MOST_ALONE, MOST_SHARED, chosen_partitions
+from evenflow.settings.sections.sharing import (
+    LEAST_BUCKETS,
+    MOST_ALONE,
+    MOST_BUCKETS,
+    MOST_SHARED,
+    chosen_buckets,
+    chosen_partitions,
+)
 
 
 def of(spark: dict[str, Any] | None = None, **partitioner: Any) -> Settings:
@@ -53,6 +60,32 @@ def test_workers_and_partitions_that_are_not_set_follow_those_that_are(
         partitions,
         together,
     )
+
+
+@given(st.integers(1, 5_000))
+def test_chosen_buckets_grow_with_the_workers_within_their_bounds(workers: int) -> None:
+    buckets = chosen_buckets(workers)
+    assert LEAST_BUCKETS <= buckets <= MOST_BUCKETS
+    assert buckets <= chosen_buckets(workers + 1)
+    assert buckets in (LEAST_BUCKETS, MOST_BUCKETS) or 0 <= 16 * buckets - workers < 16
+
+
+@pytest.mark.parametrize(
+    ("settings", "spark", "buckets"),
+    [
+        ({"workers": 8}, {}, 2),
+        ({"workers": 32}, {}, 2),
+        ({"workers": 8, "max_workers": 64}, {}, 4),
+        ({"workers": 1_000}, {}, 63),
+        ({"workers": 1_000}, {"buckets": 5}, 5),
+    ],
+)
+def test_buckets_that_are_not_set_follow_the_largest_number_of_workers(
+    settings: dict[str, Any], spark: dict[str, Any], buckets: int
+) -> None:
+    made = of(spark, **settings)
+    assert (made.bucket_count, made.reducers, made.buckets.number) == (buckets, buckets, buckets)
+    assert made.identity()["spark"] == {"buckets": buckets}
 
 
 def test_what_spark_is_asked_for_is_no_part_of_what_a_query_is() -> None:

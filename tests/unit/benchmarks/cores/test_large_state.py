@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.cores.large_state import COST_US, SKEWS, run
+from benchmarks.cores.large_state import COST_US, HASHED_HOMES, SKEWS, run
 from benchmarks.spark.costly_work import PLACEMENTS
 from evenflow.testing import check_aggregate
 
@@ -19,10 +19,11 @@ def test_splitting_no_key_makes_fewest_partials_and_all_placements_have_the_same
     """`run` itself compares the results with those of one worker."""
     rows: Any = run(smoke=True)["rows"]
     partials = {(row["zipf"], row["placement"]): row["partials"]["median"] for row in rows}
-    assert set(partials) == {(zipf, title) for zipf in SKEWS for title in PLACEMENTS}
+    assert set(partials) == {(zipf, title) for zipf in SKEWS for title in (*PLACEMENTS, HASHED_HOMES)}
     for zipf in SKEWS:
         fewest = partials[zipf, "hash of the key"]
         assert fewest == partials[zipf, "128 key groups"]
+        assert fewest < partials[zipf, HASHED_HOMES] < partials[zipf, "shuffle"]
         assert fewest < partials[zipf, "evenflow"] < partials[zipf, "shuffle"]
 
 
@@ -36,4 +37,4 @@ def test_the_time_of_the_slowest_worker_is_a_measured_and_a_counted_part() -> No
 
 def test_the_rows_of_evenflow_have_the_goal() -> None:
     rows: Any = run(smoke=True)["rows"]
-    assert {row["placement"] for row in rows if "goal" in row} == {"evenflow"}
+    assert {row["placement"] for row in rows if "goal" in row} == {"evenflow", HASHED_HOMES}

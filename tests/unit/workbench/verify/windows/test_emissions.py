@@ -66,7 +66,7 @@ def counted(row: dict[str, Any]) -> int:
 
 
 def bucket(key: str, settings: Settings) -> int:
-    return int(bucket_of(hash_keys(pa.array([key.encode()])), settings.spark.buckets)[0])
+    return int(bucket_of(hash_keys(pa.array([key.encode()])), settings.bucket_count)[0])
 
 
 def first(rows: list[dict[str, Any]], settings: Settings) -> list[dict[str, Any]]:

@@ -99,7 +99,7 @@ def kept_rows(topics: Topics, partitions: int, below: dict[int, int]) -> None:
     deleted.
     """
     keys = [row["key"].encode() for row in topics.rows]
-    buckets = bucket_of(hash_keys(pa.array(keys, pa.binary())), SETTINGS.spark.buckets)
+    buckets = bucket_of(hash_keys(pa.array(keys, pa.binary())), SETTINGS.bucket_count)
     ends = [row["window_end"] for row in topics.rows]
     order = sorted(range(len(keys)), key=lambda i: (ends[i] // 100, buckets[i], ends[i]))
     written = dict.fromkeys(range(partitions), 0)
@@ -144,7 +144,7 @@ def test_where_all_results_were_deleted_verify_is_blind_and_says_so() -> None:
 def test_typed_results_that_were_trimmed_are_judged_by_bucket() -> None:
     topics = live()
     keys = pa.array([row["key"].encode() for row in topics.rows], pa.binary())
-    buckets = np.asarray(bucket_of(hash_keys(keys), SETTINGS.spark.buckets))
+    buckets = np.asarray(bucket_of(hash_keys(keys), SETTINGS.bucket_count))
     of = {row["key"]: int(bucket) for row, bucket in zip(topics.rows, buckets, strict=True)}
     topics.rows = [row for row in topics.rows if row["window_end"] > (100 if of[row["key"]] else 200)]
     report = topics.check(typed=True, results_begin={0: 1, 1: 1})
