@@ -43,6 +43,10 @@ class Cost(NamedTuple):
 
     cpu: float
     """Microseconds of CPU time of this process a tuple."""
+    own: float
+    """Of these, those of the replay's own thread: generator, rendering and hand-over. The others are
+    librdkafka's threads.
+    """
     rate: float
     """Tuples per second."""
 
@@ -51,19 +55,23 @@ class Cost(NamedTuple):
 class _Begin:
     """The moment at which the first tuples have been handed over."""
 
-    moments: list[tuple[int, float, float]] = field(default_factory=list)
-    """One entry: tuples, CPU seconds and seconds until then."""
+    moments: list[tuple[int, float, float, float]] = field(default_factory=list)
+    """One entry: tuples, CPU seconds of the process and of this thread, and seconds until then."""
 
     def note(self, sent: int, total: int | None) -> None:
         """As of `producers.replay.Progress`."""
         if not self.moments:
-            self.moments.append((sent, time.process_time(), time.perf_counter()))
+            self.moments.append((sent, time.process_time(), time.thread_time(), time.perf_counter()))
 
     def until_now(self, tuples: int) -> Cost:
         """What so many tuples have taken since."""
-        ((before, cpu, begun),) = self.moments
+        ((before, cpu, own, begun),) = self.moments
         rest = tuples - before
-        return Cost(1e6 * (time.process_time() - cpu) / rest, rest / (time.perf_counter() - begun))
+        return Cost(
+            1e6 * (time.process_time() - cpu) / rest,
+            1e6 * (time.thread_time() - own) / rest,
+            rest / (time.perf_counter() - begun),
+        )
 
 
 def run(*, smoke: bool) -> dict[str, object]:
@@ -104,6 +112,7 @@ def _figures(rate: int | None, costs: dict[str, list[Cost]]) -> dict[str, object
     figures: dict[str, object] = {}
     for way in _WAYS:
         figures[f"{way}_cpu_microseconds"] = spread(cpu[way])
+        figures[f"{way}_own_thread_microseconds"] = spread([cost.own for cost in costs[way]])
         figures[f"{way}_tuples_per_second"] = spread([cost.rate for cost in costs[way]])
     figures["calls_over_arrays"] = ratios(cpu["calls"], cpu["arrays"])
     if rate is None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 
 _MAX_WORKERS, _ROUTED = "partitioner.max_workers: ", "partitioner.routed_partitions: "
+_BUCKETS = "spark.buckets: "
 """How lines begin that tell a change of these settings."""
 _FEWEST_FRAMES = 400
 """Least bound of a micro-batch that catches up, in frames. Two cores combine about this many full frames
@@ -515,7 +516,14 @@ class Settings(BaseSettings):
         sizes = [at for at, line in enumerate(lines) if line.startswith((_MAX_WORKERS, _ROUTED))]
         if sizes:
             lines[sizes[-1]] += self._way_back(*sizes_of_routing(then))
-        return lines
+        return [self._with_buckets(line) for line in lines]
+
+    def _with_buckets(self, line: str) -> str:
+        """The line of a change. If buckets follow the workers, also what to set to go on with those of before."""
+        if self.spark.buckets is not None or not line.startswith(_BUCKETS):
+            return line
+        before = line.removeprefix(_BUCKETS).partition(" ")[0]
+        return f"{line} (to go on: spark.buckets = {before})"
 
     def _way_back(self, most: Any, routed: Any) -> str:
         """What to set for these numbers of workers and routed partitions, if a number that follows others

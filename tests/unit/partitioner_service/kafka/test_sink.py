@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import (
@@ -16,6 +17,7 @@ from confluent_kafka import (
     Producer,
 )
 
+from evenflow.progress import PartitionState
 from partitioner_service.kafka.sink import _AGAIN_AFTER, _NOW, Sink, _timestamp, record_bytes
 
 
@@ -95,3 +97,41 @@ def test_a_call_that_may_be_tried_again_waits_between_its_tries_and_says_so_once
     assert busy.tries == 4
     assert busy.waited == [_AGAIN_AFTER] * 3
     assert caplog.text.count("trying again: in progress") == 1
+
+
+class Recording:
+    """A producer that notes the timeouts of its calls."""
+
+    def __init__(self) -> None:
+        self.timeouts = list[float]()
+
+    def send_offsets_to_transaction(self, offsets: object, group: object, timeout: float) -> None:
+        self.timeouts.append(timeout)
+
+    def commit_transaction(self, timeout: float) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("open_for", "lifetime", "deadline", "timeout"),
+    [
+        (0.0, 10.0, None, 10.0),
+        (4.0, 10.0, None, 6.0),
+        (12.0, 10.0, None, 1.0),
+        (0.0, 60.0, None, 30.0),
+        (0.0, 10.0, 103.0, 3.0),
+        (12.0, 10.0, 100.5, 0.5),
+    ],
+)
+def test_offsets_are_sent_for_no_longer_than_the_broker_keeps_the_transaction(
+    open_for: float, lifetime: float, deadline: float | None, timeout: float
+) -> None:
+    """A call that hangs after a broker's crash takes so long, and the watchdog's grace, to be ended."""
+    sink = Sink.__new__(Sink)
+    sink._producer = client = Recording()  # type: ignore[assignment]
+    sink._session = SimpleNamespace(committed=lambda: None)  # type: ignore[assignment]
+    sink._clock, sink._timeout, sink._lifetime, sink._deadline = lambda: 100.0, 30.0, lifetime, deadline
+    sink._opened, sink._input = 100.0 - open_for, "in"
+    sink._bounded = lambda *_: nullcontext()  # type: ignore[assignment]
+    sink.commit({0: PartitionState(fingerprint="f", topic_id="t", offset=5)}, None)
+    assert client.timeouts == [timeout]
