@@ -519,7 +519,7 @@ class Settings(BaseSettings):
         return [self._with_buckets(line) for line in lines]
 
     def _with_buckets(self, line: str) -> str:
-        """The line of a change. If buckets follow the workers, also what to set to go on with the old ones."""
+        """The line of a change, and if buckets follow the workers, what to set to have those of before."""
         if self.spark.buckets is not None or not line.startswith(_BUCKETS):
             return line
         before = line.removeprefix(_BUCKETS).partition(" ")[0]

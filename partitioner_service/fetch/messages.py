@@ -46,6 +46,13 @@ def append_time_of(record: Record) -> int | None:
     return int(stamp) if kind == TIMESTAMP_LOG_APPEND_TIME else None
 
 
+def first_append_time_of(records: Sequence[Record]) -> int | None:
+    """As `append_time_of`, of the first of these records."""
+    if isinstance(records, RecordColumns):  # without making an object of it
+        return int(records.stamps[0]) if records.kinds[0] == TIMESTAMP_LOG_APPEND_TIME else None
+    return append_time_of(records[0])
+
+
 def append_times_of(records: Sequence[Record], rows: Int64s) -> Int64s:
     """When the broker appended the records at these positions, as of `append_time_of`,
     -1 for None. Shape (rows,).

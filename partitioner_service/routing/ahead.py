@@ -15,7 +15,7 @@ import numpy as np
 
 from evenflow.numeric.arrays import Bools, Int64s
 from evenflow.settings import Settings
-from partitioner_service.fetch.messages import append_time_of, append_times_of
+from partitioner_service.fetch.messages import append_times_of, first_append_time_of
 
 
 class Ahead(NamedTuple):
@@ -49,7 +49,7 @@ class LiveClock:
         if self._most is None or not times.size:
             return None
         now = int(self._wall() * 1000)
-        stamp = append_time_of(records[0]) if records else None
+        stamp = first_append_time_of(records) if records else None
         # Event times are rarely ahead of their own append, so the other stamps are rarely looked at. A
         # broker's clock may go back a little within a slice, by less than the setting allows.
         if int(times.max()) <= (now + self._most if stamp is None else stamp):

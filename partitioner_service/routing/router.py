@@ -43,6 +43,8 @@ from partitioner_service.routing.session import Session
 from partitioner_service.routing.sharing import Sharing
 from partitioner_service.routing.window_loads import block_loads, sums
 
+_ACCEPTED = int(Verdict.ACCEPTED)
+"""Python looks a name of an enum up anew each time."""
 _WORDS = {
     Verdict.LATE: ("the pane of event time ", " ended at or before its partition's mark "),
     Verdict.IDLE: (
@@ -211,7 +213,7 @@ class Router:
         when these partitions were assigned. inputs: how many input partitions the query has taken in by then.
         """
         self._framer.inputs = inputs
-        marks = self._tell(states)
+        marks = self._tell(states, self._marks(states))
         # The total of this session counts these frames as well: a partition that lacks its own must notice.
         known = {**totals, self.session.number: self.session.total + self._sharing.partitions}
         frames = self._framer.pack(
@@ -230,7 +232,8 @@ class Router:
         many input partitions there are now.
         """
         before, self._framer.inputs = self._framer.inputs, inputs
-        frames = self._framer.pack(self._no_shares(), records(0, OFFSETS), self._tell(states))
+        marks = self._tell(states, self._marks(states))
+        frames = self._framer.pack(self._no_shares(), records(0, OFFSETS), marks)
         self._framer.inputs = before
         return frames
 
@@ -239,24 +242,23 @@ class Router:
         nothing = records(0, MARKS)
         if not states:
             return nothing
-        closed = self._closed(states)
+        marks = self._marks(states)
         # A partition that the workers have not heard of counts as one without a mark.
         unknown = int(panes_closed_by(NO_MARK, self._query.slide_ms))
-        if min(closed.values()) <= min(self._announced_panes.get(p, unknown) for p in states):
+        closed = int(panes_closed_by(min(marks.values()), self._query.slide_ms))
+        if closed <= min(self._announced_panes.get(p, unknown) for p in states):
             return nothing
-        return self._tell(states)
+        return self._tell(states, marks)
 
-    def _tell(self, states: Mapping[int, PartitionState]) -> Rows:
-        """A record `MARKS` for every partition."""
-        self._announced_panes = self._closed(states)
-        return records_of(
-            [(p, state.mark(self._query), state.offset) for p, state in sorted(states.items())], MARKS
-        )
-
-    def _closed(self, states: Mapping[int, PartitionState]) -> dict[int, int]:
-        """By partition, the pane before which its mark has closed all panes."""
+    def _tell(self, states: Mapping[int, PartitionState], marks: Mapping[int, int]) -> Rows:
+        """A record `MARKS` for every partition. marks: the mark of each."""
         slide = self._query.slide_ms
-        return {p: int(panes_closed_by(state.mark(self._query), slide)) for p, state in states.items()}
+        self._announced_panes = {p: int(panes_closed_by(mark, slide)) for p, mark in marks.items()}
+        return records_of([(p, marks[p], state.offset) for p, state in sorted(states.items())], MARKS)
+
+    def _marks(self, states: Mapping[int, PartitionState]) -> dict[int, int]:
+        """The mark of each partition. All panes before it are closed."""
+        return {p: state.mark(self._query) for p, state in states.items()}
 
     def _parse(self, slices: Sequence[Slice]) -> list[ParsedBlock]:
         """What was parsed of each slice.
@@ -291,17 +293,19 @@ class Router:
             ahead=None if ahead is None else ahead.which,
             max_skew=self._max_skew,
         )
+        in_order = judged.verdicts == _ACCEPTED
+        # What is rare is not looked for where there is none of it: a block may have a hundred slices.
         refused = [
-            *_bad(piece, parsed, ended_at),
+            *(_bad(piece, parsed, ended_at) if len(parsed.bad) else ()),
             *_after_end(piece, ended_at),
-            *_refused(piece.partition, rows, times, judged),
+            *(() if in_order.all() else _refused(piece.partition, rows, times, judged)),
             *_ahead(piece.partition, rows, times, ahead),
         ]
         good = AcceptedTuples(parsed.keys, parsed.tuple_times, parsed.values, parsed.costs)
         # Rows are ascending, so the records before the end of the partition come first. The others stay
         # rejected.
         keep = np.zeros(len(parsed.rows), dtype=bool)
-        keep[: len(times)] = judged.verdicts == Verdict.ACCEPTED
+        keep[: len(times)] = in_order
         accepted = routed = int(np.count_nonzero(keep))
         if parsed.counts is not None:
             routed = int(np.count_nonzero(keep & (parsed.counts > 0)))
@@ -313,8 +317,7 @@ class Router:
         # The law of the service: no record is lost, none counts twice. It is better to stop than to break it.
         if read != accepted + rejected:
             raise ProtocolError(f"{read} tuples were read but {accepted} accepted and {rejected} rejected")
-        state = replace(
-            judged.state,
+        state = judged.state.but(
             offset=piece.last + 1,
             asleep=False,
             read=state.read + read,
@@ -322,7 +325,6 @@ class Router:
             rejected=state.rejected + rejected,
             filtered=state.filtered + accepted - routed,
         )
-        in_order = judged.verdicts == Verdict.ACCEPTED
         reached = EventTimeAdvance(rows[in_order], times[in_order])
         return Piece(piece, before, state, good if routed else None, refused), reached
 

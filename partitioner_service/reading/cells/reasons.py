@@ -147,6 +147,8 @@ class BadRecords(Mapping[int, str]):
 
     def between(self, first: int, stop: int) -> BadRecords:
         """The bad records among rows first to stop - 1. Their rows count from `first`."""
+        if not len(self.rows):
+            return self
         begin, end = np.searchsorted(self.rows, (first, stop)).tolist()
         return BadRecords(
             self.rows[begin:end] - first,
