@@ -18,13 +18,12 @@ from evenflow.wire import LATEST_CAME
 from evenflow.wire.markers import EndOfStream
 from partitioner_service.block import Slice
 from partitioner_service.fetch.fetch_result import FetchResult
-from partitioner_service.fetch.messages import marker_of, timestamp_of
+from partitioner_service.fetch.messages import marker_of
 from partitioner_service.kafka.block_sizes import EXPLODED_BYTES, MOST_BYTES, Widths, cut
 from partitioner_service.kafka.fetching import FetchControl
 from partitioner_service.kafka.log_ends import LogEnds
 from partitioner_service.kafka.unfetchable import UnfetchableBatches
 from topics import clients
-from topics.records import Record
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +126,8 @@ class Slicer:
         runs = [run for run in runs if run[1] < run[2]]
         if not runs:
             return
-        sizes = np.concatenate([fetched.values[low:high].sizes for _, low, high in runs])
+        every_size = fetched.values.sizes
+        sizes = np.concatenate([every_size[low:high] for _, low, high in runs])
         keys = None
         if self._needs_key:
             keys = np.concatenate([fetched.keys_of(low, high).sizes for _, low, high in runs])
@@ -215,14 +215,13 @@ class Slicer:
             timestamps=fetched.stamps_of(low, high) if self._needs_timestamp else None,
             markers=markers,
             records=records,
-            arrival_time=_arrival_time(records[0]),
+            arrival_time=_arrival_time(int(fetched.stamps_of(low, low + 1)[0])),
         )
 
 
-def _arrival_time(record: Record) -> int | None:
+def _arrival_time(stamp: int) -> int | None:
     """The record timestamp (ms) as a frame carries it.
 
     None if there is none, or none that a clock can show.
     """
-    stamp = timestamp_of(record)
     return stamp if 0 <= stamp <= LATEST_CAME else None
