@@ -66,10 +66,13 @@ class Service(NamedTuple):
     unit cost is from."""
     broker: float | None
     """CPU seconds of the broker for a million tuples, None as for `partitioner`."""
+    workers: int | None = None
+    """How many workers share the routed partitions. None: each has one of its own."""
 
 
 SERVICE_RUNS = (
-    Service("growth-service", 1_000, 100, 50_000, 0.5, 306_000, 1.7, 4.2),
+    Service("growth-service", 1_000, 100, 50_000, 0.5, 333_000, 0.95, 2.5),
+    Service("growth-service", 63, 100, 50_000, 0.5, 1_438_000, 0.74, 0.35, workers=1_000),
     Service("service-partitioner-hashing", 8, 4, 50_000, 0.5, 1_140_000, 0.65, None),
     Service("service-partitioner-evenflow", 8, 4, 50_000, 0.5, 1_020_000, 0.86, None),
     Service("growth-shapes", 8, 4, 50_000, 0.5, 271_000, 1.87, 0.522),
@@ -79,7 +82,7 @@ SERVICE_RUNS = (
     Service("growth-shapes", 1_000, 16, 50_000, 0.5, 24_000, 4.22, 24.3),
     Service("growth-shapes", 1_000, 16, 200_000, 2.0, 47_000, 2.84, 11.4),
 )
-"""docs/measurements.md has the first three. The others are one turn of `growth-service` in each of six
+"""docs/measurements.md has the first four. The others are one turn of `growth-service` in each of six
 settings, while other programs used both cores and the broker's JVM was cold."""
 
 FULL_BATCHES = ((8, 4, 2, 0.033), (64, 16, 8, 0.052), (1_000, 100, 2, 0.340), (1_000, 100, 64, 0.932))
@@ -157,6 +160,7 @@ def _service(service: Service, units: Units) -> Iterator[Run]:
         rate=service.rate,
         inputs=service.inputs,
         routed=service.routed,
+        shared_by=1.0 if service.workers is None else service.workers / service.routed,
         instances=1,
         slide=_EVENT_RATE / service.rate,
         commit=service.commit,
@@ -165,8 +169,9 @@ def _service(service: Service, units: Units) -> Iterator[Run]:
         replicas=1,
     )
     load = StreamLoad(law="", slide_keys=0, window_keys=0, ksr=1, imbalance=0, hot=0)
+    sharing = "" if service.workers is None else f"{service.workers:,} workers on "
     setting = (
-        f"{service.source}, {service.routed:,} x {service.inputs}, blocks of {service.block:,}, "
+        f"{service.source}, {sharing}{service.routed:,} x {service.inputs}, blocks of {service.block:,}, "
         f"commits of {service.commit:g} s"
     )
     for place, measured in (("instances", service.partitioner), ("brokers", service.broker)):
