@@ -106,7 +106,7 @@ class RunSize:
     """Distinct keys."""
     tuples: int = 100_000
     """Tuples of a slide."""
-    slides: int = 9
+    slides: int = 5
     """Slides that are measured."""
     bins: int = _BINS
     """Bins of a histogram, 8 bytes each."""
