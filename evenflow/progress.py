@@ -136,6 +136,8 @@ class PartitionState:
         """
         made = object.__new__(PartitionState)
         made.__dict__.update(self.__dict__, **fields)
+        if len(made.__dict__) != len(self.__dict__):
+            raise TypeError(f"a state has no such fields: {', '.join(fields.keys() - self.__dict__.keys())}")
         return made
 
     def mark(self, query: Query) -> int:

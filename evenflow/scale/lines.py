@@ -114,7 +114,7 @@ def quota_lines(sizes: Sizes) -> str:
     )
     cores, room, disk = (_two_digits(2 * sum(pod[0] * pod[measure] for pod in pods)) for measure in (1, 2, 3))
     return (
-        "# limits.yaml\n"
+        "# limits.yaml: these values in place of those that stand there\n"
         "apiVersion: v1\n"
         "kind: ResourceQuota\n"
         "metadata: {name: evenflow}\n"

@@ -48,8 +48,6 @@ _NOW = 0
 """The timestamp that makes `produce` stamp a record with the present time."""
 _AGAIN_AFTER = 0.1
 """Seconds between two tries of a call that Kafka says may be tried again."""
-_LEAST = 1.0
-"""Timeout (s) of a call for which the broker may have aborted the transaction by now: it may still answer."""
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 
 
@@ -112,13 +110,12 @@ class Sink:
         left = self._timeout if self._deadline is None else self._deadline - self._clock()
         return max(0.1, min(self._timeout, left))
 
-    def _while_open(self) -> float:
-        """Timeout (s) of the next call, which is of no use once the broker has aborted the transaction.
+    def _at_most_a_lifetime(self) -> float:
+        """Timeout (s) of the next call, which librdkafka itself ends after the lifetime of a transaction.
 
-        Where such a call hangs after a broker's crash, the watchdog ends the process so much the sooner.
+        Where the call hangs after a broker's crash, the watchdog ends the process so much the sooner.
         """
-        left = self._lifetime - (self.open_for or 0.0)
-        return min(self._patience(), max(_LEAST, left))
+        return min(self._patience(), self._lifetime)
 
     def begin(self) -> None:
         """Begin a transaction unless one is open."""
@@ -208,7 +205,7 @@ class Sink:
             if offsets:
                 # This call is never repeated: after a broker's crash a second one hangs, whatever its
                 # timeout.
-                patience = self._while_open()
+                patience = self._at_most_a_lifetime()
                 with self._bounded("send_offsets_to_transaction", patience):
                     self._producer.send_offsets_to_transaction(offsets, group_metadata, patience)
             self._retried("commit_transaction", self._producer.commit_transaction)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -9,6 +10,8 @@ import psutil
 
 MARK = "EVENFLOW_CHAOS"
 """Environment variable that every process of a round bears, with the round's own value."""
+_YOUNG = 10.0
+"""Seconds that a process takes to load what it works with."""
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
@@ -48,6 +51,13 @@ def resident(pid: int) -> int:
     with suppress(psutil.Error):
         return int(psutil.Process(pid).memory_info().rss) >> 20
     return 0
+
+
+def settled(pid: int) -> bool:
+    """Whether a process is old enough for its memory to say something."""
+    with suppress(psutil.Error):
+        return time.time() - float(psutil.Process(pid).create_time()) > _YOUNG
+    return False
 
 
 def _below(above: int) -> list[tuple[int, str]]:

@@ -18,6 +18,7 @@ from workbench.verify.views import verify_all
 
 _STANDS_STILL_AFTER = 240.0
 """Seconds without a micro-batch after which a pipeline without faults counts as one that stands still."""
+_FEWEST_SIZES = 12
 MOST_GROWTH = 2.0
 """Memory in the last third of the strikes over that in the first third, above which memory counts as lost."""
 
@@ -93,8 +94,8 @@ def play(course: Course, folder: Path, *, small_disks: bool = False) -> Outcome:
 
 
 def growth(sizes: list[int]) -> float | None:
-    """Median of the last third as a multiple of the median of the first. None for fewer than six sizes."""
-    if len(sizes) < 6:
+    """Median of the last third as a multiple of the median of the first. None for few sizes."""
+    if len(sizes) < _FEWEST_SIZES:
         return None
     first, last = thirds(sizes)
     return last / max(1, first)

@@ -44,19 +44,29 @@ def _target(world: World, fault: Strike, commands: tuple[str, ...]) -> str:
     return names[fault.target % len(names)]
 
 
+def _running(world: World, name: str) -> ChildProcess:
+    """The process of this service. Raises ProcessLookupError if it has ended, or stands still."""
+    child = world.parts[name]
+    if not child.alive or child.pid in world.frozen:
+        raise ProcessLookupError(f"{name} does not run")
+    return child
+
+
 def _kill(commands: tuple[str, ...], world: World, fault: Strike) -> None:
-    world.kill(_target(world, fault, commands))
+    name = _target(world, fault, commands)
+    if not world.parts[name].alive:
+        raise ProcessLookupError(f"{name} does not run")
+    world.kill(name)
 
 
 def _stop(commands: tuple[str, ...], world: World, fault: Strike) -> None:
     name = _target(world, fault, commands)
-    if world.parts[name].pid not in world.frozen:
-        world.terminate(name)
+    _running(world, name)
+    world.terminate(name)
 
 
 def _pause(commands: tuple[str, ...], world: World, fault: Strike) -> None:
-    child = world.parts[_target(world, fault, commands)]
-    _freeze_for(world, child, fault.lasts)
+    _freeze_for(world, _running(world, _target(world, fault, commands)), fault.lasts)
 
 
 def _freeze_for(world: World, child: ChildProcess, seconds: float) -> None:
@@ -68,7 +78,7 @@ def _one_more_partitioner(world: World, fault: Strike) -> None:
     instance = f"extra-{fault.target}"
     name = f"partition-{instance}"
     if name in world.parts:
-        return
+        raise ProcessLookupError(f"{name} is there already")
     world.run(name, "partition", "--instance", instance)
     world.undo(fault.lasts, partial(world.dismiss, name))
 
@@ -104,7 +114,7 @@ def _restart_broker(world: World, fault: Strike) -> None:
 def _pause_broker(world: World, fault: Strike) -> None:
     pid = world.broker.pid
     if pid is None:
-        return
+        raise ProcessLookupError("the broker does not run")
     os.killpg(pid, signal.SIGSTOP)
 
     def go_on() -> None:
@@ -149,7 +159,9 @@ def _trim(world: World) -> None:
     reached = [committed(one, STAGES[world.course.wiring][0]) for one in queries(world.settings)]
     offsets = {number: min(each.get(number, 0) for each in reached) for number in reached[0]}
     wanted = [TopicPartition(topic, int(number), offset) for number, offset in offsets.items() if offset]
-    for done in clients.admin(world.settings.kafka).delete_records(wanted).values() if wanted else ():
+    if not wanted:
+        raise ProcessLookupError("nothing has been read yet")
+    for done in clients.admin(world.settings.kafka).delete_records(wanted).values():
         done.result()
 
 

@@ -23,7 +23,7 @@ from evenflow.errors import EvenflowError, FencedError, ServiceError
 from evenflow.settings import Settings
 from tests.chaos.clocks import Clocks
 from tests.chaos.course import BATCH_PARTITIONERS, Course
-from tests.chaos.processes import MARK, java_of, resident
+from tests.chaos.processes import MARK, java_of, resident, settled
 from tests.chaos.proxy import HOST, Proxy
 from tests.chaos.registered import RegisteredStream
 from tests.patience import PATIENCE
@@ -476,7 +476,7 @@ class World:
         java = [pid for driver in drivers for pid in java_of(driver)]
         broker = [] if self.broker.pid is None else [self.broker.pid]
         for sort, pids in (("partitioner", partitioners), ("Java", java), ("broker", broker)):
-            self.memory[sort] += filter(None, map(resident, pids))
+            self.memory[sort] += filter(None, map(resident, filter(settled, pids)))
 
     def _end_all(self) -> None:
         for child in (*self.parts.values(), *(child for _, child in self._leaving)):

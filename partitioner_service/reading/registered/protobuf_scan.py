@@ -338,7 +338,7 @@ def _record(walk: Walk, tables: Tables, at: int, stop: int, row: int) -> bool:
             if numbers < 0:
                 return False
             matches = numbers > 0
-        if matches:
+        if matches and tables.fields[index]["column"] >= 0:
             _keep(walk, tables.fields[index], begin, stop, row)
 
 

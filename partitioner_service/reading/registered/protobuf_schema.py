@@ -32,7 +32,7 @@ SINGLE, SPAN, MESSAGE, SECONDS, NANOS, PASS, REPEATED = range(7, 14)
 
 WHOLE to SINGLE say how a number is read. SPAN: text or bytes. MESSAGE: a message that is entered. SECONDS,
 NANOS: the parts of a Timestamp. PASS: a field that only empties others of its oneof, because it has no fields
-of its own. REPEATED: a needed field that no column can hold.
+of its own. REPEATED: a field that no column can hold. It is needed, or something that is looked for in it.
 """
 FIELD = np.dtype(
     [
@@ -346,8 +346,11 @@ class _ProtobufCompiler:
         row = _Field(own.number, _wire(own), column=column)
         message.fields.append(row)
         if own.is_repeated:
-            if column >= 0 and row.wire != GROUP:
-                row.do, row.leaf = REPEATED, self._leaves.number(Leaf("nested"))
+            if row.wire != GROUP:
+                # Without a column, packed numbers are checked all the same.
+                row.do = REPEATED
+                if column >= 0:
+                    row.leaf = self._leaves.number(Leaf("nested"))
             return
         if own.type == _F.TYPE_MESSAGE:
             row.do = MESSAGE

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import confluent_kafka
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from evenflow.settings import load_settings
 from partitioner_service.fetch import gather, librdkafka
@@ -127,6 +127,34 @@ def test_every_record_comes_once_and_unchanged_and_the_end_of_each_log_is_told(r
     assert dict(reading.read) == {p: list(range(EACH)) for p in range(PARTITIONS)}
     assert reading.rows == ROWS
     assert reading.ends == dict.fromkeys(range(PARTITIONS), EACH)
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_headers_are_seen_behind_values_of_any_length_however_they_are_compressed(codec: str) -> None:
+    """A record without headers shows that by the byte behind its value."""
+    made = MockKafka(1)
+    producer = Producer({"bootstrap.servers": made.servers, "compression.type": codec, "linger.ms": 50})
+    rows = {
+        (0, number): Row(
+            key=None,
+            value=bytes(number) if number else b"",
+            headers=[("", b""), ("a", None)] if number % 3 == 0 else None,
+            stamp=1_700_000_000_000 + number,
+        )
+        for number in range(900)
+    }
+    for one in rows.values():
+        producer.produce(TOPIC, one.value, None, 0, timestamp=one.stamp, headers=one.headers)  # type: ignore[arg-type]
+    assert not producer.flush(PATIENCE)
+    consumer = made.consumer()
+    fetcher = fetcher_of(load_settings(**QUEUES), consumer, client_id=CLIENT)
+    assert fetcher.name == "queues"
+    reading = Reading(consumer, fetcher)
+    reading.assign(p0=0)
+    reading.until(lambda: len(reading.ends) == 1)
+    assert reading.rows == rows
+    fetcher.close()
+    consumer.close()
 
 
 def test_after_another_assignment_only_what_it_names_is_read(reading: Reading) -> None:

@@ -113,25 +113,17 @@ class Recording:
 
 
 @pytest.mark.parametrize(
-    ("open_for", "lifetime", "deadline", "timeout"),
-    [
-        (0.0, 10.0, None, 10.0),
-        (4.0, 10.0, None, 6.0),
-        (12.0, 10.0, None, 1.0),
-        (0.0, 60.0, None, 30.0),
-        (0.0, 10.0, 103.0, 3.0),
-        (12.0, 10.0, 100.5, 0.5),
-    ],
+    ("lifetime", "deadline", "timeout"), [(10.0, None, 10.0), (60.0, None, 30.0), (10.0, 103.0, 3.0)]
 )
-def test_offsets_are_sent_for_no_longer_than_the_broker_keeps_the_transaction(
-    open_for: float, lifetime: float, deadline: float | None, timeout: float
+def test_offsets_are_sent_for_no_longer_than_a_transaction_may_take(
+    lifetime: float, deadline: float | None, timeout: float
 ) -> None:
     """A call that hangs after a broker's crash takes so long, and the watchdog's grace, to be ended."""
     sink = Sink.__new__(Sink)
     sink._producer = client = Recording()  # type: ignore[assignment]
     sink._session = SimpleNamespace(committed=lambda: None)  # type: ignore[assignment]
     sink._clock, sink._timeout, sink._lifetime, sink._deadline = lambda: 100.0, 30.0, lifetime, deadline
-    sink._opened, sink._input = 100.0 - open_for, "in"
+    sink._opened, sink._input = 91.0, "in"
     sink._bounded = lambda *_: nullcontext()  # type: ignore[assignment]
     sink.commit({0: PartitionState(fingerprint="f", topic_id="t", offset=5)}, None)
     assert client.timeouts == [timeout]
