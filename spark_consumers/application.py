@@ -265,7 +265,7 @@ def _session(settings: Settings, log: JavaLog | None, stages: tuple[Stage, ...])
         # Every call of Java fails then, each in its own way, and none says why. An error that has a name says
         # more.
         has_name = isinstance(error, EvenflowError) and not isinstance(error, ServiceError)
-        if not has_name and (status := java_status()) is not None:
+        if not has_name and (status := java_status(after=error)) is not None:
             raise _java_is_gone(status, log) from None
         raise
     finally:

@@ -10,12 +10,14 @@ import os
 import re
 import secrets
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
@@ -41,6 +43,10 @@ from spark_consumers.jars.object_store import application_jars, store_conf
 from spark_consumers.reports.java_log import JavaLog
 
 _LOG = logging.getLogger("evenflow.spark")
+_CONNECTION_ERRORS = (Py4JError, OSError, EOFError)
+"""What a call of Java raises once Java has ended. A Py4JJavaError is an answer of Java that runs."""
+_LAST_SECONDS = 2.0
+"""How long Java may take to end after its connections have."""
 _CLASS_PATHS = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
 _FRAMES_PER_ARROW_BATCH = 32  # not Spark's 10,000: a row is a whole frame here
 _SECRET = (
@@ -278,14 +284,22 @@ def make_session(
     return session
 
 
-def java_status() -> int | None:
+def java_status(*, after: BaseException | None = None) -> int | None:
     """Exit status of the Java process that this process has started, negative for a signal.
     None while it runs.
 
     Also None if this process has started none, as with spark-submit, where Java is the parent.
+
+    after: an error of before. If it is one of the connection to Java, Java may be about to end, and is waited
+    for.
     """
     process = getattr(SparkContext._gateway, "proc", None)
-    return None if process is None else cast(int | None, process.poll())
+    if process is None:
+        return None
+    if isinstance(after, _CONNECTION_ERRORS) and not isinstance(after, Py4JJavaError):
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_LAST_SECONDS)
+    return cast(int | None, process.poll())
 
 
 def end_session(session: SparkSession) -> None:
@@ -296,8 +310,13 @@ def end_session(session: SparkSession) -> None:
     if java_status() is not None:
         return
     context = session.sparkContext
-    left = Path(os.environ.get("SPARK_HOME") or _find_spark_home()) / "work" / str(context.applicationId)
-    session.stop()
+    try:
+        left = Path(os.environ.get("SPARK_HOME") or _find_spark_home()) / "work" / str(context.applicationId)
+        session.stop()
+    except _CONNECTION_ERRORS as error:
+        if java_status(after=error) is None:
+            raise
+        return
     if str(context.master).startswith("local-cluster"):
         shutil.rmtree(left, ignore_errors=True)
 

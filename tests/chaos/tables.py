@@ -91,10 +91,19 @@ def _outcome(rows: Sequence[Row]) -> str:
 
 
 def write(outcomes: Sequence[Outcome], *, page: Path = PAGE, rows: Path = ROWS) -> None:
-    """Keep these rounds, and put their tables into the page. Raises ValueError if it has no place for one."""
-    made = [row_of(outcome) for outcome in outcomes]
-    rows.write_text(json.dumps({"machine": machine(), "rounds": made}, indent=1) + "\n", encoding="utf-8")
+    """Keep these rounds, and put the tables of all that are kept into the page. A seed that is played again
+    has a new row, and the others stay. Raises ValueError if the page has no place for a table.
+    """
+    here = machine()
+    by_seed = {row["seed"]: row for row in (_kept(rows) if rows.exists() else [])}
+    by_seed |= {one.course.seed: row_of(one) | {"commit": here["commit"]} for one in outcomes}
+    made = [by_seed[seed] for seed in sorted(by_seed)]
+    rows.write_text(json.dumps({"machine": here, "rounds": made}, indent=1) + "\n", encoding="utf-8")
     text = page.read_text(encoding="utf-8")
     for part, table in (("faults", faults_table(made)), ("rounds", rounds_table(made))):
         text = into_page(text, "chaos", part, table)
     page.write_text(text, encoding="utf-8")
+
+
+def _kept(rows: Path) -> list[Row]:
+    return list(json.loads(rows.read_text(encoding="utf-8"))["rounds"])

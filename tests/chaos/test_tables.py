@@ -48,6 +48,21 @@ def test_rounds_are_kept_and_their_tables_are_put_into_the_page(tmp_path: Path) 
     assert json.loads(rows.read_text(encoding="utf-8"))["machine"]["cores"] >= 1
 
 
+def test_a_seed_that_is_played_again_has_a_new_row_and_the_others_stay(tmp_path: Path) -> None:
+    page, rows = tmp_path / "page.md", tmp_path / "rows.json"
+    page.write_text("<!-- chaos faults -->\n<!-- chaos rounds -->\n", encoding="utf-8")
+    write([outcome(2), outcome(3, violations=["a row"])], page=page, rows=rows)
+    write([outcome(3, tuples=7), outcome(1)], page=page, rows=rows)
+    kept = json.loads(rows.read_text(encoding="utf-8"))["rounds"]
+    assert [(row["seed"], row["tuples"], row["violations"]) for row in kept] == [
+        (1, 0, []),
+        (2, 0, []),
+        (3, 7, []),
+    ]
+    assert all("commit" in row for row in kept)
+    assert "violated" not in page.read_text(encoding="utf-8")
+
+
 def test_the_tables_of_the_page_are_those_of_the_kept_rounds() -> None:
     page, rows = PAGE.read_text(encoding="utf-8"), json.loads(ROWS.read_text(encoding="utf-8"))["rounds"]
     for part, table in (("faults", faults_table(rows)), ("rounds", rounds_table(rows))):
