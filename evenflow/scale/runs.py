@@ -71,10 +71,10 @@ class Service(NamedTuple):
 
 
 SERVICE_RUNS = (
-    Service("growth-service", 1_000, 100, 50_000, 0.5, 333_000, 0.95, 2.5),
-    Service("growth-service", 63, 100, 50_000, 0.5, 1_438_000, 0.74, 0.35, workers=1_000),
-    Service("service-partitioner-hashing", 8, 4, 50_000, 0.5, 1_140_000, 0.65, None),
-    Service("service-partitioner-evenflow", 8, 4, 50_000, 0.5, 1_020_000, 0.86, None),
+    Service("growth-service", 1_000, 100, 50_000, 0.5, 373_000, 0.82, 2.2),
+    Service("growth-service", 63, 100, 50_000, 0.5, 1_819_000, 0.57, 0.24, workers=1_000),
+    Service("service-partitioner-hashing", 8, 4, 50_000, 0.5, 2_849_000, 0.48, None),
+    Service("service-partitioner-evenflow", 8, 4, 50_000, 0.5, 2_485_000, 0.53, None),
     Service("growth-shapes", 8, 4, 50_000, 0.5, 271_000, 1.87, 0.522),
     Service("growth-shapes", 64, 16, 50_000, 0.5, 194_000, 2.46, 1.96),
     Service("growth-shapes", 256, 16, 50_000, 0.5, 65_000, 1.91, 5.63),

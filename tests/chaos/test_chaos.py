@@ -228,7 +228,7 @@ def test_after_thirty_faults_the_results_are_those_of_brute_force_and_nothing_is
     [(4803, (*KINDS, *ON_SMALL_DISKS)), (4806, (*KINDS, *ON_SMALL_DISKS)), (6009, EVERY_KIND)],
 )
 def test_a_seed_that_failed_once_is_exact(tmp_path: Path, seed: int, kinds: tuple[str, ...]) -> None:
-    """As the seed was drawn then, but that no disk is filled and no clock is set, and what comes behind such a
+    """As the seed was drawn then, but that no disk is filled and no clock is set. What comes behind such a
     strike comes sooner.
     """
     course = draw(seed, faults=25, kinds=kinds)
