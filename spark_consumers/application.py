@@ -258,8 +258,9 @@ def _wait(
 
 @contextmanager
 def _session(settings: Settings, log: JavaLog | None, stages: tuple[Stage, ...]) -> Iterator[SparkSession]:
-    spark = make_session(settings, log, stages)
+    spark = None
     try:
+        spark = make_session(settings, log, stages)
         yield spark
     except Exception as error:
         # Every call of Java fails then, each in its own way, and none says why. An error that has a name says
@@ -269,7 +270,8 @@ def _session(settings: Settings, log: JavaLog | None, stages: tuple[Stage, ...])
             raise _java_is_gone(status, log) from None
         raise
     finally:
-        end_session(spark)
+        if spark is not None:
+            end_session(spark)
 
 
 def _java_is_gone(status: int, log: JavaLog | None) -> ServiceError:

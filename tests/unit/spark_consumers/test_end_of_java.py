@@ -12,6 +12,9 @@ import pytest
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark import SparkContext
 
+from evenflow.errors import ServiceError
+from evenflow.settings import load_settings
+from spark_consumers import application
 from spark_consumers.session import end_session, java_status
 
 
@@ -56,3 +59,19 @@ def test_an_answer_of_java_is_an_error_of_its_own(java: subprocess.Popen[bytes])
     with pytest.raises(Py4JJavaError):
         end_session(Session(error))  # type: ignore[arg-type]
     assert java_status(after=error) is None
+
+
+def test_a_java_that_ends_while_the_session_is_made_is_said_in_words(
+    java: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> Any:
+        assert java.stdin is not None
+        java.stdin.close()
+        raise Py4JNetworkError("Error while sending or receiving")
+
+    monkeypatch.setattr(application, "make_session", killed)
+    with (
+        pytest.raises(ServiceError, match="Spark's Java process ended with status 3"),
+        application._session(load_settings(), None, ("combine",)),
+    ):
+        pass
