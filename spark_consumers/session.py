@@ -276,12 +276,22 @@ def make_session(
     session: SparkSession = builder.getOrCreate()
     context: Any = session.sparkContext
     _leave_sigterm_to_python(context)
+    _quiet_when_java_ends(context)
     context.setLogLevel(conf["spark.log.level"])
     # Spark puts its jars on the Python workers' path, where
     # each jar costs time in every task (see daemon.py).
     context._python_includes[:] = [name for name in context._python_includes if not name.endswith(".jar")]
     warm_up(context, 1)  # while Spark still plans
     return session
+
+
+def _quiet_when_java_ends(context: Any) -> None:
+    """Keep pyspark's server of accumulators from printing a traceback when Java ends: its connection ends
+    then, and who calls Java next says in words what has happened.
+    """
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: _LOG.debug("the connection of accumulators ended", exc_info=True)
 
 
 def java_status(*, after: BaseException | None = None) -> int | None:

@@ -213,11 +213,19 @@ def test_a_process_that_is_left_running_is_seen_by_its_mark_and_its_memory() -> 
 @pytest.mark.pipeline
 @pytest.mark.more
 @pytest.mark.timeout(1_200)
-@pytest.mark.parametrize("seed", [101, pytest.param(102, marks=pytest.mark.long)])
-def test_after_thirty_faults_the_results_are_those_of_brute_force_and_nothing_is_left_running(
-    tmp_path: Path, seed: int
+@pytest.mark.parametrize(
+    ("seed", "faults", "kinds"),
+    [
+        # Together thirty, which two workers of pytest play at once.
+        (101, 15, KINDS),
+        (118, 15, (*KINDS, *WITH_A_REGISTRY, *WITH_A_CONTROLLER)),
+        pytest.param(102, 30, playable(small_disks=False, clocks=False), marks=pytest.mark.long),
+    ],
+)
+def test_after_all_faults_the_results_are_those_of_brute_force_and_nothing_is_left_running(
+    tmp_path: Path, seed: int, faults: int, kinds: tuple[str, ...]
 ) -> None:
-    _play(draw(seed, faults=30, kinds=playable(small_disks=False, clocks=False)), tmp_path)
+    _play(draw(seed, faults=faults, kinds=kinds), tmp_path)
 
 
 @pytest.mark.pipeline
