@@ -112,6 +112,6 @@ def against_mark(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "of_perfect": round(row["tuples_per_second"] / marks[row["zipf"]], 3)} for row in rows]
 
 
-def judged_placements(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows, of which those of the partitioner `evenflow` have the goal (`judged_balance`)."""
-    return judged_balance(rows, by="placement", ours="evenflow", hashing="hash of the key")
+def judged_placements(rows: Sequence[dict[str, Any]], *, ours: str = "evenflow") -> list[dict[str, Any]]:
+    """The rows, of which those of this placement have the goal (`judged_balance`)."""
+    return judged_balance(rows, by="placement", ours=ours, hashing="hash of the key")

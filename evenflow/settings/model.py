@@ -39,8 +39,11 @@ if TYPE_CHECKING:
     from evenflow.keys import Buckets
 
 
-_MAX_WORKERS, _ROUTED = "partitioner.max_workers: ", "partitioner.routed_partitions: "
-_BUCKETS = "spark.buckets: "
+_MAX_WORKERS, _ROUTED, _BUCKETS = (
+    "partitioner.max_workers: ",
+    "partitioner.routed_partitions: ",
+    "spark.buckets: ",
+)
 """How lines begin that tell a change of these settings."""
 _FEWEST_FRAMES = 400
 """Least bound of a micro-batch that catches up, in frames. Two cores combine about this many full frames

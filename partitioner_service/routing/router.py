@@ -294,11 +294,10 @@ class Router:
             max_skew=self._max_skew,
         )
         in_order = judged.verdicts == _ACCEPTED
-        # What is rare is not looked for where there is none of it: a block may have a hundred slices.
         refused = [
-            *(_bad(piece, parsed, ended_at) if len(parsed.bad) else ()),
+            *_bad(piece, parsed, ended_at),
             *_after_end(piece, ended_at),
-            *(() if in_order.all() else _refused(piece.partition, rows, times, judged)),
+            *_refused(piece.partition, rows, times, judged),
             *_ahead(piece.partition, rows, times, ahead),
         ]
         good = AcceptedTuples(parsed.keys, parsed.tuple_times, parsed.values, parsed.costs)
@@ -438,6 +437,8 @@ def _after_markers(piece: Slice, state: PartitionState) -> tuple[PartitionState,
 
 
 def _bad(piece: Slice, parsed: ParsedBlock, ended_at: int) -> Iterator[Rejections]:
+    if not len(parsed.bad):  # a block may have a hundred slices, and most have none
+        return
     bad = parsed.bad.between(0, ended_at)
     # The parser takes a marker for a record without a value.
     keep = ~np.isin(bad.rows, list(piece.markers)) if piece.markers else np.ones(len(bad), np.bool_)
@@ -459,6 +460,8 @@ def _after_end(piece: Slice, ended_at: int) -> Iterator[Rejections]:
 
 
 def _refused(partition: int, rows: Int64s, times: Int64s, judged: BlockVerdicts) -> Iterator[Rejections]:
+    if not (judged.verdicts != _ACCEPTED).any():
+        return
     for verdict in (Verdict.LATE, Verdict.IDLE, Verdict.JUMP):
         which = np.flatnonzero(judged.verdicts == verdict)
         if len(which):

@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks.measuring.machine import machine
 from benchmarks.measuring.page_tables import into_page
+from benchmarks.scale.pages import table
 from tests.chaos.course import PARTS
 from tests.chaos.rounds import Outcome
 
@@ -39,39 +40,35 @@ def row_of(outcome: Outcome) -> Row:
 
 def faults_table(rows: Sequence[Row]) -> str:
     """A line for each kind of fault: how often it hit, in how many rounds, and what became of these."""
-    lines = ["| part | fault | hits | rounds | outcome |", "|---|---|---|---|---|"]
+    lines = []
     for part, kinds in PARTS.items():
         for kind in kinds:
             hit = [row for row in rows if row["faults"].get(kind)]
-            hits = sum(row["faults"][kind] for row in hit)
-            lines.append(f"| {part} | {kind} | {hits} | {len(hit)} | {_outcome(hit)} |")
+            lines.append((part, kind, sum(row["faults"][kind] for row in hit), len(hit), _outcome(hit)))
     total = sum(sum(row["faults"].values()) for row in rows)
-    return "\n".join([*lines, f"| all | | {total} | {len(rows)} | {_outcome(rows)} |"])
+    return (
+        table(("part", "fault", "hits", "rounds", "outcome"), lines)
+        + f"\n| all | | {total} | {len(rows)} | {_outcome(rows)} |"
+    )
 
 
 def rounds_table(rows: Iterable[Row]) -> str:
     """A line for each round: what it was, and what became of it."""
     heads = (
-        "seed",
-        "pipeline",
-        "faults",
-        "tuples",
-        "rows",
-        "micro-batches",
-        "memory: partitioner, Java, broker",
-    )
-    lines = [f"| {' | '.join((*heads, 'outcome'))} |", "|" + "---|" * (len(heads) + 1)]
+        "seed", "pipeline", "faults", "tuples", "rows", "micro-batches", "memory: partitioner, Java, broker",
+        "outcome",
+    )  # fmt: skip
+    lines = []
     for row in rows:
         memory = ", ".join(
             f"x{row['growth'][sort]:.2f}" if sort in row["growth"] else "-"
             for sort in ("partitioner", "Java", "broker")
         )
-        cells = (
+        lines.append((
             row["seed"], ", ".join(_shape(row)), sum(row["faults"].values()), f"{row['tuples']:,}",
             f"{row['rows']:,}", row["batches"], memory, _outcome([row]),
-        )  # fmt: skip
-        lines.append(f"| {' | '.join(map(str, cells))} |")
-    return "\n".join(lines)
+        ))  # fmt: skip
+    return table(heads, lines)
 
 
 def _shape(row: Row) -> Iterator[str]:
@@ -100,8 +97,8 @@ def write(outcomes: Sequence[Outcome], *, page: Path = PAGE, rows: Path = ROWS) 
     made = [by_seed[seed] for seed in sorted(by_seed)]
     rows.write_text(json.dumps({"machine": here, "rounds": made}, indent=1) + "\n", encoding="utf-8")
     text = page.read_text(encoding="utf-8")
-    for part, table in (("faults", faults_table(made)), ("rounds", rounds_table(made))):
-        text = into_page(text, "chaos", part, table)
+    for part, lines in (("faults", faults_table(made)), ("rounds", rounds_table(made))):
+        text = into_page(text, "chaos", part, lines)
     page.write_text(text, encoding="utf-8")
 
 
