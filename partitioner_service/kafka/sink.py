@@ -10,13 +10,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
     KafkaError,
     KafkaException,
-    Producer,
     TopicPartition,
 )
 
@@ -31,6 +31,7 @@ from partitioner_service.routing.session import Session
 from topics import clients
 from topics.query.skip_orders import SkipOrder
 from topics.records import Record
+from topics.transactional import Transactional
 
 log = logging.getLogger(__name__)
 
@@ -88,9 +89,8 @@ class Sink:
         self._session = session
         self._opened: float | None = None
         self._deadline: float | None = None
-        self._producer: Producer = clients.producer(settings.kafka, **producer_config(settings))
-        with self._bounded("init_transactions", self._timeout):
-            self._producer.init_transactions(self._timeout)
+        with self._taking_over():
+            self._client = Transactional(settings.kafka, self._patience, **producer_config(settings))
 
     @property
     def open_for(self) -> float | None:
@@ -117,11 +117,25 @@ class Sink:
         """
         return min(self._patience(), self._lifetime)
 
+    @contextmanager
+    def _taking_over(self) -> Iterator[None]:
+        """The body makes a client, which reaches its broker and then fences the client before it."""
+        try:
+            with self._bounded("init_transactions", 2 * self._timeout):
+                yield
+        except KafkaException as error:
+            raise clients.service_error(error, self._kafka, "taking over the transactional id") from None
+
     def begin(self) -> None:
-        """Begin a transaction unless one is open."""
+        """Begin a transaction unless one is open.
+
+        Raises ServiceError if the last one was aborted and no new client can be made.
+        """
         if self._opened is None:
+            with self._taking_over():
+                self._client.renew()
             with self._bounded("begin_transaction", 0):  # has no timeout: the watchdog's grace is its bound
-                self._producer.begin_transaction()
+                self._client.producer.begin_transaction()
             self._opened = self._clock()
 
     def write_frames(self, frames: Iterable[tuple[int, bytes]]) -> None:
@@ -129,7 +143,7 @@ class Sink:
         self.begin()
         for partition, frame in frames:
             self._produce(self._routed, frame, None, partition)
-        self._producer.poll(0)
+        self._client.producer.poll(0)
 
     def write_beginning(self, beginning: Beginning) -> None:
         """Write anew how the query began, once it takes in partitions that were added to its input."""
@@ -156,7 +170,7 @@ class Sink:
                 value = key = None
                 own_headers = [(OMITTED, str(size).encode()), *own_headers[len(headers or ()) :]]
             self._produce(self._rejected, value, key, partition, _timestamp(record), own_headers)
-        self._producer.poll(0)
+        self._client.producer.poll(0)
 
     def write_skipped(self, order: SkipOrder) -> None:
         """Write one rejected record for all offsets that this order skips. It has neither key nor value."""
@@ -207,8 +221,8 @@ class Sink:
                 # timeout.
                 patience = self._at_most_a_lifetime()
                 with self._bounded("send_offsets_to_transaction", patience):
-                    self._producer.send_offsets_to_transaction(offsets, group_metadata, patience)
-            self._retried("commit_transaction", self._producer.commit_transaction)
+                    self._client.producer.send_offsets_to_transaction(offsets, group_metadata, patience)
+            self._retried("commit_transaction", self._client.producer.commit_transaction)
         except KafkaException as error:
             self._abort_after(error.args[0])
         self._opened = None
@@ -228,9 +242,9 @@ class Sink:
         # the transaction, the broker would answer with a fatal INVALID_TXN_STATE.
         patience = self._patience()
         with self._bounded("flush", patience):
-            self._producer.flush(patience)
+            self._client.producer.flush(patience)
         try:
-            self._retried("abort_transaction", self._producer.abort_transaction)
+            self._retried("abort_transaction", self._client.abort)
         except KafkaException as error:
             raise ServiceError(
                 f"the transaction could not be aborted: {error.args[0].str()}",
@@ -261,7 +275,7 @@ class Sink:
     def _cause(self, error: KafkaError) -> KafkaError:
         """Why the producer is dead. `produce` does not say why, but the calls that end a transaction do."""
         try:
-            self._producer.abort_transaction(self._patience())
+            self._client.abort(self._patience())
         except KafkaException as deeper:
             return deeper.args[0]
         return error
@@ -283,7 +297,7 @@ class Sink:
                     last_reason = error.args[0].str()
                     log.info("trying again: %s", last_reason)
                 # Some answers come at once, as while an earlier call is still under way.
-                self._producer.poll(_AGAIN_AFTER)
+                self._client.producer.poll(_AGAIN_AFTER)
 
     def _produce(
         self,
@@ -296,12 +310,14 @@ class Sink:
     ) -> None:
         while True:
             try:
-                self._producer.produce(topic, value, key, partition, timestamp=timestamp, headers=headers)
+                self._client.producer.produce(
+                    topic, value, key, partition, timestamp=timestamp, headers=headers
+                )
                 return
             except BufferError:
                 # The local queue is full. Waiting here holds up the loop, so reading slows down to what Kafka
                 # takes.
-                self._producer.poll(0.1)
+                self._client.producer.poll(0.1)
             except KafkaException as error:
                 self._abort_after(error.args[0])
 

@@ -35,6 +35,7 @@ from spark_consumers.checkpoints.results_note import ROLE_BEFORE
 from topics import clients
 from topics.call_thread import BoundedCalls
 from topics.reader import read_all
+from topics.transactional import Transactional
 
 _LOG = logging.getLogger("evenflow.spark")
 _TRANSACTION_TIMEOUT_MS = 30_000
@@ -109,14 +110,8 @@ class StageEpoch:
         self._fenced: FencedError | None = None
         self._open = False
         self.number = 0
-        self._producer = clients.producer(
-            settings.kafka,
-            transactional_id=self._id,
-            transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
-            linger_ms=0,
-        )
         self._calls = BoundedCalls(f"epoch {stage}")
-        self._bounded("taking over", lambda: self._producer.init_transactions(self._patience))
+        self._bounded("taking over", self._take_over)
         # Only now: the driver before can add no record any more.
         newest = newest_holder(settings, stage)
         self.number = max(above, newest.epoch if newest is not None else 0) + 1
@@ -130,6 +125,16 @@ class StageEpoch:
                 newest.epoch,
                 FencedError.exit_code,
             )
+
+    def _take_over(self) -> None:
+        """Fence every other driver. Runs in the thread of `BoundedCalls`."""
+        self._client = Transactional(
+            self._settings.kafka,
+            lambda: self._patience,
+            transactional_id=self._id,
+            transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
+            linger_ms=0,
+        )
 
     def check(self) -> None:
         """Raise FencedError if another driver has taken the stage.
@@ -161,14 +166,17 @@ class StageEpoch:
         while True:
             try:
                 if not self._open:
-                    self._producer.begin_transaction()
+                    if self._client.renew() and self._newer(patient=False) is not None:
+                        # It came between the abort and now, and has just been fenced in its turn.
+                        raise ServiceError("a newer driver has written its epoch")
+                    self._client.producer.begin_transaction()
                     self._open = True
-                    self._producer.produce(
+                    self._client.producer.produce(
                         self._settings.topic(own_topic(self._stage)),
                         key=_key(self._settings, self._stage),
                         value=self.holder.encode(),
                     )
-                self._producer.commit_transaction(_STEP_SECONDS)
+                self._client.producer.commit_transaction(_STEP_SECONDS)
                 self._open = False
                 return
             except KafkaException as error:
@@ -181,7 +189,7 @@ class StageEpoch:
             return False
         if error.txn_requires_abort():
             with suppress(KafkaException):  # if it fails, the next attempt says why
-                self._producer.abort_transaction(_STEP_SECONDS)
+                self._client.abort(_STEP_SECONDS)
                 self._open = False
             return True
         return bool(error.retriable())

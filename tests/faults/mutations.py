@@ -55,7 +55,7 @@ from tests.faults.taken_out import (
     without_bound,
     without_floor,
 )
-from topics import watch
+from topics import transactional, watch
 from topics.records import UNFETCHABLE
 
 Change = tuple[Any, str, Callable[[Any], Any]]
@@ -125,6 +125,9 @@ MENDS: dict[str, Mend] = {
     ),
     "merged offsets are remembered": Mend("repeats", ((state.Bucket, "save", forgetting),)),
     "a pane closes after all lanes": Mend("rebalances", ((reducer, "_close", by_the_fastest),)),
+    "a client is not used again after an abort": Mend(
+        "aborts", ((transactional.Transactional, "renew", instead(lambda self: False)),)
+    ),
     "marks are told again after an abort": Mend(
         "aborts", ((route.Router, "forget_what_was_told", instead(nothing)),)
     ),

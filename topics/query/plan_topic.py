@@ -17,13 +17,14 @@ from evenflow.errors import ServiceError
 from evenflow.plans import Plan, parse_plan
 from evenflow.settings import Settings
 from topics.admin import describe
-from topics.clients import FENCED, producer, seconds, service_error
+from topics.clients import FENCED, seconds, service_error
 from topics.follower import Follower
 from topics.offsets import stable_ends
 from topics.query.audit import AuditEntry, who
 from topics.reader import read_range
 from topics.records import Record
 from topics.state import TopicState
+from topics.transactional import Transactional
 
 log = logging.getLogger(__name__)
 
@@ -170,12 +171,17 @@ class PlanWriter:
         """Take over the identity. Raises ServiceError if the broker refuses or does not answer."""
         self._settings = settings
         self._identity = f"{settings.query.name}.{identity}"
-        self._producer = producer(
-            settings.kafka, transactional_id=self._identity, transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS
-        )
         self._patience = seconds(settings.kafka)
         self._fenced: WriterFenced | None = None
-        self._do("taking over", lambda: self._producer.init_transactions(self._patience))
+        self._do("taking over", self._take_over)
+
+    def _take_over(self) -> None:
+        self._client = Transactional(
+            self._settings.kafka,
+            lambda: self._patience,
+            transactional_id=self._identity,
+            transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
+        )
 
     def write(
         self,
@@ -194,17 +200,19 @@ class PlanWriter:
         settings = self._settings
 
         def all_of_it() -> None:
-            self._producer.begin_transaction()
+            self._client.renew()
+            client = self._client.producer
+            client.begin_transaction()
             if plan is not None:
                 value = plan.encode(settings.fingerprint)
-                self._producer.produce(settings.topic("plan"), value=value, key=plan.key)
+                client.produce(settings.topic("plan"), value=value, key=plan.key)
             for key, record in telemetry:
-                self._producer.produce(settings.topic("telemetry"), value=record, key=key)
+                client.produce(settings.topic("telemetry"), value=record, key=key)
             if snapshot is not None:
-                self._producer.produce(settings.topic("controller"), key=snapshot[0], value=snapshot[1])
+                client.produce(settings.topic("controller"), key=snapshot[0], value=snapshot[1])
             if audit is not None:
-                self._producer.produce(settings.topic("audit"), value=audit.encode())
-            self._producer.commit_transaction(self._patience)
+                client.produce(settings.topic("audit"), value=audit.encode())
+            client.commit_transaction(self._patience)
 
         self._do("publishing", all_of_it)
 
@@ -224,7 +232,7 @@ class PlanWriter:
                 raise self._fenced from None
             if code.txn_requires_abort():
                 with suppress(KafkaException):  # if it fails, the broker aborts after a timeout
-                    self._producer.abort_transaction(self._patience)
+                    self._client.abort(self._patience)
             raise service_error(error, self._settings.kafka, f"{doing} plans as {self._identity}") from None
 
 

@@ -4,7 +4,8 @@ transaction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError
@@ -19,17 +20,27 @@ _SLOWEST_MARKER = 0.03
 """Seconds until the markers of a transaction that was ended are written."""
 _CHECK_EVERY = 1.0
 """Seconds that a transaction may last beyond its timeout."""
+_REMEMBERED = 5
+"""Batches of a client whose numbers a broker remembers, by log."""
+
+
+def _last_numbers() -> deque[int]:
+    return deque(maxlen=_REMEMBERED)
 
 
 @dataclass
 class Identity:
-    """What the coordinator knows of a transactional id. to_write: markers that are not written yet."""
+    """What the brokers know of a transactional id.
+
+    to_write: markers that are not written yet. numbers: of the last records of its client, by log.
+    """
 
     name: str
     epoch: int = -1
     timeout: float = 60.0
     transaction: Transaction | None = None
     to_write: int = 0
+    numbers: defaultdict[Log, deque[int]] = field(default_factory=lambda: defaultdict(_last_numbers))
 
 
 class Transactions:
@@ -59,11 +70,21 @@ class Transactions:
             self._end(identity, "abort")
             return None
         identity.epoch += 1
+        identity.numbers.clear()
         return identity.epoch
 
-    def write(self, name: str, epoch: int, log: Log, entry: Entry) -> None:
-        """Append a record in the open transaction of this id."""
-        entry.transaction = self._ongoing(name, epoch)
+    def write(self, name: str, epoch: int, log: Log, entry: Entry, number: int) -> None:
+        """Append a record in the open transaction of this id.
+
+        number: of the record, by its client. A record with the number of one that is there is taken for a
+        repetition: it is acknowledged, and not written.
+        """
+        entry.transaction = transaction = self._ongoing(name, epoch)
+        numbers = self._identities[name].numbers[log]
+        if number in numbers:
+            transaction.logs[log] = None
+            return
+        numbers.append(number)
         log.append(entry)
 
     def offsets(

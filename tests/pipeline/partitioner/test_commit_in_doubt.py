@@ -64,7 +64,7 @@ def test_a_commit_without_an_answer_loses_and_doubles_nothing(
 
     def unanswered(self: Any, *args: Any, **kwargs: Any) -> None:
         real(self, *args, **kwargs)
-        self._producer = Unanswered(self._producer, happens)
+        self._client.producer = Unanswered(self._client.producer, happens)
 
     with monkeypatch.context() as patched:
         patched.setattr(Sink, "__init__", unanswered)

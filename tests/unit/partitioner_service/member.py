@@ -112,7 +112,7 @@ class Member:
     @property
     def producer(self) -> Producer:
         """Its client that writes."""
-        client: Any = self.sink._producer
+        client: Any = self.sink._client.producer
         assert isinstance(client, Producer)
         return client
 

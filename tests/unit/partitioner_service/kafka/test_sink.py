@@ -90,7 +90,8 @@ def test_a_call_that_may_be_tried_again_waits_between_its_tries_and_says_so_once
 ) -> None:
     caplog.set_level(logging.INFO)
     sink = Sink.__new__(Sink)
-    sink._producer = busy = Busy()  # type: ignore[assignment]
+    busy = Busy()
+    sink._client = SimpleNamespace(producer=busy)  # type: ignore[assignment]
     sink._clock, sink._timeout, sink._deadline = time.monotonic, 5.0, None
     sink._bounded = lambda *_: nullcontext()  # type: ignore[assignment]
     sink._retried("abort_transaction", busy.abort_transaction)
@@ -120,7 +121,8 @@ def test_offsets_are_sent_for_no_longer_than_a_transaction_may_take(
 ) -> None:
     """A call that hangs after a broker's crash takes so long, and the watchdog's grace, to be ended."""
     sink = Sink.__new__(Sink)
-    sink._producer = client = Recording()  # type: ignore[assignment]
+    client = Recording()
+    sink._client = SimpleNamespace(producer=client)  # type: ignore[assignment]
     sink._session = SimpleNamespace(committed=lambda: None)  # type: ignore[assignment]
     sink._clock, sink._timeout, sink._lifetime, sink._deadline = lambda: 100.0, 30.0, lifetime, deadline
     sink._opened, sink._input = 91.0, "in"
