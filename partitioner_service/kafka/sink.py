@@ -117,6 +117,15 @@ class Sink:
         """
         return min(self._patience(), self._lifetime)
 
+    def renew(self) -> None:
+        """Make a new client if the last transaction was aborted.
+
+        The sooner the better: the new client fences a process of this identity that has come meanwhile.
+        Raises ServiceError if no client can be made.
+        """
+        with self._taking_over():
+            self._client.renew()
+
     @contextmanager
     def _taking_over(self) -> Iterator[None]:
         """The body makes a client, which reaches its broker and then fences the client before it."""
@@ -127,13 +136,9 @@ class Sink:
             raise clients.service_error(error, self._kafka, "taking over the transactional id") from None
 
     def begin(self) -> None:
-        """Begin a transaction unless one is open.
-
-        Raises ServiceError if the last one was aborted and no new client can be made.
-        """
+        """Begin a transaction unless one is open. Raises what `renew` raises."""
         if self._opened is None:
-            with self._taking_over():
-                self._client.renew()
+            self.renew()
             with self._bounded("begin_transaction", 0):  # has no timeout: the watchdog's grace is its bound
                 self._client.producer.begin_transaction()
             self._opened = self._clock()

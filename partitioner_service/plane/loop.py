@@ -96,6 +96,7 @@ class Loop:
     def step(self) -> None:
         """Read the records that have come and route them. Commit or report if it is time."""
         try:
+            self.parts.sink.renew()
             self._obey_orders()
             self._read_and_route()
         except CommitAborted as error:

@@ -35,7 +35,6 @@ from spark_consumers.checkpoints.results_note import ROLE_BEFORE
 from topics import clients
 from topics.call_thread import BoundedCalls
 from topics.reader import read_all
-from topics.transactional import Transactional
 
 _LOG = logging.getLogger("evenflow.spark")
 _TRANSACTION_TIMEOUT_MS = 30_000
@@ -107,11 +106,17 @@ class StageEpoch:
         self._stage = stage
         self._id = f"{settings.query.name}.spark.{stage}"
         self._patience = clients.seconds(settings.kafka)
-        self._fenced: FencedError | None = None
+        self._failure: FencedError | ServiceError | None = None
         self._open = False
         self.number = 0
+        self._producer = clients.producer(
+            settings.kafka,
+            transactional_id=self._id,
+            transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
+            linger_ms=0,
+        )
         self._calls = BoundedCalls(f"epoch {stage}")
-        self._bounded("taking over", self._take_over)
+        self._bounded("taking over", lambda: self._producer.init_transactions(self._patience))
         # Only now: the driver before can add no record any more.
         newest = newest_holder(settings, stage)
         self.number = max(above, newest.epoch if newest is not None else 0) + 1
@@ -126,20 +131,11 @@ class StageEpoch:
                 FencedError.exit_code,
             )
 
-    def _take_over(self) -> None:
-        """Fence every other driver. Runs in the thread of `BoundedCalls`."""
-        self._client = Transactional(
-            self._settings.kafka,
-            lambda: self._patience,
-            transactional_id=self._id,
-            transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
-            linger_ms=0,
-        )
-
     def check(self) -> None:
         """Raise FencedError if another driver has taken the stage.
 
-        Raises ServiceError if the broker does not say within `kafka.request_timeout`.
+        Raises ServiceError if the broker does not say within `kafka.request_timeout`, and from then on if the
+        transaction had to be aborted.
         """
         self._bounded("checking", self._commit)
 
@@ -148,15 +144,21 @@ class StageEpoch:
         self._calls.close()
 
     def _bounded(self, doing: str, call: Callable[[], object]) -> None:
-        if self._fenced is not None:
-            raise self._fenced  # once fenced, a client answers every call with other, misleading errors
+        if self._failure is not None:
+            raise self._failure  # a client that was fenced answers with other, misleading errors
         doing = f"{doing} the epoch {self._id}"
         try:
             self._calls.call(call, timeout=self._patience + _STEP_SECONDS, doing=doing)
         except KafkaException as error:
             if error.args[0].code() in clients.FENCED:
                 raise self._taken_over(error) from None
-            raise clients.service_error(error, self._settings.kafka, doing) from None
+            failure = clients.service_error(error, self._settings.kafka, doing)
+            if error.args[0].txn_requires_abort():
+                # Kafka might not write what this client commits now (`topics.transactional`), and a new
+                # client would fence a driver that has come meanwhile.
+                self._failure = ServiceError(failure.message, hint="start it again")
+                raise self._failure from None
+            raise failure from None
         except ServiceError as error:
             raise self._taken_over(error) from None
 
@@ -166,17 +168,14 @@ class StageEpoch:
         while True:
             try:
                 if not self._open:
-                    if self._client.renew() and self._newer(patient=False) is not None:
-                        # It came between the abort and now, and has just been fenced in its turn.
-                        raise ServiceError("a newer driver has written its epoch")
-                    self._client.producer.begin_transaction()
+                    self._producer.begin_transaction()
                     self._open = True
-                    self._client.producer.produce(
+                    self._producer.produce(
                         self._settings.topic(own_topic(self._stage)),
                         key=_key(self._settings, self._stage),
                         value=self.holder.encode(),
                     )
-                self._client.producer.commit_transaction(_STEP_SECONDS)
+                self._producer.commit_transaction(_STEP_SECONDS)
                 self._open = False
                 return
             except KafkaException as error:
@@ -188,17 +187,16 @@ class StageEpoch:
         if error.code() in clients.FENCED:
             return False
         if error.txn_requires_abort():
-            with suppress(KafkaException):  # if it fails, the next attempt says why
-                self._client.abort(_STEP_SECONDS)
-                self._open = False
-            return True
+            with suppress(KafkaException):  # if it fails, the broker aborts after a timeout
+                self._producer.abort_transaction(_STEP_SECONDS)
+            return False
         return bool(error.retriable())
 
     def _taken_over(self, error: Exception) -> Exception:
         """The error to raise: a FencedError if Kafka holds a newer epoch."""
         holder = self._newer(patient=isinstance(error, KafkaException))
         if holder is not None:
-            self._fenced = FencedError(
+            self._failure = FencedError(
                 f"another driver has taken over {self._id}: {holder.who}, with epoch {holder.epoch}. This one"
                 f" had epoch {self.number}",
                 hint=(
@@ -206,7 +204,7 @@ class StageEpoch:
                     " one of the two for good (docs/operations/start-and-stop.md, 'Two drivers')"
                 ),
             )
-            return self._fenced
+            return self._failure
         if isinstance(error, ServiceError):
             return error
         return ServiceError(

@@ -17,14 +17,13 @@ from evenflow.errors import ServiceError
 from evenflow.plans import Plan, parse_plan
 from evenflow.settings import Settings
 from topics.admin import describe
-from topics.clients import FENCED, seconds, service_error
+from topics.clients import FENCED, producer, seconds, service_error
 from topics.follower import Follower
 from topics.offsets import stable_ends
 from topics.query.audit import AuditEntry, who
 from topics.reader import read_range
 from topics.records import Record
 from topics.state import TopicState
-from topics.transactional import Transactional
 
 log = logging.getLogger(__name__)
 
@@ -171,17 +170,12 @@ class PlanWriter:
         """Take over the identity. Raises ServiceError if the broker refuses or does not answer."""
         self._settings = settings
         self._identity = f"{settings.query.name}.{identity}"
-        self._patience = seconds(settings.kafka)
-        self._fenced: WriterFenced | None = None
-        self._do("taking over", self._take_over)
-
-    def _take_over(self) -> None:
-        self._client = Transactional(
-            self._settings.kafka,
-            lambda: self._patience,
-            transactional_id=self._identity,
-            transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
+        self._producer = producer(
+            settings.kafka, transactional_id=self._identity, transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS
         )
+        self._patience = seconds(settings.kafka)
+        self._failure: ServiceError | None = None
+        self._do("taking over", lambda: self._producer.init_transactions(self._patience))
 
     def write(
         self,
@@ -195,24 +189,22 @@ class PlanWriter:
 
         telemetry, snapshot: (key, value) of records for the telemetry and the controller's own topic. audit:
         who wants the plan. Raises WriterFenced if another writer has taken over, and ServiceError for other
-        refusals.
+        refusals, from then on if the transaction had to be aborted.
         """
         settings = self._settings
 
         def all_of_it() -> None:
-            self._client.renew()
-            client = self._client.producer
-            client.begin_transaction()
+            self._producer.begin_transaction()
             if plan is not None:
                 value = plan.encode(settings.fingerprint)
-                client.produce(settings.topic("plan"), value=value, key=plan.key)
+                self._producer.produce(settings.topic("plan"), value=value, key=plan.key)
             for key, record in telemetry:
-                client.produce(settings.topic("telemetry"), value=record, key=key)
+                self._producer.produce(settings.topic("telemetry"), value=record, key=key)
             if snapshot is not None:
-                client.produce(settings.topic("controller"), key=snapshot[0], value=snapshot[1])
+                self._producer.produce(settings.topic("controller"), key=snapshot[0], value=snapshot[1])
             if audit is not None:
-                client.produce(settings.topic("audit"), value=audit.encode())
-            client.commit_transaction(self._patience)
+                self._producer.produce(settings.topic("audit"), value=audit.encode())
+            self._producer.commit_transaction(self._patience)
 
         self._do("publishing", all_of_it)
 
@@ -221,19 +213,23 @@ class PlanWriter:
 
         doing: in words, for the error's text.
         """
-        if self._fenced is not None:
-            raise self._fenced  # once fenced, a client answers every call with other, misleading errors
+        if self._failure is not None:
+            raise self._failure  # a client that was fenced answers with other, misleading errors
         try:
             operation()
         except KafkaException as error:
             code = error.args[0]
             if code.code() in FENCED:
-                self._fenced = _taken_over(self._identity, code)
-                raise self._fenced from None
+                self._failure = _taken_over(self._identity, code)
+                raise self._failure from None
+            failure = service_error(error, self._settings.kafka, f"{doing} plans as {self._identity}")
             if code.txn_requires_abort():
+                # Kafka might not write what this client commits now (`topics.transactional`), and a new
+                # client would fence a writer that has come meanwhile.
+                self._failure = failure
                 with suppress(KafkaException):  # if it fails, the broker aborts after a timeout
-                    self._client.abort(self._patience)
-            raise service_error(error, self._settings.kafka, f"{doing} plans as {self._identity}") from None
+                    self._producer.abort_transaction(self._patience)
+            raise failure from None
 
 
 def _taken_over(identity: str, error: KafkaError) -> WriterFenced:

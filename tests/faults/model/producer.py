@@ -18,7 +18,7 @@ from tests.faults.model.log import Entry, Log
 _SLOWEST_SEND = 0.02
 _WAIT = 0.01
 _UNANSWERED_SHARE = 0.3
-"""How many of the last records have had no answer when a transaction has to be aborted."""
+"""In how many logs the last records of a transaction had no answer when it was aborted."""
 _FENCED_TEXT = "This instance has been fenced by a newer instance"
 
 
@@ -47,6 +47,7 @@ class Producer:
         self._touched = False
         self._coming = False
         self._numbers = Counter[Log]()  # of the next record
+        self._unanswered = Counter[Log]()  # records of the open transaction that were sent
 
     # ---- what every client has
 
@@ -95,6 +96,8 @@ class Producer:
 
     def flush(self, timeout: float = -1) -> int:
         self._world.call("flush", self._send, lost=None)
+        if self._abort is None:
+            self._unanswered.clear()
         self._run_callbacks()
         self._raise_fatal()
         return len(self._queue)
@@ -121,6 +124,7 @@ class Producer:
         if self._open:
             raise kafka_error(KafkaError._STATE, "transaction already in progress")
         self._open, self._touched, self._ended = True, False, None
+        self._unanswered.clear()
 
     def send_offsets_to_transaction(
         self, offsets: list[TopicPartition], metadata: Any, timeout: float = -1
@@ -145,6 +149,7 @@ class Producer:
 
     def abort_transaction(self, timeout: float = -1) -> None:
         self._queue.clear()
+        self._count_back()
         self._end("abort", timeout)
 
     # ---- beneath
@@ -196,17 +201,17 @@ class Producer:
             self._fatal = KafkaError._FENCED
         else:
             self._abort = code
-            self._count_back()
 
     def _count_back(self) -> None:
-        """Take the number of a log's last record for free.
+        """Forget that the last records of the transaction were sent, as if no answer to them had come.
 
-        librdkafka does so at an error that needs an abort, if the answer to that record has not come.
+        librdkafka does so at an abort, and gives their numbers to the next records.
         """
         draw = Random(f"{self._id} {self._epoch} {self._world.now}")
-        for log, number in self._numbers.items():
-            if number and draw.random() < _UNANSWERED_SHARE:
-                self._numbers[log] -= 1
+        for log, count in self._unanswered.items():
+            if draw.random() < _UNANSWERED_SHARE:
+                self._numbers[log] -= draw.randint(1, count)
+        self._unanswered.clear()
 
     def _wait_for_markers(self, timeout: float) -> None:
         """The broker takes nothing of a new transaction while it ends the one before."""
@@ -243,6 +248,7 @@ class Producer:
                     number = self._numbers[queued.log]
                     self._broker.transactions.write(self._id, self._epoch, queued.log, queued.entry, number)
                     self._numbers[queued.log] += 1
+                    self._unanswered[queued.log] += 1
                     self._touched = True
             except Refused as refused:
                 self._note(refused.code)

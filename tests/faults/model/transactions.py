@@ -77,7 +77,7 @@ class Transactions:
         """Append a record in the open transaction of this id.
 
         number: of the record, by its client. A record with the number of one that is there is taken for a
-        repetition: it is acknowledged, and not written.
+        repetition: it is acknowledged, and not written. A gap, which a broker refuses, is not modelled.
         """
         entry.transaction = transaction = self._ongoing(name, epoch)
         numbers = self._identities[name].numbers[log]
