@@ -4,6 +4,7 @@ progress of peers.
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Literal
 
 import numpy as np
@@ -39,7 +40,7 @@ def control_costs() -> dict[str, float]:
         max_time=10**12,
         steady_from=10**11,
     )
-    state_bytes = state.encode()
+    state_bytes, offsets = state.encode(), count()
     return {
         "telemetry_written": cpu(lambda: _record(_WORKERS).encode(), calls=20),
         "telemetry_read": bare_read,
@@ -47,7 +48,8 @@ def control_costs() -> dict[str, float]:
         "load_read": max(0.0, cpu(lambda: parse(whole), calls=20) - bare_read) / _WORKERS,
         "judged": cpu(_judge, calls=20),
         "plan_read": cpu(lambda: parse_plan(plan, fingerprint=_PRINT), calls=100),
-        "peer_read": cpu(lambda: PartitionState.decode(state_bytes, offset=10**9), calls=100),
+        # Each time at another offset: a state that was decoded is remembered.
+        "peer_read": cpu(lambda: PartitionState.decode(state_bytes, offset=next(offsets)), calls=100),
     }
 
 

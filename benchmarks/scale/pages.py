@@ -323,9 +323,9 @@ def limits_table(measurements: Measurements, law: str) -> str:
 
 WORDS = {
     "tuple_partitioned": (
-        "a tuple through the partitioner's process, parsing and client included (`growth-service`, 8 x 4)"
+        "a tuple through the partitioner's process, with parsing and client (`service-partitioner-evenflow`)"
     ),
-    "tuple_brokered": "a tuple in and out of a broker, one replica (`growth-service`, 8 x 4)",
+    "tuple_brokered": "a tuple and its part of a frame in and out of a broker, one replica",
     "tuple_combined": "a tuple in the combiner's core",
     "partial_merged": "a partial in the reducer's core",
     "row_emitted": "a JSON result row, all processes (`service-results`)",

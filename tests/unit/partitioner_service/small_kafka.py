@@ -233,6 +233,7 @@ class Producer:
         self._kafka = kafka
         self._open: Transaction | None = None
         self._states: dict[int, PartitionState] = {}
+        self._aborted = False
         self.refuses = False
 
     @property
@@ -251,6 +252,7 @@ class Producer:
     def begin_transaction(self) -> None:
         self._kafka.meanwhile()
         assert self._open is None
+        assert not self._aborted, "a client was used again after an abort"
         self._open, self._states = Transaction(), {}
 
     def produce(self, topic: str, value: bytes, key: bytes | None, partition: int, **more: Any) -> None:
@@ -276,6 +278,7 @@ class Producer:
         self._end(self._states)
 
     def abort_transaction(self, timeout: float = 0) -> None:
+        self._aborted = True
         self._end(None)
 
     def _end(self, states: Mapping[int, PartitionState] | None) -> None:

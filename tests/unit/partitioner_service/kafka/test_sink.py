@@ -17,7 +17,9 @@ from confluent_kafka import (
     Producer,
 )
 
+from evenflow.errors import ServiceError
 from evenflow.progress import PartitionState
+from evenflow.settings import KafkaSettings
 from partitioner_service.kafka.sink import _AGAIN_AFTER, _NOW, Sink, _timestamp, record_bytes
 
 
@@ -129,3 +131,19 @@ def test_offsets_are_sent_for_no_longer_than_a_transaction_may_take(
     sink._bounded = lambda *_: nullcontext()  # type: ignore[assignment]
     sink.commit({0: PartitionState(fingerprint="f", topic_id="t", offset=5)}, None)
     assert client.timeouts == [timeout]
+
+
+class Away:
+    """A transactional client whose successor cannot take over."""
+
+    def renew(self) -> bool:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no coordinator", retriable=True))
+
+
+def test_a_transaction_begins_with_a_new_client_or_says_why_not() -> None:
+    sink = Sink.__new__(Sink)
+    sink._client, sink._opened, sink._timeout = Away(), None, 30.0  # type: ignore[assignment]
+    sink._kafka, sink._bounded = KafkaSettings(), lambda *_: nullcontext()  # type: ignore[assignment]
+    with pytest.raises(ServiceError, match=r"taking over the transactional id .*no coordinator"):
+        sink.begin()
+    assert sink.open_for is None
