@@ -71,19 +71,19 @@ class Service(NamedTuple):
 
 
 SERVICE_RUNS = (
-    Service("growth-service", 1_000, 100, 50_000, 0.5, 373_000, 0.82, 2.2),
-    Service("growth-service", 63, 100, 50_000, 0.5, 1_819_000, 0.57, 0.24, workers=1_000),
+    Service("growth-service", 1_000, 100, 50_000, 0.5, 377_000, 0.83, 4.79),
+    Service("growth-service", 63, 100, 50_000, 0.5, 1_776_000, 0.56, 0.24, workers=1_000),
     Service("service-partitioner-hashing", 8, 4, 50_000, 0.5, 2_849_000, 0.48, None),
-    Service("service-partitioner-evenflow", 8, 4, 50_000, 0.5, 2_485_000, 0.53, None),
-    Service("growth-shapes", 8, 4, 50_000, 0.5, 271_000, 1.87, 0.522),
-    Service("growth-shapes", 64, 16, 50_000, 0.5, 194_000, 2.46, 1.96),
-    Service("growth-shapes", 256, 16, 50_000, 0.5, 65_000, 1.91, 5.63),
-    Service("growth-shapes", 256, 16, 200_000, 2.0, 111_000, 1.82, 2.85),
-    Service("growth-shapes", 1_000, 16, 50_000, 0.5, 24_000, 4.22, 24.3),
-    Service("growth-shapes", 1_000, 16, 200_000, 2.0, 47_000, 2.84, 11.4),
+    Service("service-partitioner-evenflow", 8, 4, 50_000, 0.5, 2_485_000, None, None),
+    Service("growth-service", 8, 4, 50_000, 0.5, 1_930_000, 0.64, 0.13),
+    Service("growth-service", 64, 16, 50_000, 0.5, 1_635_000, 0.71, 0.37),
+    Service("growth-service", 256, 16, 50_000, 0.5, 1_520_000, 0.73, 0.43),
+    Service("growth-service", 256, 16, 200_000, 2.0, 1_908_000, 0.57, 0.35),
+    Service("growth-service", 1_000, 16, 50_000, 0.5, 653_000, 1.09, 1.28),
+    Service("growth-service", 1_000, 16, 200_000, 2.0, 1_458_000, 0.61, 0.46),
 )
-"""docs/measurements.md has the first four. The others are one turn of `growth-service` in each of six
-settings, while other programs used both cores and the broker's JVM was cold."""
+"""docs/measurements.md has the first four. The others are one turn each, and stand under `shapes` in
+docs/measurements/growth-service.json. All were measured on a quiet machine."""
 
 FULL_BATCHES = ((8, 4, 2, 0.033), (64, 16, 8, 0.052), (1_000, 100, 2, 0.340), (1_000, 100, 64, 0.932))
 """`growth-lanes`, micro-batches of 50,000 tuples in five blocks over 100,000 keys: routed partitions, input
