@@ -379,6 +379,8 @@ class BatchRecord(Record):
     """Most frames (or blobs) that a micro-batch reads, as set or chosen."""
     combine_tasks: Count | None = None
     """Most tasks of the combiner in a micro-batch, as set or chosen. None if the stage does not combine."""
+    buckets: Count | None = None
+    """Buckets that reduce, as set or chosen. None if the stage does not reduce."""
     epoch: Count = 0
     """Epoch of the plan that the application follows, 0 for none."""
     reducers: Count | None = None
@@ -433,6 +435,8 @@ class HeartbeatRecord(Record):
     frames_per_batch: Count | None = None
     """As in `BatchRecord`."""
     combine_tasks: Count | None = None
+    """As in `BatchRecord`."""
+    buckets: Count | None = None
     """As in `BatchRecord`."""
     epoch: Count = 0
     """As in `BatchRecord`."""

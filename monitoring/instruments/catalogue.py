@@ -268,6 +268,7 @@ FRAMES_PER_BATCH = _gauge(
 COMBINE_TASKS = _gauge(
     "evenflow_combine_tasks", "Most tasks of the combiner in a micro-batch, as set or chosen.", "stage"
 )
+BUCKETS = _gauge("evenflow_buckets", "Buckets that reduce, as set or chosen.", "stage")
 BATCH_ROWS = _counter("evenflow_batch_rows", "Records that micro-batches read: frames, or blobs.", "stage")
 BACKLOG = _gauge(
     "evenflow_backlog_records", "Records that lay behind the last micro-batch when it was planned.", "stage"

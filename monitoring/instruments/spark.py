@@ -127,6 +127,7 @@ class _OfQuery:
                 sheet.put(c.BATCH_INTERVAL, word.batch_interval_ms / 1000, stage=stage)
                 sheet.put(c.FRAMES_PER_BATCH, word.frames_per_batch, stage=stage)
                 sheet.put(c.COMBINE_TASKS, word.combine_tasks, stage=stage)
+                sheet.put(c.BUCKETS, word.buckets, stage=stage)
             for part, work in self._works.items():
                 self._write_work(sheet, part, work)
             self._write_counters(sheet)

@@ -20,12 +20,15 @@ class BatchLimits(NamedTuple):
     """Most frames (or blobs) that one reads. None if not known."""
     combine_tasks: int | None = None
     """Most tasks that combine them. None if not known, and for a stage that does not combine."""
+    buckets: int | None = None
+    """Buckets that reduce, so most tasks that do. None if not known, and for a stage that does not reduce."""
 
     @classmethod
     def of(cls, settings: Settings, stage: Stage, *, cores: int) -> BatchLimits:
         """cores: of this process, where it runs all tasks itself."""
-        tasks = settings.combine_tasks(cores) if "combine" in parts_of(stage) else None
-        return cls(settings.frames_per_batch, tasks)
+        parts = parts_of(stage)
+        tasks = settings.combine_tasks(cores) if "combine" in parts else None
+        return cls(settings.frames_per_batch, tasks, settings.bucket_count if "reduce" in parts else None)
 
 
 def say_limits(settings: Settings, stage: Stage, limits: BatchLimits) -> None:
@@ -40,6 +43,10 @@ def say_limits(settings: Settings, stage: Stage, limits: BatchLimits) -> None:
         why = f"chosen for {routed} and spark.master = {spark.master}"
         words += f", and at most {limits.combine_tasks:,} tasks combine them"
         words += f" (spark.combine_tasks, {why if spark.combine_tasks is None else 'set'})"
+    if limits.buckets is not None:
+        why = f"chosen for {settings.max_workers:,} workers"
+        words += f"; there are {limits.buckets:,} buckets"
+        words += f" (spark.buckets, {why if spark.buckets is None else 'set'})"
     _LOG.info(
         "query %s, %s: %s",
         settings.query.name,

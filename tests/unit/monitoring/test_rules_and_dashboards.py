@@ -113,6 +113,7 @@ def test_every_metric_is_looked_at_somewhere() -> None:
     unseen = {name for name, metric in METRICS.items() if not used & set(metric.series)}
     assert unseen <= {
         "evenflow_block_tuples",
+        "evenflow_buckets",
         "evenflow_build_info",
         "evenflow_busy_seconds",
         "evenflow_combine_tasks",

@@ -354,7 +354,7 @@ def test_the_limits_of_a_micro_batch_are_exported_as_set_or_chosen() -> None:
     instruments = SparkInstruments(settings(), ("combine", "reduce"))
     instruments.batch(batch(stage="combine", frames_per_batch=400, combine_tasks=4))
     beat = HeartbeatRecord(
-        **COMMON, stage="reduce", batch_interval_ms=5_000, finished=0, frames_per_batch=700
+        **COMMON, stage="reduce", batch_interval_ms=5_000, finished=0, frames_per_batch=700, buckets=2
     )
     instruments.heartbeat(beat)
     seen = scraped(instruments)
@@ -362,6 +362,8 @@ def test_the_limits_of_a_micro_batch_are_exported_as_set_or_chosen() -> None:
     assert (seen[frames, ("combine",)], seen[frames, ("reduce",)]) == (400, 700)
     assert seen[tasks, ("combine",)] == 4
     assert (tasks, ("reduce",)) not in seen, "a stage that does not combine has no tasks for it"
+    assert seen["evenflow_buckets", ("reduce",)] == 2
+    assert ("evenflow_buckets", ("combine",)) not in seen
     instruments.batch(batch(stage="combine", batch=4))  # as an older application says it
     assert (frames, ("combine",)) not in scraped(instruments)
 

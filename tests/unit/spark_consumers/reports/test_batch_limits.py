@@ -33,9 +33,9 @@ def said(of: Settings, stage: Stage, caplog: pytest.LogCaptureFixture) -> tuple[
 
 def test_limits_are_those_of_the_settings_and_only_a_stage_that_combines_has_tasks_for_it() -> None:
     chosen = settings(master="local[3]")
-    assert BatchLimits.of(chosen, "fused", cores=CORES) == (chosen.frames_per_batch, CORES)
-    assert BatchLimits.of(chosen, "combine", cores=CORES) == (chosen.frames_per_batch, CORES)
-    assert BatchLimits.of(chosen, "reduce", cores=CORES) == (chosen.frames_per_batch, None)
+    assert BatchLimits.of(chosen, "fused", cores=CORES) == (chosen.frames_per_batch, CORES, 2)
+    assert BatchLimits.of(chosen, "combine", cores=CORES) == (chosen.frames_per_batch, CORES, None)
+    assert BatchLimits.of(chosen, "reduce", cores=CORES) == (chosen.frames_per_batch, None, 2)
 
 
 def test_the_start_of_a_stage_says_what_was_chosen_and_for_what(caplog: pytest.LogCaptureFixture) -> None:
@@ -45,7 +45,8 @@ def test_the_start_of_a_stage_says_what_was_chosen_and_for_what(caplog: pytest.L
     assert line == (
         f"query q, fused: a micro-batch reads at most {most:,} frames (spark.max_frames_per_batch, chosen for"
         " 8 routed partitions, partitioner.instances = 2 and micro-batches of 5 s), and at most 3 tasks"
-        " combine them (spark.combine_tasks, chosen for 8 routed partitions and spark.master = local[3])"
+        " combine them (spark.combine_tasks, chosen for 8 routed partitions and spark.master = local[3]);"
+        " there are 2 buckets (spark.buckets, chosen for 8 workers)"
     )
     assert fields == {
         "event": "limits",
@@ -53,6 +54,7 @@ def test_the_start_of_a_stage_says_what_was_chosen_and_for_what(caplog: pytest.L
         "stage": "fused",
         "frames_per_batch": most,
         "combine_tasks": 3,
+        "buckets": 2,
     }
 
 
@@ -66,6 +68,9 @@ def test_what_is_set_is_said_as_set(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_reducer_of_its_own_says_how_many_blobs_it_reads(caplog: pytest.LogCaptureFixture) -> None:
-    line, fields = said(settings(max_frames_per_batch=90), "reduce", caplog)
-    assert line == "query q, reduce: a micro-batch reads at most 90 blobs (spark.max_frames_per_batch, set)"
+    line, fields = said(settings(max_frames_per_batch=90, buckets=3), "reduce", caplog)
+    assert line == (
+        "query q, reduce: a micro-batch reads at most 90 blobs (spark.max_frames_per_batch, set); there are 3"
+        " buckets (spark.buckets, set)"
+    )
     assert fields["combine_tasks"] is None
