@@ -232,14 +232,21 @@ def test_after_all_faults_the_results_are_those_of_brute_force_and_nothing_is_le
 @pytest.mark.long
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize(
-    ("seed", "kinds"),
-    [(4803, (*KINDS, *ON_SMALL_DISKS)), (4806, (*KINDS, *ON_SMALL_DISKS)), (6009, EVERY_KIND)],
+    ("seed", "faults", "kinds"),
+    [
+        (4803, 25, (*KINDS, *ON_SMALL_DISKS)),
+        (4806, 25, (*KINDS, *ON_SMALL_DISKS)),
+        (6009, 25, EVERY_KIND),
+        (101, 30, playable(small_disks=False, clocks=False)),
+    ],
 )
-def test_a_seed_that_failed_once_is_exact(tmp_path: Path, seed: int, kinds: tuple[str, ...]) -> None:
+def test_a_seed_that_failed_once_is_exact(
+    tmp_path: Path, seed: int, faults: int, kinds: tuple[str, ...]
+) -> None:
     """As the seed was drawn then, but that no disk is filled and no clock is set. What comes behind such a
     strike comes sooner.
     """
-    course = draw(seed, faults=25, kinds=kinds)
+    course = draw(seed, faults=faults, kinds=kinds)
     possible = playable(small_disks=False, clocks=False)
     strikes = tuple(strike for strike in course.strikes if strike.kind in possible)
     _play(replace(course, strikes=strikes), tmp_path)

@@ -14,7 +14,7 @@ from tests.pipeline.planes import began, run, some_rows, start_thread, total, wa
 from tests.pipeline.routed import create_topics, make_settings, write
 from topics import admin, clients
 
-pytestmark = pytest.mark.pipeline
+pytestmark = [pytest.mark.pipeline, pytest.mark.family, pytest.mark.usefixtures("either_reading")]
 
 
 def test_a_changed_query_on_old_topics_is_refused_with_an_explanation(kafka_settings, query_name):

@@ -22,7 +22,7 @@ from tests.pipeline.routed import (
 )
 from topics.offsets import log_ends
 
-pytestmark = pytest.mark.pipeline
+pytestmark = [pytest.mark.pipeline, pytest.mark.family, pytest.mark.usefixtures("either_reading")]
 
 
 def test_an_idle_partition_stops_holding_back_the_others_and_what_comes_behind_is_rejected(
