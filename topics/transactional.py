@@ -31,7 +31,8 @@ class Transactional:
         self._kafka = kafka
         self._patience = patience
         self._config = config
-        self._spent = False
+        self.spent = False
+        """Whether the last transaction was aborted."""
         self.producer = self._successor()
 
     def renew(self) -> bool:
@@ -39,10 +40,10 @@ class Transactional:
 
         To be called before each transaction. Raises as a new object does, and may then be called again.
         """
-        spent = self._spent
+        spent = self.spent
         if spent:
             self.producer = self._successor()
-            self._spent = False
+            self.spent = False
         return spent
 
     def abort(self, timeout: float) -> None:
@@ -51,7 +52,7 @@ class Transactional:
         A client that was fenced must not be replaced: that would take the id back.
         """
         self.producer.abort_transaction(timeout)
-        self._spent = True
+        self.spent = True
 
     def _successor(self) -> Producer:
         producer = clients.producer(self._kafka, **self._config)

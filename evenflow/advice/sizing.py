@@ -19,9 +19,9 @@ from evenflow.settings.sections.sharing import chosen_partitions
 MOST_INPUT_PARTITIONS = 256
 UTILISATION = 0.8
 """Share of a worker's capacity that is planned for. The rest is room to catch up."""
-INSTANCE_RATE = 1_000_000.0
-"""Tuples per second planned for one partitioner instance: less than half of the measured rate
-(docs/measurements.md).
+INSTANCE_RATE = 600_000.0
+"""Tuples per second planned for one partitioner instance: less than half of what was measured in
+shapes up to 256 workers, and of what shares partitions beyond (docs/measurements.md).
 """
 HEADROOM = 2
 """Partitions for each worker or instance in use, so that the number of workers or instances can double."""

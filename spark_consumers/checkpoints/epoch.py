@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaException
 
@@ -35,12 +35,16 @@ from spark_consumers.checkpoints.results_note import ROLE_BEFORE
 from topics import clients
 from topics.call_thread import BoundedCalls
 from topics.reader import read_all
+from topics.transactional import Transactional
 
 _LOG = logging.getLogger("evenflow.spark")
 _TRANSACTION_TIMEOUT_MS = 30_000
 _LARGEST_RECORD = 10_000  # bytes
 _STEP_SECONDS = 5.0
 _LOOK_SECONDS = 0.5
+_RENEWAL = 4
+"""So many requests, one after the other, make a new client and look for a newer driver."""
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,17 +110,12 @@ class StageEpoch:
         self._stage = stage
         self._id = f"{settings.query.name}.spark.{stage}"
         self._patience = clients.seconds(settings.kafka)
-        self._failure: FencedError | ServiceError | None = None
+        self._fenced: FencedError | None = None
         self._open = False
         self.number = 0
-        self._producer = clients.producer(
-            settings.kafka,
-            transactional_id=self._id,
-            transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
-            linger_ms=0,
-        )
+        self._unsure = False
         self._calls = BoundedCalls(f"epoch {stage}")
-        self._bounded("taking over", lambda: self._producer.init_transactions(self._patience))
+        self._bounded("taking over", self._take_over, patience=_RENEWAL * self._patience)
         # Only now: the driver before can add no record any more.
         newest = newest_holder(settings, stage)
         self.number = max(above, newest.epoch if newest is not None else 0) + 1
@@ -134,77 +133,94 @@ class StageEpoch:
     def check(self) -> None:
         """Raise FencedError if another driver has taken the stage.
 
-        Raises ServiceError if the broker does not say within `kafka.request_timeout`, and from then on if the
-        transaction had to be aborted.
+        Raises ServiceError if the broker does not say within `kafka.request_timeout`.
         """
-        self._bounded("checking", self._commit)
+        deadline = time.monotonic() + self._patience
+        while not self._bounded("checking", lambda: self._commit(deadline), patience=self._patience):
+            self._bounded("taking over again", self._renew, patience=_RENEWAL * self._patience)
 
     def close(self) -> None:
         """Let the client go. The epoch stays this process's until another driver takes the stage."""
         self._calls.close()
 
-    def _bounded(self, doing: str, call: Callable[[], object]) -> None:
-        if self._failure is not None:
-            raise self._failure  # a client that was fenced answers with other, misleading errors
+    def _bounded(self, doing: str, call: Callable[[], _T], *, patience: float) -> _T:
+        if self._fenced is not None:
+            raise self._fenced  # once fenced, a client answers every call with other, misleading errors
         doing = f"{doing} the epoch {self._id}"
         try:
-            self._calls.call(call, timeout=self._patience + _STEP_SECONDS, doing=doing)
+            return self._calls.call(call, timeout=patience + _STEP_SECONDS, doing=doing)
         except KafkaException as error:
             if error.args[0].code() in clients.FENCED:
                 raise self._taken_over(error) from None
-            failure = clients.service_error(error, self._settings.kafka, doing)
-            if error.args[0].txn_requires_abort():
-                # Kafka might not write what this client commits now (`topics.transactional`), and a new
-                # client would fence a driver that has come meanwhile.
-                self._failure = ServiceError(failure.message, hint="start it again")
-                raise self._failure from None
-            raise failure from None
+            raise clients.service_error(error, self._settings.kafka, doing) from None
         except ServiceError as error:
             raise self._taken_over(error) from None
 
-    def _commit(self) -> None:
-        """Commit the record of this epoch. Runs in the thread of `BoundedCalls`."""
-        deadline = time.monotonic() + self._patience
-        while True:
+    def _take_over(self) -> None:
+        """Fence every other driver. Runs in the thread of `BoundedCalls`, as all that follows."""
+        self._client = Transactional(
+            self._settings.kafka,
+            lambda: self._patience,
+            transactional_id=self._id,
+            transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
+            linger_ms=0,
+        )
+
+    def _renew(self) -> None:
+        """Go on with a new client if a transaction was aborted, and if there is no newer driver.
+
+        The new client fences every other one. So this looks for a newer driver before, and once more after,
+        since one may have come meanwhile.
+        """
+        if self._client.spent:
+            self._refuse_newer()
+            self._unsure = True
+            self._client.renew()
+        if self._unsure:
+            self._refuse_newer()
+            self._unsure = False
+
+    def _refuse_newer(self) -> None:
+        holder = newest_holder(self._settings, self._stage)
+        if holder is not None and holder.epoch > self.number:
+            raise self._fenced_by(holder)
+
+    def _commit(self, deadline: float) -> bool:
+        """Commit the record of this epoch. False if another client has to do that."""
+        while not (self._client.spent or self._unsure):
             try:
                 if not self._open:
-                    self._producer.begin_transaction()
+                    self._client.producer.begin_transaction()
                     self._open = True
-                    self._producer.produce(
+                    self._client.producer.produce(
                         self._settings.topic(own_topic(self._stage)),
                         key=_key(self._settings, self._stage),
                         value=self.holder.encode(),
                     )
-                self._producer.commit_transaction(_STEP_SECONDS)
+                self._client.producer.commit_transaction(_STEP_SECONDS)
                 self._open = False
-                return
+                return True
             except KafkaException as error:
                 if not self._passing(error.args[0]) or time.monotonic() >= deadline:
                     raise
+        return False
 
     def _passing(self, error: Any) -> bool:
         """Whether the error may pass. Then the transaction is as it must be for the next attempt."""
         if error.code() in clients.FENCED:
             return False
         if error.txn_requires_abort():
-            with suppress(KafkaException):  # if it fails, the broker aborts after a timeout
-                self._producer.abort_transaction(_STEP_SECONDS)
-            return False
+            with suppress(KafkaException):  # if it fails, the next attempt says why
+                self._client.abort(_STEP_SECONDS)
+                self._open = False
+            return True
         return bool(error.retriable())
 
     def _taken_over(self, error: Exception) -> Exception:
         """The error to raise: a FencedError if Kafka holds a newer epoch."""
         holder = self._newer(patient=isinstance(error, KafkaException))
         if holder is not None:
-            self._failure = FencedError(
-                f"another driver has taken over {self._id}: {holder.who}, with epoch {holder.epoch}. This one"
-                f" had epoch {self.number}",
-                hint=(
-                    "the newer one goes on, and nothing is lost. Only one driver of a stage can work, so end"
-                    " one of the two for good (docs/operations/start-and-stop.md, 'Two drivers')"
-                ),
-            )
-            return self._failure
+            return self._fenced_by(holder)
         if isinstance(error, ServiceError):
             return error
         return ServiceError(
@@ -214,6 +230,17 @@ class StageEpoch:
                 f"{_TRANSACTION_TIMEOUT_MS / 1000:g} s: start it again if it is the only one"
             ),
         )
+
+    def _fenced_by(self, holder: Holder) -> FencedError:
+        self._fenced = FencedError(
+            f"another driver has taken over {self._id}: {holder.who}, with epoch {holder.epoch}. This one"
+            f" had epoch {self.number}",
+            hint=(
+                "the newer one goes on, and nothing is lost. Only one driver of a stage can work, so end"
+                " one of the two for good (docs/operations/start-and-stop.md, 'Two drivers')"
+            ),
+        )
+        return self._fenced
 
     def _newer(self, *, patient: bool) -> Holder | None:
         """The driver with a newer epoch, if there is one.

@@ -226,6 +226,7 @@ class PlanWriter:
             if code.txn_requires_abort():
                 # Kafka might not write what this client commits now (`topics.transactional`), and a new
                 # client would fence a writer that has come meanwhile.
+                failure = ServiceError(failure.message, hint=f"{failure.hint}. Then start it again")
                 self._failure = failure
                 with suppress(KafkaException):  # if it fails, the broker aborts after a timeout
                     self._producer.abort_transaction(self._patience)

@@ -36,7 +36,7 @@ def test_the_most_workers_leave_room_and_what_is_set_stays_if_it_is_enough() -> 
 
 
 def test_input_partitions_are_enough_for_twice_the_instances_that_the_rate_needs() -> None:
-    slow, fast = (size(Wishes(), rate=rate) for rate in (1_000, 7_500_000))
+    slow, fast = (size(Wishes(), rate=rate) for rate in (1_000, 4_500_000))
     assert (slow.instances, slow.input_partitions) == (1, 4)
     assert (fast.instances, fast.input_partitions) == (8, 16)
     assert size(Wishes(instances=3), rate=None).input_partitions == 6

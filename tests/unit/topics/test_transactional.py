@@ -10,8 +10,10 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from evenflow.errors import ServiceError
-from evenflow.settings import KafkaSettings
+from evenflow.settings import KafkaSettings, load_settings
 from topics import clients
+from topics.query import plan_topic
+from topics.query.plan_topic import PlanWriter
 from topics.transactional import Transactional
 
 ROOT = Path(__file__).parents[3]
@@ -107,5 +109,38 @@ def test_whoever_else_aborts_a_transaction_ends_with_it() -> None:
         for path in (ROOT / room).rglob("*.py")
         if ".abort_transaction" in path.read_text()
     }
-    ending = {"topics/query/plan_topic.py", "spark_consumers/checkpoints/epoch.py"}
-    assert aborting == {"topics/transactional.py", *ending}
+    assert aborting == {"topics/transactional.py", "topics/query/plan_topic.py"}
+
+
+class Refused:
+    """A producer of which each commit has to be aborted."""
+
+    def __init__(self) -> None:
+        self.done = list[str]()
+
+    def init_transactions(self, timeout: float) -> None:
+        self.done.append("init")
+
+    def begin_transaction(self) -> None:
+        self.done.append("begin")
+
+    def produce(self, topic: str, *, key: bytes, value: bytes) -> None:
+        self.done.append("produce")
+
+    def commit_transaction(self, timeout: float) -> None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "too late", txn_requires_abort=True))
+
+    def abort_transaction(self, timeout: float) -> None:
+        self.done.append("abort")
+
+
+def test_a_writer_of_plans_writes_nothing_more_after_an_abort(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Refused()
+    monkeypatch.setattr(plan_topic, "producer", lambda kafka, **config: client)
+    settings = load_settings(query={"name": "q"}, input={"partitions": 1}, partitioner={"workers": 1})
+    writer = PlanWriter(settings, identity="controller")
+    for _ in range(2):
+        with pytest.raises(ServiceError, match="too late") as refused:
+            writer.write(snapshot=(b"key", b"value"))
+        assert (refused.value.hint or "").endswith("Then start it again")
+    assert client.done == ["init", "begin", "produce", "abort"]

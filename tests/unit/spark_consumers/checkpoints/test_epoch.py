@@ -1,0 +1,131 @@
+"""A driver's epoch after a transaction that had to be aborted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from evenflow.errors import FencedError, ServiceError
+from evenflow.settings import load_settings
+from spark_consumers.checkpoints import epoch
+from spark_consumers.checkpoints.epoch import Holder, StageEpoch
+from topics import clients
+
+SETTINGS = load_settings(query={"name": "q"}, input={"partitions": 1}, partitioner={"workers": 1})
+
+
+class Client:
+    """A producer whose next commits fail with these errors."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._spent = False
+
+    def init_transactions(self, timeout: float) -> None:
+        self._broker.taken_over()
+
+    def begin_transaction(self) -> None:
+        assert not self._spent, "a client was used again after an abort"
+
+    def produce(self, topic: str, *, key: bytes, value: bytes) -> None:
+        pass
+
+    def commit_transaction(self, timeout: float) -> None:
+        if self._broker.refuses:
+            self._broker.refuses = False
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "too late", txn_requires_abort=True))
+
+    def abort_transaction(self, timeout: float) -> None:
+        self._spent = True
+
+
+class Broker:
+    """What a driver hears of the stage. newest: the driver that has written its epoch last."""
+
+    def __init__(self) -> None:
+        self.clients = list[Client]()
+        self.newest: Holder | None = None
+        self.refuses = self.away = False
+        self.taken_over: Callable[[], None] = lambda: None
+
+    def producer(self, kafka: object, **config: Any) -> Client:
+        self.clients.append(Client(self))
+        return self.clients[-1]
+
+    def look(self, settings: object, stage: object) -> Holder | None:
+        if self.away:
+            raise ServiceError("no broker answers")
+        return self.newest
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
+    result = Broker()
+    monkeypatch.setattr(clients, "producer", result.producer)
+    monkeypatch.setattr(epoch, "newest_holder", result.look)
+    return result
+
+
+@pytest.fixture
+def driver(broker: Broker) -> Iterator[StageEpoch]:
+    """A driver of epoch 1."""
+    result = StageEpoch(SETTINGS, "fused")
+    yield result
+    result.close()
+
+
+def test_a_driver_goes_on_with_a_new_client_after_an_abort(broker: Broker, driver: StageEpoch) -> None:
+    broker.refuses = True
+    driver.check()
+    driver.check()
+    assert len(broker.clients) == 2
+
+
+def test_a_driver_whose_transaction_was_aborted_fences_no_newer_one(
+    broker: Broker, driver: StageEpoch
+) -> None:
+    broker.refuses, broker.newest = True, Holder(epoch=2, who="another")
+    for _ in range(2):
+        with pytest.raises(FencedError, match="another, with epoch 2"):
+            driver.check()
+    assert len(broker.clients) == 1, "a new client would fence the newer driver"
+
+
+def test_a_driver_that_has_fenced_a_newer_one_unawares_ends_too(broker: Broker, driver: StageEpoch) -> None:
+    def come() -> None:
+        broker.newest = Holder(epoch=2, who="another")
+
+    broker.refuses, broker.taken_over = True, come
+    for _ in range(2):
+        with pytest.raises(FencedError, match="another, with epoch 2"):
+            driver.check()
+
+
+def test_a_driver_that_cannot_look_for_a_newer_one_looks_before_it_commits_again(
+    broker: Broker, driver: StageEpoch
+) -> None:
+    def go_away() -> None:
+        broker.away = True
+
+    broker.refuses, broker.taken_over = True, go_away
+    with pytest.raises(ServiceError, match="no broker answers"):
+        driver.check()
+    broker.away, broker.newest = False, Holder(epoch=2, who="another")
+    with pytest.raises(FencedError, match="another, with epoch 2"):
+        driver.check()
+    assert len(broker.clients) == 2
+
+
+def test_a_driver_that_could_not_look_goes_on_if_there_is_no_newer_one(
+    broker: Broker, driver: StageEpoch
+) -> None:
+    broker.refuses = broker.away = True
+    with pytest.raises(ServiceError, match="no broker answers"):
+        driver.check()
+    assert len(broker.clients) == 1
+    broker.away = False
+    driver.check()
+    assert len(broker.clients) == 2
