@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaException
@@ -111,9 +112,9 @@ class StageEpoch:
         self._id = f"{settings.query.name}.spark.{stage}"
         self._patience = clients.seconds(settings.kafka)
         self._fenced: FencedError | None = None
-        self._open = False
+        self._open = self._aborting = False
+        self._written = self._unsure = False
         self.number = 0
-        self._unsure = False
         self._calls = BoundedCalls(f"epoch {stage}")
         self._bounded("taking over", self._take_over, patience=_RENEWAL * self._patience)
         # Only now: the driver before can add no record any more.
@@ -136,7 +137,18 @@ class StageEpoch:
         Raises ServiceError if the broker does not say within `kafka.request_timeout`.
         """
         deadline = time.monotonic() + self._patience
-        while not self._bounded("checking", lambda: self._commit(deadline), patience=self._patience):
+        for attempt in count():
+            if self._bounded("checking", lambda: self._commit(deadline), patience=self._patience):
+                self._written = True
+                return
+            if not self._written:
+                # Another driver may have read the same last epoch, and have written the same next one.
+                raise ServiceError(
+                    f"the epoch {self._id} could not be written: its transaction was aborted",
+                    hint="start it again",
+                )
+            if attempt:
+                time.sleep(_LOOK_SECONDS)
             self._bounded("taking over again", self._renew, patience=_RENEWAL * self._patience)
 
     def close(self) -> None:
@@ -189,6 +201,10 @@ class StageEpoch:
         """Commit the record of this epoch. False if another client has to do that."""
         while not (self._client.spent or self._unsure):
             try:
+                if self._aborting:
+                    self._client.abort(_STEP_SECONDS)
+                    self._aborting = self._open = False
+                    continue
                 if not self._open:
                     self._client.producer.begin_transaction()
                     self._open = True
@@ -206,13 +222,11 @@ class StageEpoch:
         return False
 
     def _passing(self, error: Any) -> bool:
-        """Whether the error may pass. Then the transaction is as it must be for the next attempt."""
+        """Whether the error may pass."""
         if error.code() in clients.FENCED:
             return False
         if error.txn_requires_abort():
-            with suppress(KafkaException):  # if it fails, the next attempt says why
-                self._client.abort(_STEP_SECONDS)
-                self._open = False
+            self._aborting = True
             return True
         return bool(error.retriable())
 

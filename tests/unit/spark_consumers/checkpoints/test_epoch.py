@@ -39,16 +39,22 @@ class Client:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "too late", txn_requires_abort=True))
 
     def abort_transaction(self, timeout: float) -> None:
+        if self._broker.slow:
+            self._broker.slow -= 1
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "retry call to resume", retriable=True))
         self._spent = True
 
 
 class Broker:
-    """What a driver hears of the stage. newest: the driver that has written its epoch last."""
+    """What a driver hears of the stage. newest: the driver that has written its epoch last. slow: aborts that
+    have no answer in time.
+    """
 
     def __init__(self) -> None:
         self.clients = list[Client]()
         self.newest: Holder | None = None
         self.refuses = self.away = False
+        self.slow = 0
         self.taken_over: Callable[[], None] = lambda: None
 
     def producer(self, kafka: object, **config: Any) -> Client:
@@ -82,6 +88,21 @@ def test_a_driver_goes_on_with_a_new_client_after_an_abort(broker: Broker, drive
     driver.check()
     driver.check()
     assert len(broker.clients) == 2
+
+
+def test_an_abort_without_an_answer_is_repeated(broker: Broker, driver: StageEpoch) -> None:
+    broker.refuses, broker.slow = True, 3
+    driver.check()
+    assert (len(broker.clients), broker.slow) == (2, 0)
+
+
+def test_a_driver_whose_first_epoch_was_aborted_does_not_start(broker: Broker) -> None:
+    """Another driver may have come meanwhile, and have the same epoch."""
+    broker.refuses = True
+    with pytest.raises(ServiceError, match="could not be written") as refused:
+        StageEpoch(SETTINGS, "fused")
+    assert refused.value.hint == "start it again"
+    assert len(broker.clients) == 1
 
 
 def test_a_driver_whose_transaction_was_aborted_fences_no_newer_one(
