@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.measuring.machine import machine
 from tests.chaos.clocks import can_be_set
 from tests.chaos.course import EVERY_KIND, draw, playable
 from tests.chaos.rounds import Outcome, play
@@ -60,7 +61,7 @@ def main(
         return
     most = rounds if rounds is not None else _ROUNDS if minutes is None else sys.maxsize
     last = time.monotonic() + 60 * minutes if minutes is not None else float("inf")
-    outcomes = list[Outcome]()
+    outcomes, here = list[Outcome](), machine()
     while len(outcomes) < most and time.monotonic() < last:
         course = draw(seed + len(outcomes), faults=faults, kinds=kinds)
         with tempfile.TemporaryDirectory(prefix="evenflow-chaos-") as folder:
@@ -70,7 +71,7 @@ def main(
         if outcome.violations or verbose:
             print("\n".join([str(course), *outcome.history, *outcome.violations]), flush=True)
         if keep:  # after each round, so that a run that is ended has kept what it played
-            write(outcomes)
+            write(outcomes, here=here)
     _conclude(outcomes)
 
 

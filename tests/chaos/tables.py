@@ -87,11 +87,20 @@ def _outcome(rows: Sequence[Row]) -> str:
     return f"violated: {', '.join(violated)}" if violated else "every row exact"
 
 
-def write(outcomes: Sequence[Outcome], *, page: Path = PAGE, rows: Path = ROWS) -> None:
+def write(
+    outcomes: Sequence[Outcome],
+    *,
+    here: dict[str, Any] | None = None,
+    page: Path = PAGE,
+    rows: Path = ROWS,
+) -> None:
     """Keep these rounds, and put the tables of all that are kept into the page. A seed that is played again
-    has a new row, and the others stay. Raises ValueError if the page has no place for a table.
+    has a new row, and the others stay.
+
+    here: facts of the machine and its commit, from before anything was written: what is kept changes the
+    working tree. Raises ValueError if the page has no place for a table.
     """
-    here = machine()
+    here = here or machine()
     by_seed = {row["seed"]: row for row in (_kept(rows) if rows.exists() else [])}
     by_seed |= {one.course.seed: row_of(one) | {"commit": here["commit"]} for one in outcomes}
     made = [by_seed[seed] for seed in sorted(by_seed)]
