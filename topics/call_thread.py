@@ -21,14 +21,16 @@ from evenflow.errors import ServiceError
 
 GRACE = 15.0
 """Seconds that a call may take beyond its own timeout."""
+_LOOK_SECONDS = 0.5
 _T = TypeVar("_T")
+_Entry = tuple[Future[Any], Callable[[], Any], threading.Event]
 
 
 class BoundedCalls:
     """A thread that makes calls in the order in which they are handed over. name: of the thread."""
 
     def __init__(self, name: str) -> None:
-        self._waiting: queue.Queue[tuple[Future[Any], Callable[[], Any]] | None] = queue.Queue()
+        self._waiting: queue.Queue[_Entry | None] = queue.Queue()
         self._stuck: str | None = None
         # A daemon: a call that hangs must not keep the process.
         threading.Thread(target=self._work, name=name, daemon=True).start()
@@ -36,12 +38,18 @@ class BoundedCalls:
     def call(self, function: Callable[[], _T], *, timeout: float, doing: str) -> _T:
         """The result of `function`, or the exception that it raised.
 
-        timeout: seconds within which the call promises to return. doing: in words, for the error. Raises
-        ServiceError if the call, or one before it, has not returned `GRACE` s after its timeout.
+        timeout: seconds within which the call promises to return, once those before it have. doing: in words,
+        for the error. Raises ServiceError if the call, or one before it, has not returned `GRACE` s after its
+        timeout.
         """
         if self._stuck is not None:
             raise _hangs(self._stuck)
-        future = self.begin(function)
+        begun = threading.Event()
+        future = self.begin(function, begun)
+        # Whoever waits for the call before this one says if that hangs.
+        while not begun.wait(_LOOK_SECONDS):
+            if self._stuck is not None:
+                raise _hangs(self._stuck)
         try:
             return future.result(timeout + GRACE)
         except TimeoutError:
@@ -50,10 +58,10 @@ class BoundedCalls:
             self._stuck = doing
             raise _hangs(doing) from None
 
-    def begin(self, function: Callable[[], _T]) -> Future[_T]:
-        """Hand a call over without waiting for it."""
+    def begin(self, function: Callable[[], _T], begun: threading.Event | None = None) -> Future[_T]:
+        """Hand a call over without waiting for it. begun: is set when its turn has come."""
         future: Future[_T] = Future()
-        self._waiting.put((future, function))
+        self._waiting.put((future, function, begun or threading.Event()))
         return future
 
     def close(self) -> None:
@@ -62,7 +70,8 @@ class BoundedCalls:
 
     def _work(self) -> None:
         while (entry := self._waiting.get()) is not None:
-            future, function = entry
+            future, function, begun = entry
+            begun.set()
             try:
                 future.set_result(function())
             except BaseException as error:
