@@ -54,7 +54,7 @@ class BoundedCalls:
             return future.result(timeout + GRACE)
         except TimeoutError:
             if future.done():
-                raise  # `function` itself has raised it
+                return future.result()  # it has ended just now, or has itself raised the TimeoutError
             self._stuck = doing
             raise _hangs(doing) from None
 
@@ -72,6 +72,9 @@ class BoundedCalls:
         while (entry := self._waiting.get()) is not None:
             future, function, begun = entry
             begun.set()
+            if self._stuck is not None:  # nobody waits for it any more
+                future.set_exception(_hangs(self._stuck))
+                continue
             try:
                 future.set_result(function())
             except BaseException as error:

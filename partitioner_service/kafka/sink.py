@@ -279,8 +279,10 @@ class Sink:
 
     def _cause(self, error: KafkaError) -> KafkaError:
         """Why the producer is dead. `produce` does not say why, but the calls that end a transaction do."""
+        patience = self._patience()
         try:
-            self._client.abort(self._patience())
+            with self._bounded("abort_transaction", patience):
+                self._client.abort(patience)
         except KafkaException as deeper:
             return deeper.args[0]
         return error

@@ -43,6 +43,9 @@ _TRANSACTION_TIMEOUT_MS = 30_000
 _LARGEST_RECORD = 10_000  # bytes
 _STEP_SECONDS = 5.0
 _LOOK_SECONDS = 0.5
+_PAUSE_SECONDS = 0.1
+_MOST_RENEWALS = 3
+"""New clients in one check."""
 _RENEWAL = 4
 """So many requests, one after the other, make a new client and look for a newer driver."""
 _T = TypeVar("_T")
@@ -113,6 +116,7 @@ class StageEpoch:
         self._patience = clients.seconds(settings.kafka)
         self._fenced: FencedError | None = None
         self._open = self._aborting = False
+        self._reason = ""
         self._written = self._unsure = False
         self.number = 0
         self._calls = BoundedCalls(f"epoch {stage}")
@@ -136,15 +140,15 @@ class StageEpoch:
 
         Raises ServiceError if the broker does not say within `kafka.request_timeout`.
         """
-        deadline = time.monotonic() + self._patience
         for attempt in count():
-            if self._bounded("checking", lambda: self._commit(deadline), patience=self._patience):
+            if self._bounded("checking", self._commit, patience=self._patience):
                 self._written = True
                 return
-            if not self._written:
-                # Another driver may have read the same last epoch, and have written the same next one.
+            # Before its first epoch is written, another driver may have read the same last one, and have
+            # written the same next one.
+            if not self._written or attempt == _MOST_RENEWALS:
                 raise ServiceError(
-                    f"the epoch {self._id} could not be written: its transaction was aborted",
+                    f"the epoch {self._id} could not be written, its transaction was aborted: {self._reason}",
                     hint="start it again",
                 )
             if attempt:
@@ -197,8 +201,11 @@ class StageEpoch:
         if holder is not None and holder.epoch > self.number:
             raise self._fenced_by(holder)
 
-    def _commit(self, deadline: float) -> bool:
+    def _commit(self) -> bool:
         """Commit the record of this epoch. False if another client has to do that."""
+        deadline = time.monotonic() + self._patience
+        # The answer to a commit that was given up may have come long ago, so it proves nothing now.
+        resumed = self._open
         while not (self._client.spent or self._unsure):
             try:
                 if self._aborting:
@@ -207,18 +214,22 @@ class StageEpoch:
                     continue
                 if not self._open:
                     self._client.producer.begin_transaction()
-                    self._open = True
+                    self._open = self._aborting = True  # until it has its record: an empty one proves nothing
                     self._client.producer.produce(
                         self._settings.topic(own_topic(self._stage)),
                         key=_key(self._settings, self._stage),
                         value=self.holder.encode(),
                     )
+                    self._aborting = False
                 self._client.producer.commit_transaction(_STEP_SECONDS)
                 self._open = False
-                return True
+                if not resumed:
+                    return True
+                resumed = False
             except KafkaException as error:
                 if not self._passing(error.args[0]) or time.monotonic() >= deadline:
                     raise
+                time.sleep(_PAUSE_SECONDS)
         return False
 
     def _passing(self, error: Any) -> bool:
@@ -226,7 +237,7 @@ class StageEpoch:
         if error.code() in clients.FENCED:
             return False
         if error.txn_requires_abort():
-            self._aborting = True
+            self._aborting, self._reason = True, error.str()
             return True
         return bool(error.retriable())
 

@@ -189,7 +189,7 @@ class PlanWriter:
 
         telemetry, snapshot: (key, value) of records for the telemetry and the controller's own topic. audit:
         who wants the plan. Raises WriterFenced if another writer has taken over, and ServiceError for other
-        refusals, from then on if the transaction had to be aborted.
+        refusals. A writer that has failed writes nothing more.
         """
         settings = self._settings
 
@@ -222,15 +222,14 @@ class PlanWriter:
             if code.code() in FENCED:
                 self._failure = _taken_over(self._identity, code)
                 raise self._failure from None
+            # After an abort Kafka might not write what this client commits (`topics.transactional`). Another
+            # one would fence a writer that has come meanwhile.
             failure = service_error(error, self._settings.kafka, f"{doing} plans as {self._identity}")
+            self._failure = ServiceError(failure.message, hint=f"{failure.hint}. Then start it again")
             if code.txn_requires_abort():
-                # Kafka might not write what this client commits now (`topics.transactional`), and a new
-                # client would fence a writer that has come meanwhile.
-                failure = ServiceError(failure.message, hint=f"{failure.hint}. Then start it again")
-                self._failure = failure
                 with suppress(KafkaException):  # if it fails, the broker aborts after a timeout
                     self._producer.abort_transaction(self._patience)
-            raise failure from None
+            raise self._failure from None
 
 
 def _taken_over(identity: str, error: KafkaError) -> WriterFenced:

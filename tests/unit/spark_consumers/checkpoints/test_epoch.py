@@ -31,9 +31,15 @@ class Client:
         assert not self._spent, "a client was used again after an abort"
 
     def produce(self, topic: str, *, key: bytes, value: bytes) -> None:
-        pass
+        if self._broker.full:
+            self._broker.full = False
+            raise BufferError
 
     def commit_transaction(self, timeout: float) -> None:
+        self._broker.commits += 1
+        if self._broker.late:
+            self._broker.late = False
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer yet"))
         if self._broker.refuses:
             self._broker.refuses = False
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "too late", txn_requires_abort=True))
@@ -47,14 +53,15 @@ class Client:
 
 class Broker:
     """What a driver hears of the stage. newest: the driver that has written its epoch last. slow: aborts that
-    have no answer in time.
+    have no answer in time. late: the next commit has none. full: the next record is not taken.
     """
 
     def __init__(self) -> None:
         self.clients = list[Client]()
         self.newest: Holder | None = None
         self.refuses = self.away = False
-        self.slow = 0
+        self.late = self.full = False
+        self.slow = self.commits = 0
         self.taken_over: Callable[[], None] = lambda: None
 
     def producer(self, kafka: object, **config: Any) -> Client:
@@ -94,6 +101,26 @@ def test_an_abort_without_an_answer_is_repeated(broker: Broker, driver: StageEpo
     broker.refuses, broker.slow = True, 3
     driver.check()
     assert (len(broker.clients), broker.slow) == (2, 0)
+
+
+def test_an_answer_that_comes_after_a_check_has_given_up_proves_nothing(
+    broker: Broker, driver: StageEpoch
+) -> None:
+    broker.late = True
+    with pytest.raises(ServiceError, match="no answer yet"):
+        driver.check()
+    before = broker.commits
+    driver.check()
+    assert broker.commits == before + 2, "that of the check before, and one of its own"
+
+
+def test_a_transaction_without_its_record_proves_nothing(broker: Broker, driver: StageEpoch) -> None:
+    broker.full, before = True, broker.commits
+    with pytest.raises(BufferError):
+        driver.check()
+    assert broker.commits == before
+    driver.check()
+    assert (broker.commits, len(broker.clients)) == (before + 1, 2)
 
 
 def test_a_driver_whose_first_epoch_was_aborted_does_not_start(broker: Broker) -> None:
