@@ -40,7 +40,7 @@ from evenflow.settings.sections.rhythm import rhythm
 from evenflow.wire import decode_frame
 from partitioner_service.begin.prepare import prepare
 from partitioner_service.fetch.librdkafka import Librdkafka
-from partitioner_service.fetch.queues import Queues
+from partitioner_service.fetch.queues import ONE_QUEUE, Queues
 from partitioner_service.kafka.committed_state import data_plane_group
 from partitioner_service.kafka.sink import producer_config
 from partitioner_service.kafka.source import client_id, consumer_config
@@ -197,7 +197,8 @@ def recorded(settings: Settings) -> Frames:
 def bare_speed(settings: Settings, meter: CpuMeter, frames: Frames, *, tuples: int) -> Speed:
     """Speed of the bare loop over the whole input topic."""
     ensure_topics(settings.kafka, pipeline_topics(settings).values())
-    consumer = clients.consumer(settings.kafka, group=data_plane_group(settings), **consumer_config(settings))
+    config = consumer_config(settings) | ONE_QUEUE
+    consumer = clients.consumer(settings.kafka, group=data_plane_group(settings), **config)
     producer = clients.producer(settings.kafka, **producer_config(settings))
     try:
         producer.init_transactions(30)

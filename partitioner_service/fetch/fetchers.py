@@ -7,7 +7,8 @@ The consumer is a member of the group in both. Callbacks of a rebalance run insi
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+import math
+from collections.abc import Collection, Iterable
 from typing import Protocol, cast
 
 from confluent_kafka import Consumer, KafkaException
@@ -15,7 +16,7 @@ from confluent_kafka import Consumer, KafkaException
 from evenflow.settings import Settings
 from partitioner_service.fetch.fetch_result import FetchResult
 from partitioner_service.fetch.librdkafka import Librdkafka
-from partitioner_service.fetch.queues import Queues
+from partitioner_service.fetch.queues import ONE_QUEUE, Queues, bounds
 from topics import clients
 from topics.librdkafka.loaded import NotProvenError
 from topics.records import Record
@@ -34,6 +35,11 @@ class Fetcher(Protocol):
 
     def split(self, partitions: Iterable[int]) -> None:
         """These partitions are about to be assigned, and no others."""
+
+    def leave(self, partitions: Collection[int]) -> frozenset[int]:
+        """Do not read exactly these of the assigned partitions for now. Returns those of them that have to be
+        paused for that.
+        """
 
     def take_back(self) -> None:
         """No partition is read any more. Call this before the assignment is given up."""
@@ -57,11 +63,22 @@ class Messages:
     def split(self, partitions: Iterable[int]) -> None:
         """Nothing to do: all records come by the consumer's own queue."""
 
+    def leave(self, partitions: Collection[int]) -> frozenset[int]:
+        """As of `Fetcher`. All of them: the consumer's own queue holds the records of all partitions."""
+        return frozenset(partitions)
+
     def take_back(self) -> None:
         """Nothing to do."""
 
     def close(self) -> None:
         """Nothing to do."""
+
+
+def bounds_of(settings: Settings) -> dict[str, int]:
+    """Settings that bound what librdkafka fetches ahead, if the instances own equal shares of the input."""
+    if settings.partitioner.reading == "queues":
+        return bounds(math.ceil(settings.input_partitions / settings.partitioner.instances))
+    return ONE_QUEUE
 
 
 def fetcher_of(settings: Settings, consumer: Consumer, *, client_id: str) -> Fetcher:

@@ -50,7 +50,6 @@ class Librdkafka:
         for name, result, arguments in (
             ("rd_kafka_name", TEXT, [POINTER]),
             ("rd_kafka_type", CODE, [POINTER]),
-            ("rd_kafka_queue_new", POINTER, [POINTER]),
             ("rd_kafka_queue_get_partition", POINTER, [POINTER, TEXT, ctypes.c_int32]),
             ("rd_kafka_queue_forward", None, [POINTER, POINTER]),
             ("rd_kafka_queue_destroy", None, [POINTER]),
@@ -74,10 +73,6 @@ class Librdkafka:
         if not re.fullmatch(re.escape(client_id) + r"#consumer-\d+", name):
             raise NotProvenError(f"the consumer behind the header is {name}")
         return handle
-
-    def queue(self) -> int:
-        """A new queue."""
-        return self._library.rd_kafka_queue_new(self._handle)
 
     def queue_of(self, topic: str, partition: int) -> int:
         """A reference to the queue of a partition.

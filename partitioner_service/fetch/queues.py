@@ -1,25 +1,28 @@
 """Fetches records from librdkafka's queues into buffers. Python makes no object of a record.
 
-The queue of each assigned partition is forwarded to one queue of ours, and no longer to the consumer's own.
-So the consumer's own queue holds only callbacks and errors of the whole client. Pausing, seeking, ends of
-logs and errors of a partition work as with `consume`, which calls the same function of librdkafka on the
-consumer's own queue. So do the bounds on what is fetched ahead: they count what all partitions have in the
-common queue.
+The queue of each assigned partition is taken off the consumer's own, which then holds only callbacks and
+errors of the whole client. The partitions' queues are read in turns, so that none runs away from the others,
+and librdkafka fetches for each until its queue is full (`bounds`). A queue that is left alone (`leave`) keeps
+what it holds. A pause would throw that away, and fetch it once more.
+
+Pausing, seeking, ends of logs and errors of a partition work as with `consume`, which calls the same function
+of librdkafka on the consumer's own queue.
 
 Three rules of librdkafka:
-* A partition whose queue was forwarded by the application is not forwarded to the consumer's queue when it is
-  assigned. So it is taken off before `assign`, and no record comes the other way. But a partition that
-  librdkafka has not heard of yet may get another queue once it hears of it. So the topic is asked for before.
-  Records that come the other way all the same (of a partition that was added a moment ago) are handed over as
-  `astray`.
-* `assign` stops partitions, and a moment later that undoes the forwarding. What comes stays in the
-  partition's queue then. So each fetch forwards again, which moves what has come, in its order.
-* A rebalance gives the partitions up only after the forwarding is taken back.
+* A partition whose queue the application has forwarded, be it to nowhere, is not forwarded to the consumer's
+  queue when it is assigned. So it is taken off before `assign`, and no record comes the other way. But a
+  partition that librdkafka has not heard of yet may get another queue once it hears of it. So the topic is
+  asked for before. Records that come the other way all the same (of a partition that was added a moment ago)
+  are handed over as `astray`.
+* `assign` stops partitions, and a moment later that undoes any forwarding. What comes then stays in the
+  partition's queue, which is where it is read.
+* A rebalance gives the partitions up only after their queues were given back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import cast
 
@@ -45,6 +48,32 @@ from topics.records import Record
 _METADATA_SECONDS = 30.0
 _MOST_NOTICES = 1_000
 """Most errors of the whole client that are taken at once."""
+_TURN = 2_000
+"""Records that a partition gives before it is the next one's turn, or more where few partitions share a
+block. Each slice of a block costs the router some time, so turns are not shorter.
+"""
+_NAP = 0.02
+"""Seconds between two looks into queues that were empty. librdkafka fetches ahead for longer than that."""
+_AHEAD = 200_000
+"""Records that all partitions together may have fetched ahead."""
+_AHEAD_KIB = 65_536
+"""Likewise, but in KiB."""
+_FETCH_BYTES = 32 << 20
+"""Bytes that an answer of a broker may bring for all partitions together."""
+
+
+ONE_QUEUE = {"queued.min.messages": _AHEAD, "queued.max.messages.kbytes": _AHEAD_KIB}
+"""Settings of a client whose partitions share the consumer's own queue."""
+
+
+def bounds(partitions: int) -> dict[str, int]:
+    """Settings of a client that reads so many partitions by `Queues`, where each has a queue of its own."""
+    share = max(1, partitions)
+    return {
+        "queued.min.messages": max(2 * _TURN, _AHEAD // share),
+        "queued.max.messages.kbytes": max(1_024, _AHEAD_KIB // share),
+        "max.partition.fetch.bytes": min(1 << 20, max(128 << 10, _FETCH_BYTES // share)),
+    }
 
 
 class Queues:
@@ -59,8 +88,9 @@ class Queues:
         # Here, and not at an assignment: inside a rebalance the answer would begin another one.
         consumer.list_topics(topic, timeout=_METADATA_SECONDS)
         library.let_go(library.queue_of(topic, 0))  # from now on librdkafka remembers the partitions
-        self._common: int | None = library.queue()
         self._queues: dict[int, int] = {}
+        self._left: frozenset[int] = frozenset()
+        self._turn = 0
         self._changes = 0
         self._scratch = np.zeros(4, np.uint64)
         self._own = np.uint64(self._scratch.ctypes.data)
@@ -70,41 +100,61 @@ class Queues:
         self.take_back()
         for partition in partitions:
             queue = self._queues[partition] = self._library.queue_of(self._topic, partition)
-            self._library.forward(queue, self._common)
+            self._library.forward(queue, None)
+
+    def leave(self, partitions: Collection[int]) -> frozenset[int]:
+        """As of `Fetcher`. What the queues of these partitions hold stays there."""
+        self._left = frozenset(partitions)
+        return frozenset()
 
     def take_back(self) -> None:
         """As of `Fetcher`. What a partition's queue holds stays there."""
         self._changes += 1
         for queue in self._queues.values():
-            self._library.forward(queue, None)
             self._library.let_go(queue)
         self._queues = {}
+        self._left = frozenset()
 
     def close(self) -> None:
         """As of `Fetcher`."""
         self.take_back()
-        common, self._common = self._common, None
-        if common is not None:
-            self._library.let_go(common)
 
     def fetch(self, most: int, timeout: float) -> FetchResult:
         """As of `Fetcher`. A rebalance, or records that have gone astray, drop what was taken."""
-        before = self._changes
-        for queue in self._queues.values():
-            self._library.forward(queue, self._common)
-        assert self._common is not None
+        before, until = self._changes, time.monotonic() + timeout
         messages = np.zeros(most, np.uint64)
-        count = self._library.take(self._common, messages, timeout)
+        count, notices = 0, list[Record]()
         try:
-            # Afterwards: a record that has gone astray is here before any that stands behind it is taken.
-            notices = cast(list[Record], self._consumer.consume(_MOST_NOTICES, 0))
-            astray = [notice for notice in notices if notice.error() is None]
-            if astray or self._changes != before:
-                notices = [notice for notice in notices if notice.error() is not None]
-                return replace(FetchResult.of_messages(notices), astray=astray)
-            return self._fetched(messages[:count], notices)
+            while True:
+                count += self._take_turns(messages[count:])
+                left = until - time.monotonic() if count < most else 0.0
+                # Afterwards: a record that has gone astray is here before any that stands behind it is taken.
+                notices += self._notices(min(max(0.0, left), _NAP))
+                astray = [notice for notice in notices if notice.error() is None]
+                if astray or self._changes != before:
+                    notices = [notice for notice in notices if notice.error() is not None]
+                    return replace(FetchResult.of_messages(notices), astray=astray)
+                if left <= 0:
+                    return self._fetched(messages[:count], notices)
         finally:
             destroy(messages, count, self._library.functions)
+
+    def _notices(self, timeout: float) -> list[Record]:
+        """What has come by the consumer's own queue. The callbacks of a rebalance run in here."""
+        return cast(list[Record], self._consumer.consume(_MOST_NOTICES, timeout))
+
+    def _take_turns(self, messages: UInt64s) -> int:
+        """Take what the queues hold, in turns, until the array is full or they are empty. Returns how many
+        messages came.
+        """
+        queues = [queue for partition, queue in self._queues.items() if partition not in self._left]
+        turn = max(_TURN, len(messages) // max(1, len(queues)))
+        count, empty = 0, 0
+        while empty < len(queues) and count < len(messages):
+            self._turn = (self._turn + 1) % len(queues)
+            came = self._library.take(queues[self._turn], messages[count : count + turn], 0)
+            count, empty = count + came, 0 if came else empty + 1
+        return count
 
     def _fetched(self, messages: UInt64s, notices: list[Record]) -> FetchResult:
         measures = Measures.room(len(messages))

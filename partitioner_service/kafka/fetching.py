@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from confluent_kafka import Consumer, TopicPartition
 
+from partitioner_service.fetch.fetchers import Fetcher
 from partitioner_service.kafka.log_ends import Ask
 
 _ASK_EVERY = 1.0
 
 
 class FetchControl:
-    """Pauses and resumes partitions. paused: the partitions that are paused now.
+    """Holds partitions back, and lets them go on. paused: the partitions that are held back now.
 
     absent: partitions that are owned, and that librdkafka does not fetch in any case: they are not assigned
-    to it. librdkafka does not hear how far the log of a paused partition grows. So `ask` is called for the
-    paused partitions once a second.
+    to it. librdkafka does not hear how far the log of a partition grows that it does not fetch. So `ask` is
+    called for the paused partitions once a second.
     """
 
     def __init__(
-        self, consumer: Consumer, topic: str, ask: Ask, *, clock: Callable[[], float] = time.monotonic
+        self,
+        consumer: Consumer,
+        fetcher: Fetcher,
+        topic: str,
+        ask: Ask,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.paused: set[int] = set()
         self.absent: frozenset[int] = frozenset()
+        self._stopped: set[int] = set()
         self._consumer = consumer
+        self._fetcher = fetcher
         self._topic = topic
         self._ask = ask
         self._clock = clock
@@ -33,27 +42,35 @@ class FetchControl:
         self._grown: dict[int, int] = {}
         self._ends: dict[int, int] = {}
 
-    def hold(self, partitions: set[int]) -> None:
-        """Pause exactly these partitions, which must be assigned, and resume all others."""
-        pause, resume = partitions - self.paused, self.paused - partitions
-        if pause:
+    def hold(self, partitions: set[int], *, stuck: Collection[int] = ()) -> None:
+        """Read nothing of exactly these partitions, which must be assigned, and read all others.
+
+        A pause throws away what librdkafka has fetched ahead. So the partitions are left alone where the
+        fetcher can do so. stuck: partitions that are not fetched either.
+        """
+        if partitions.union(stuck) - self.paused:
             self._asked_at = self._clock()
-        if pause - self.absent:
-            self._consumer.pause([TopicPartition(self._topic, p) for p in pause - self.absent])
-        if resume - self.absent:
-            self._consumer.resume([TopicPartition(self._topic, p) for p in resume - self.absent])
-        self.paused = partitions
+        stop = self._fetcher.leave(partitions.difference(stuck)).union(stuck) - self.absent
+        if stop - self._stopped:
+            self._consumer.pause(self._places(stop - self._stopped))
+        if self._stopped - stop:
+            self._consumer.resume(self._places(self._stopped - stop))
+        self._stopped = set(stop)
+        self.paused = partitions.union(stuck)
         self._ask_after_paused()
 
     def resume_all(self) -> None:
-        """Resume all paused partitions. Call this while they are still assigned.
+        """Let all partitions go on. Call this while they are still assigned.
 
         Otherwise librdkafka would keep them paused through the next `assign` or rebalance.
         """
-        resume = sorted(self.paused - self.absent)
-        if resume:
-            self._consumer.resume([TopicPartition(self._topic, p) for p in resume])
-        self.paused = set()
+        self._fetcher.leave(())
+        if self._stopped:
+            self._consumer.resume(self._places(self._stopped))
+        self._stopped, self.paused = set(), set()
+
+    def _places(self, partitions: Collection[int]) -> list[TopicPartition]:
+        return [TopicPartition(self._topic, partition) for partition in sorted(partitions)]
 
     def forget_ends(self) -> None:
         """Forget where logs ended, because reading goes back."""

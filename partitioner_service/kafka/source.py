@@ -23,7 +23,7 @@ from evenflow.settings import Settings
 from evenflow.settings.durations import format_duration
 from partitioner_service.block import Slice
 from partitioner_service.fetch.fetch_result import FetchResult
-from partitioner_service.fetch.fetchers import fetcher_of
+from partitioner_service.fetch.fetchers import bounds_of, fetcher_of
 from partitioner_service.kafka.committed_state import (
     TopicIds,
     check_continues,
@@ -103,7 +103,7 @@ class Source:
             settings.kafka, group=data_plane_group(settings), **consumer_config(settings)
         )
         self._fetcher = fetcher_of(settings, self._consumer, client_id=client_id(settings))
-        self._fetching = FetchControl(self._consumer, self._topic, self._ends_now, clock=clock)
+        self._fetching = FetchControl(self._consumer, self._fetcher, self._topic, self._ends_now, clock=clock)
         self._slicer = Slicer(
             settings,
             needs_key=needs_key,
@@ -296,13 +296,13 @@ class Source:
         return self._fetching.paused
 
     def hold(self, partitions: Iterable[int]) -> None:
-        """Pause exactly these owned partitions, and those that are stuck.
+        """Read nothing of exactly these owned partitions, and of those that are stuck.
 
         One that is tried again is not paused before its first record: it could lose its position in
         librdkafka.
         """
-        paused = (set(partitions) - self.unfetchable.trying) | self.unfetchable.batches.keys()
-        self._fetching.hold(paused & self.states.keys())
+        own, stuck = self.states.keys(), self.unfetchable.batches.keys()
+        self._fetching.hold(own & (set(partitions) - self.unfetchable.trying), stuck=own & stuck)
 
     def look(self) -> dict[int, PartitionState]:
         """The committed states of all input partitions, once no transaction is pending.
@@ -460,7 +460,7 @@ def consumer_config(settings: Settings) -> dict[str, Any]:
         "heartbeat.interval.ms": 1_000,
         "fetch.wait.max.ms": 50,
         "topic.metadata.refresh.interval.ms": 10_000,  # how soon partitions that were added are assigned
-        "queued.min.messages": 200_000,
+        **bounds_of(settings),
         "fetch.queue.backoff.ms": (
             10
         ),  # by default a full queue stops fetching for a second, even if it is empty long before

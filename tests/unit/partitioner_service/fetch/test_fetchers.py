@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import confluent_kafka
 import pytest
@@ -16,8 +17,8 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from evenflow.settings import load_settings
 from partitioner_service.fetch import gather, librdkafka
 from partitioner_service.fetch.fetch_result import FetchResult
-from partitioner_service.fetch.fetchers import Fetcher, Messages, fetcher_of
-from partitioner_service.fetch.queues import Queues, compile_kernels
+from partitioner_service.fetch.fetchers import Fetcher, Messages, bounds_of, fetcher_of
+from partitioner_service.fetch.queues import Queues, bounds, compile_kernels
 from tests.mock_kafka import CLIENT, TOPIC, MockKafka, library_of
 
 PARTITIONS, EACH = 4, 60
@@ -74,6 +75,7 @@ class Reading:
         self.rows: dict[tuple[int, int], Row] = {}
         self.ends: dict[int, int] = {}
         self.errors: list[int] = []
+        self._stopped: list[TopicPartition] = []
 
     def assign(self, **offsets: int) -> None:
         """Go on with these partitions (p0=offset, ...)."""
@@ -85,7 +87,17 @@ class Reading:
         deadline = time.monotonic() + PATIENCE
         while not done():
             assert time.monotonic() < deadline, (dict(self.read), self.ends, self.errors)
-            self.take(self.fetcher.fetch(most, 0.05))
+            self.fetch(most)
+
+    def fetch(self, most: int) -> None:
+        """Fetch once."""
+        self.take(self.fetcher.fetch(most, 0.05))
+
+    def leave(self, *partitions: int) -> None:
+        """Read all but these partitions, as `FetchControl` does."""
+        self.consumer.resume(self._stopped)
+        self._stopped = [TopicPartition(TOPIC, partition) for partition in self.fetcher.leave(partitions)]
+        self.consumer.pause(self._stopped)
 
     def take(self, fetched: FetchResult) -> None:
         """Note what was fetched."""
@@ -179,6 +191,81 @@ def test_a_paused_partition_stands_still_and_goes_on_where_it_was(reading: Readi
     reading.consumer.resume(paused)
     reading.until(lambda: 0 in reading.ends)
     assert dict(reading.read) == {0: list(range(EACH)), 1: list(range(EACH))}
+
+
+def test_a_partition_that_is_left_alone_stands_still_and_goes_on_where_it_was(reading: Reading) -> None:
+    reading.assign(p0=0, p1=0)
+    reading.until(lambda: bool(reading.read[0]) and bool(reading.read[1]), most=5)
+    reading.leave(0)
+    stood = list(reading.read[0])
+    reading.until(lambda: 1 in reading.ends, most=5)
+    assert reading.read[0] == stood
+    reading.leave()
+    reading.until(lambda: 0 in reading.ends)
+    assert dict(reading.read) == {0: list(range(EACH)), 1: list(range(EACH))}
+
+
+@pytest.mark.parametrize(("way", "again"), [("queues", False), ("consume", True)])
+def test_what_is_left_alone_is_not_fetched_again_by_queues(
+    kafka: MockKafka, way: Literal["queues", "consume"], again: bool
+) -> None:
+    reports: list[str] = []
+    consumer = kafka.consumer(**{"statistics.interval.ms": 20, "stats_cb": reports.append})
+    settings = load_settings(**SETTINGS, partitioner={"reading": way})
+    reading = Reading(consumer, fetcher_of(settings, consumer, client_id=CLIENT))
+    reading.assign(p0=0)
+    reading.until(lambda: bool(reading.read[0]), most=5)
+    for _ in range(5):
+        reading.leave(0)
+        reading.fetch(1)
+        reading.leave()
+        reading.fetch(1)
+    reading.until(lambda: 0 in reading.ends)
+    reports.clear()
+    reading.until(lambda: bool(reports))
+    fetched = json.loads(reports[-1])["topics"][TOPIC]["partitions"]["0"]["rxmsgs"]
+    assert reading.read[0] == list(range(EACH))
+    assert (fetched > EACH) == again
+    reading.fetcher.close()
+    consumer.close()
+
+
+def test_partitions_take_turns_so_that_none_runs_away() -> None:
+    partitions, each, most = 20, 3_000, 5_000
+    made = MockKafka(partitions)
+    for number in range(each):
+        for partition in range(partitions):
+            made.producer.produce(TOPIC, b"%d" % number, partition=partition)
+        made.producer.poll(0)
+    assert not made.producer.flush(PATIENCE)
+    consumer = made.consumer(**bounds(partitions))
+    reading = Reading(consumer, Queues(consumer, library_of(consumer), TOPIC))
+    reading.assign(**{f"p{partition}": 0 for partition in range(partitions)})
+    reading.until(lambda: len(reading.read) == partitions, most=partitions)
+    while len(reading.ends) < partitions:
+        reading.fetch(most)
+        lengths = [len(reading.read[partition]) for partition in range(partitions)]
+        assert max(lengths) - min(lengths) <= most
+    assert {len(offsets) for offsets in reading.read.values()} == {each}
+    reading.fetcher.close()
+    consumer.close()
+
+
+@pytest.mark.parametrize("partitions", [0, 1, 4, 100, 10_000])
+def test_what_is_fetched_ahead_is_bounded_however_many_partitions_there_are(partitions: int) -> None:
+    settings = bounds(partitions)
+    assert min(settings.values()) >= 1_000
+    assert partitions * settings["queued.min.messages"] <= max(200_000, partitions * 4_000)
+    assert settings["max.partition.fetch.bytes"] <= 1 << 20
+
+
+@pytest.mark.parametrize(("instances", "queued"), [(1, 4_000), (10, 20_000), (100, 200_000)])
+def test_the_bounds_are_those_of_an_instances_share_of_the_input(instances: int, queued: int) -> None:
+    parts: dict[str, Any] = {"query": {"name": "q"}, "input": {"topic": TOPIC, "partitions": 100}}
+    by_queues = load_settings(**parts, partitioner={"reading": "queues", "instances": instances})
+    assert bounds_of(by_queues)["queued.min.messages"] == queued
+    by_consume = load_settings(**parts, partitioner={"reading": "consume", "instances": instances})
+    assert bounds_of(by_consume)["queued.min.messages"] == 200_000
 
 
 def test_a_seek_goes_on_from_its_offset(reading: Reading) -> None:
@@ -294,7 +381,9 @@ def test_whatever_is_assigned_paused_and_sought_the_next_record_is_the_one_behin
 ) -> None:
     draw, follow = Random(seed), Following(reading)
     for _ in range(40):
-        draw.choice([follow.assign, follow.pause, follow.seek, follow.fetch, follow.fetch])(draw)
+        draw.choice([follow.assign, follow.pause, follow.leave, follow.seek, follow.fetch, follow.fetch])(
+            draw
+        )
     follow.finish()
 
 
@@ -310,6 +399,7 @@ class Following:
         self._next: dict[int, int] = {}
         self._begun: set[int] = set()
         self._paused: set[int] = set()
+        self._left: set[int] = set()
 
     def assign(self, draw: Random) -> None:
         """Other partitions, or the same ones elsewhere."""
@@ -325,9 +415,15 @@ class Following:
         self._paused = {partition for partition in sorted(self._begun) if draw.random() < 0.5}
         self._reading.consumer.pause(self._parts(self._paused))
 
+    def leave(self, draw: Random) -> None:
+        """Some partitions are left alone until this or `pause` is called again."""
+        self._resume()
+        self._left = {partition for partition in sorted(self._begun) if draw.random() < 0.5}
+        self._reading.leave(*self._left)
+
     def seek(self, draw: Random) -> None:
         """One partition goes on elsewhere."""
-        for partition in sorted(self._begun - self._paused)[:1]:
+        for partition in sorted(self._begun - self._paused - self._left)[:1]:
             self._next[partition] = draw.randrange(EACH)
             self._reading.consumer.seek(TopicPartition(TOPIC, partition, self._next[partition]))
 
@@ -336,7 +432,7 @@ class Following:
         fetched = self._reading.fetcher.fetch(draw.randint(1, 40), 0.02)
         assert not fetched.astray
         for partition, low, high in fetched.runs:
-            assert partition not in self._paused
+            assert partition not in self._paused | self._left
             expected = range(self._next[partition], self._next[partition] + high - low)
             assert fetched.offsets[low:high].tolist() == list(expected)
             self._next[partition] += high - low
@@ -352,7 +448,8 @@ class Following:
 
     def _resume(self) -> None:
         self._reading.consumer.resume(self._parts(self._paused))
-        self._paused = set()
+        self._reading.leave()
+        self._paused, self._left = set(), set()
 
     def _parts(self, partitions: set[int]) -> list[TopicPartition]:
         return [TopicPartition(TOPIC, partition) for partition in sorted(partitions)]

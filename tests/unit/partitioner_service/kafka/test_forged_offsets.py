@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from evenflow.errors import DataLossError
 from evenflow.settings import load_settings
 from partitioner_service.fetch.fetch_result import FetchResult
+from partitioner_service.fetch.fetchers import Messages
 from partitioner_service.kafka.committed_state import check_there
 from partitioner_service.kafka.fetching import FetchControl
 from partitioner_service.kafka.log_ends import LogEnds
@@ -40,7 +41,7 @@ class Watermarks:
 
 
 def control(consumer: Watermarks) -> FetchControl:
-    return FetchControl(consumer, "in", lambda partitions: {})  # type: ignore[arg-type]
+    return FetchControl(consumer, Messages(consumer), "in", lambda partitions: {})  # type: ignore[arg-type]
 
 
 class Fetched:
@@ -142,7 +143,7 @@ def test_where_the_newest_fetch_was_refused_the_brokers_say_where_the_log_ends()
         questions.append(set(partitions))
         return {0: 120}
 
-    fetching = FetchControl(consumer, "in", ask)  # type: ignore[arg-type]
+    fetching = FetchControl(consumer, Messages(consumer), "in", ask)  # type: ignore[arg-type]
     assert not fetching.beyond(0, 99)
     consumer.ends[0] = -1  # as librdkafka has it once a leader has moved
     assert not fetching.beyond(0, 119)
