@@ -12,6 +12,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 
 from partitioner_service.fetch.fetch_result import FetchResult
 from partitioner_service.fetch.fetchers import Fetcher, Messages
+from partitioner_service.fetch.queues import ONE_QUEUE
 from partitioner_service.fetch.record_columns import HeaderColumns, RecordColumns
 from partitioner_service.reading.cells.payloads import Payloads
 
@@ -25,9 +26,10 @@ class Columns(Messages):
         return as_columns(super().fetch(most, timeout))
 
 
-def either_fetcher(settings: Any, consumer: Any, *, client_id: str) -> Fetcher:
-    """Columns for the instances with an even number, messages for others."""
-    return Messages(consumer) if settings.partitioner.instance[-1] in "13579" else Columns(consumer)
+def either_fetcher(settings: Any, client: Any, *, client_id: str) -> tuple[Any, Fetcher]:
+    """As `fetchers.opened`: columns for the instances with an even number, messages for others."""
+    consumer = client(ONE_QUEUE)
+    return consumer, Messages(consumer) if settings.partitioner.instance[-1] in "13579" else Columns(consumer)
 
 
 def as_columns(fetched: FetchResult) -> FetchResult:

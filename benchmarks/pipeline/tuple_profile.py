@@ -43,7 +43,7 @@ from evenflow.errors import ServiceError
 from evenflow.settings import Settings
 from evenflow.twostep import combine_task, json_rows, reduce_windows
 from partitioner_service.begin.prepare import prepare
-from partitioner_service.fetch.fetchers import fetcher_of
+from partitioner_service.fetch.fetchers import opened
 from partitioner_service.kafka.sink import producer_config
 from partitioner_service.kafka.source import client_id, consumer_config
 from partitioner_service.plane.data_plane import DataPlane
@@ -278,8 +278,12 @@ def limits(settings: Settings, frames: Frames, *, tuples: int) -> dict[str, floa
 def _fetched(settings: Settings) -> float:
     topic = settings.topic("input")
     state = describe(settings.kafka, [topic])[topic]
-    consumer = clients.consumer(settings.kafka, group=f"{ID}-limit", **consumer_config(settings))
-    fetcher = fetcher_of(settings, consumer, client_id=client_id(settings))
+    config = consumer_config(settings)
+    consumer, fetcher = opened(
+        settings,
+        lambda bounds: clients.consumer(settings.kafka, group=f"{ID}-limit", **config, **bounds),
+        client_id=client_id(settings),
+    )
     try:
         fetcher.split(state.begin)
         consumer.assign([TopicPartition(topic, number, at) for number, at in state.begin.items()])

@@ -40,7 +40,7 @@ from evenflow.settings.sections.rhythm import rhythm
 from evenflow.wire import decode_frame
 from partitioner_service.begin.prepare import prepare
 from partitioner_service.fetch.librdkafka import Librdkafka
-from partitioner_service.fetch.queues import ONE_QUEUE, Queues
+from partitioner_service.fetch.queues import ONE_QUEUE, Queues, bounds
 from partitioner_service.kafka.committed_state import data_plane_group
 from partitioner_service.kafka.sink import producer_config
 from partitioner_service.kafka.source import client_id, consumer_config
@@ -254,7 +254,8 @@ def queues_speed(settings: Settings, meter: CpuMeter, *, tuples: int) -> Speed:
     """
     topic = settings.topic("input")
     begin = describe(settings.kafka, [topic])[topic].begin
-    consumer = clients.consumer(settings.kafka, group=data_plane_group(settings), **consumer_config(settings))
+    config = consumer_config(settings) | bounds(settings.input_partitions)
+    consumer = clients.consumer(settings.kafka, group=data_plane_group(settings), **config)
     queues = Queues(consumer, Librdkafka(consumer, client_id(settings)), topic)
 
     def on_assign(consumer: Consumer, partitions: list[TopicPartition]) -> None:

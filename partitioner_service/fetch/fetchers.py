@@ -7,8 +7,7 @@ The consumer is a member of the group in both. Callbacks of a rebalance run insi
 from __future__ import annotations
 
 import logging
-import math
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol, cast
 
 from confluent_kafka import Consumer, KafkaException
@@ -74,11 +73,22 @@ class Messages:
         """Nothing to do."""
 
 
-def bounds_of(settings: Settings) -> dict[str, int]:
-    """Settings that bound what librdkafka fetches ahead, if the instances own equal shares of the input."""
+def opened(
+    settings: Settings, client: Callable[[Mapping[str, int]], Consumer], *, client_id: str
+) -> tuple[Consumer, Fetcher]:
+    """A consumer, and a fetcher for it as of `fetcher_of`.
+
+    client: makes a consumer with these bounds on what it fetches ahead. They are those for all input
+    partitions, because an instance may be the only one for a while. Raises as `fetcher_of`.
+    """
     if settings.partitioner.reading == "queues":
-        return bounds(math.ceil(settings.input_partitions / settings.partitioner.instances))
-    return ONE_QUEUE
+        consumer = client(bounds(settings.input_partitions))
+        fetcher = fetcher_of(settings, consumer, client_id=client_id)
+        if isinstance(fetcher, Queues):
+            return consumer, fetcher
+        consumer.close()
+    consumer = client(ONE_QUEUE)
+    return consumer, Messages(consumer)
 
 
 def fetcher_of(settings: Settings, consumer: Consumer, *, client_id: str) -> Fetcher:

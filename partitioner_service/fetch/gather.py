@@ -47,6 +47,8 @@ class Functions(NamedTuple):
     """Address of `rd_kafka_header_get_all`."""
     destroy: np.uint64
     """Address of `rd_kafka_message_destroy`."""
+    take: np.uint64
+    """Address of `rd_kafka_consume_batch_queue`."""
 
 
 class Measures(NamedTuple):
@@ -120,6 +122,36 @@ def _code_of_header(
     """function(headers, row, name, content, size), an error code."""
     word = types.uint64
     return types.int32(word, word, word, word, word, word), calling((WORD,) * 5, HALF)
+
+
+@for_kernels
+def _messages_of(_: Any, function: Any, queue: Any, wait_ms: Any, room: Any, most: Any) -> Codegen:
+    """function(queue, wait_ms, room, most), how many messages came, or -1."""
+    word = types.uint64
+    return types.int64(word, word, types.int32, word, word), calling((WORD, HALF, WORD, WORD), WORD)
+
+
+@kernel
+def take_turns(
+    queues: UInt64s, first: int, turn: int, messages: UInt64s, room: np.uint64, functions: Functions
+) -> tuple[int, int, bool]:
+    """Take up to `turn` messages of each of these queues, in turns from `queues[first]` on, until there is no
+    room left. Waits for none.
+
+    messages: room for pointers to messages, which have to be destroyed. room: its address. Returns how many
+    came, with which queue the next round begins, and whether a queue may hold more.
+    """
+    count, place, more = 0, first, False
+    for _ in range(len(queues)):
+        most = min(turn, len(messages) - count)
+        if most == 0:
+            break
+        at = room + np.uint64(8 * count)
+        came = _messages_of(functions.take, queues[place], np.int32(0), at, np.uint64(most))
+        place = (place + 1) % len(queues)
+        count += max(came, 0)
+        more = more or came == most
+    return count, place, more
 
 
 @inlined

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from typing import Any
+from collections.abc import Iterable
 
 import confluent_kafka
 import numpy as np
@@ -21,7 +21,6 @@ from topics.librdkafka.loaded import (
     CODE,
     POINTER,
     PROVEN,
-    SIZE,
     TEXT,
     NotProvenError,
     address_of,
@@ -33,6 +32,14 @@ _HEADER = 16
 """Bytes of the header of a Python object, which are more where the interpreter has no global lock
 or counts references.
 """
+_FUNCTIONS = (
+    "message_timestamp",
+    "message_headers",
+    "header_get_all",
+    "message_destroy",
+    "consume_batch_queue",
+)
+"""As of `Functions`."""
 _CONSUMER = 1
 """librdkafka's number of the type of client."""
 
@@ -50,19 +57,16 @@ class Librdkafka:
         for name, result, arguments in (
             ("rd_kafka_name", TEXT, [POINTER]),
             ("rd_kafka_type", CODE, [POINTER]),
+            ("rd_kafka_queue_new", POINTER, [POINTER]),
             ("rd_kafka_queue_get_partition", POINTER, [POINTER, TEXT, ctypes.c_int32]),
             ("rd_kafka_queue_forward", None, [POINTER, POINTER]),
             ("rd_kafka_queue_destroy", None, [POINTER]),
             ("rd_kafka_message_errstr", TEXT, [POINTER]),
-            ("rd_kafka_consume_batch_queue", ctypes.c_ssize_t, [POINTER, CODE, POINTER, SIZE]),
         ):
             typed(library, name, result, *arguments)
         self._handle = self._proven(consumer, client_id)
         self.functions = Functions(
-            *(
-                np.uint64(address_of(getattr(library, f"rd_kafka_{name}")))
-                for name in ("message_timestamp", "message_headers", "header_get_all", "message_destroy")
-            )
+            *(np.uint64(address_of(getattr(library, f"rd_kafka_{name}"))) for name in _FUNCTIONS)
         )
 
     def _proven(self, consumer: Consumer, client_id: str) -> int:
@@ -90,16 +94,13 @@ class Librdkafka:
         """Give a reference to a queue back."""
         self._library.rd_kafka_queue_destroy(queue)
 
-    def take(self, queue: int, messages: Any, timeout: float) -> int:
-        """Fill the array with messages of this queue, and wait up to `timeout` (s) until it is full. Returns
-        how many came.
-
-        messages: uint64, pointers to the messages, which have to be destroyed.
-        """
-        count = self._library.rd_kafka_consume_batch_queue(
-            queue, round(timeout * 1000), messages.ctypes.data, len(messages)
-        )
-        return max(0, int(count))
+    def drop(self, queues: Iterable[int]) -> None:
+        """Throw away what these queues hold."""
+        sink = self._library.rd_kafka_queue_new(self._handle)
+        for queue in queues:
+            self.forward(queue, sink)
+            self.forward(queue, None)
+        self.let_go(sink)
 
     def words_of(self, message: int) -> str:
         """What librdkafka says of a message that is an error."""

@@ -16,15 +16,16 @@ Three rules of librdkafka:
   are handed over as `astray`.
 * `assign` stops partitions, and a moment later that undoes any forwarding. What comes then stays in the
   partition's queue, which is where it is read.
-* A rebalance gives the partitions up only after their queues were given back.
+* A partition's queue outlives its assignment, with what it holds. So it is emptied.
 """
 
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError
@@ -39,6 +40,7 @@ from partitioner_service.fetch.gather import (
     gather,
     gather_headers,
     measure,
+    take_turns,
 )
 from partitioner_service.fetch.librdkafka import Librdkafka
 from partitioner_service.fetch.record_columns import FetchedRecord, HeaderColumns, RecordColumns
@@ -52,27 +54,49 @@ _TURN = 2_000
 """Records that a partition gives before it is the next one's turn, or more where few partitions share a
 block. Each slice of a block costs the router some time, so turns are not shorter.
 """
-_NAP = 0.02
-"""Seconds between two looks into queues that were empty. librdkafka fetches ahead for longer than that."""
-_AHEAD = 200_000
-"""Records that all partitions together may have fetched ahead."""
-_AHEAD_KIB = 65_536
-"""Likewise, but in KiB."""
-_FETCH_BYTES = 32 << 20
-"""Bytes that an answer of a broker may bring for all partitions together."""
+_NAP, _IDLE_NAP = 0.002, 0.02
+"""Seconds between two looks into queues that were empty: while records come, and while none do."""
+_SETTLED = 2.0
+"""Seconds after which librdkafka has surely stopped fetching partitions that were given up."""
 
 
-ONE_QUEUE = {"queued.min.messages": _AHEAD, "queued.max.messages.kbytes": _AHEAD_KIB}
-"""Settings of a client whose partitions share the consumer's own queue."""
+class _Bound(NamedTuple):
+    """How much may be fetched ahead."""
+
+    together: int
+    """Of all partitions, in equal shares."""
+    least: int
+    """Of each, although all together may then have more."""
+    most: int
+    """Of each."""
+
+    def each(self, partitions: int) -> int:
+        """How much of each of so many partitions."""
+        return min(self.most, max(self.least, self.together // max(1, partitions)))
+
+
+_RECORDS = _Bound(600_000, 4_000, 50_000)
+_KIB = _Bound(65_536, 512, 65_536)
+_ANSWER_BYTES = _Bound(32 << 20, 128 << 10, 1 << 20)
+"""Bytes that one answer of a broker may bring."""
+
+ONE_QUEUE = {
+    "queued.min.messages": 200_000,
+    "queued.max.messages.kbytes": _KIB.together,
+    "max.partition.fetch.bytes": _ANSWER_BYTES.most,
+}
+"""Bounds on what a client fetches ahead whose partitions share the consumer's own queue."""
 
 
 def bounds(partitions: int) -> dict[str, int]:
-    """Settings of a client that reads so many partitions by `Queues`, where each has a queue of its own."""
-    share = max(1, partitions)
+    """Bounds on what a client fetches ahead that reads so many partitions by `Queues`.
+
+    librdkafka stops fetching a partition whose own queue holds so much. What an answer brings comes on top.
+    """
     return {
-        "queued.min.messages": max(2 * _TURN, _AHEAD // share),
-        "queued.max.messages.kbytes": max(1_024, _AHEAD_KIB // share),
-        "max.partition.fetch.bytes": min(1 << 20, max(128 << 10, _FETCH_BYTES // share)),
+        "queued.min.messages": _RECORDS.each(partitions),
+        "queued.max.messages.kbytes": _KIB.each(partitions),
+        "max.partition.fetch.bytes": _ANSWER_BYTES.each(partitions),
     }
 
 
@@ -89,8 +113,10 @@ class Queues:
         consumer.list_topics(topic, timeout=_METADATA_SECONDS)
         library.let_go(library.queue_of(topic, 0))  # from now on librdkafka remembers the partitions
         self._queues: dict[int, int] = {}
-        self._left: frozenset[int] = frozenset()
-        self._turn = 0
+        self._given_up: dict[int, int] = {}
+        self._settled_at = 0.0
+        self._next = 0
+        self._read_only({})
         self._changes = 0
         self._scratch = np.zeros(4, np.uint64)
         self._own = np.uint64(self._scratch.ctypes.data)
@@ -101,40 +127,48 @@ class Queues:
         for partition in partitions:
             queue = self._queues[partition] = self._library.queue_of(self._topic, partition)
             self._library.forward(queue, None)
+            if (before := self._given_up.pop(partition, None)) is not None:
+                self._library.let_go(before)
+        self._read_only(self._queues)
 
     def leave(self, partitions: Collection[int]) -> frozenset[int]:
         """As of `Fetcher`. What the queues of these partitions hold stays there."""
-        self._left = frozenset(partitions)
+        self._read_only(self._queues.keys() - set(partitions))
         return frozenset()
 
     def take_back(self) -> None:
-        """As of `Fetcher`. What a partition's queue holds stays there."""
+        """As of `Fetcher`. What librdkafka has fetched of these partitions is thrown away a moment later."""
         self._changes += 1
-        for queue in self._queues.values():
-            self._library.let_go(queue)
+        self._given_up |= self._queues
+        self._settled_at = time.monotonic() + _SETTLED
         self._queues = {}
-        self._left = frozenset()
+        self._read_only({})
 
     def close(self) -> None:
         """As of `Fetcher`."""
         self.take_back()
+        self._forget_given_up()
 
     def fetch(self, most: int, timeout: float) -> FetchResult:
         """As of `Fetcher`. A rebalance, or records that have gone astray, drop what was taken."""
         before, until = self._changes, time.monotonic() + timeout
+        if self._given_up:
+            self._drop_given_up()
         messages = np.zeros(most, np.uint64)
         count, notices = 0, list[Record]()
         try:
             while True:
-                count += self._take_turns(messages[count:])
-                left = until - time.monotonic() if count < most else 0.0
+                came, more = self._take_turns(messages[count:])
+                count += came
+                left = max(0.0, until - time.monotonic()) if count < most else 0.0
+                nap = 0.0 if more else min(left, _NAP if count else _IDLE_NAP)
                 # Afterwards: a record that has gone astray is here before any that stands behind it is taken.
-                notices += self._notices(min(max(0.0, left), _NAP))
+                notices += self._notices(nap)
                 astray = [notice for notice in notices if notice.error() is None]
                 if astray or self._changes != before:
                     notices = [notice for notice in notices if notice.error() is not None]
                     return replace(FetchResult.of_messages(notices), astray=astray)
-                if left <= 0:
+                if not left:
                     return self._fetched(messages[:count], notices)
         finally:
             destroy(messages, count, self._library.functions)
@@ -143,18 +177,38 @@ class Queues:
         """What has come by the consumer's own queue. The callbacks of a rebalance run in here."""
         return cast(list[Record], self._consumer.consume(_MOST_NOTICES, timeout))
 
-    def _take_turns(self, messages: UInt64s) -> int:
-        """Take what the queues hold, in turns, until the array is full or they are empty. Returns how many
-        messages came.
+    def _take_turns(self, messages: UInt64s) -> tuple[int, bool]:
+        """Take what the queues hold, a turn of each. Returns how many messages came, and whether there may be
+        more.
         """
-        queues = [queue for partition, queue in self._queues.items() if partition not in self._left]
-        turn = max(_TURN, len(messages) // max(1, len(queues)))
-        count, empty = 0, 0
-        while empty < len(queues) and count < len(messages):
-            self._turn = (self._turn + 1) % len(queues)
-            came = self._library.take(queues[self._turn], messages[count : count + turn], 0)
-            count, empty = count + came, 0 if came else empty + 1
-        return count
+        if not self._order:
+            return 0, False
+        first = bisect_left(self._order, self._next) % len(self._order)
+        turn = max(_TURN, len(messages) // len(self._order))
+        room = np.uint64(messages.ctypes.data)
+        count, place, more = take_turns(self._addresses, first, turn, messages, room, self._library.functions)
+        self._next = self._order[place]
+        return count, more
+
+    def _read_only(self, partitions: Iterable[int]) -> None:
+        """Take turns among these partitions."""
+        self._order = sorted(partitions)
+        self._addresses = np.array([self._queues[partition] for partition in self._order], np.uint64)
+
+    def _drop_given_up(self) -> None:
+        """Throw away what librdkafka has fetched of partitions that were given up.
+
+        Otherwise it would keep that for as long as nobody assigns them to this instance again. It stops
+        fetching them a moment after they are given up.
+        """
+        self._library.drop(self._given_up.values())
+        if time.monotonic() >= self._settled_at:
+            self._forget_given_up()
+
+    def _forget_given_up(self) -> None:
+        for queue in self._given_up.values():
+            self._library.let_go(queue)
+        self._given_up = {}
 
     def _fetched(self, messages: UInt64s, notices: list[Record]) -> FetchResult:
         measures = Measures.room(len(messages))
@@ -213,6 +267,7 @@ def compile_kernels() -> None:
     measure(messages, 0, nowhere, scratch, own, measures)
     gather(messages, order, measures, _of_size(0, 0), _of_size(0, 0))
     gather_headers(messages, order, nowhere, scratch, own, _of_size(0, 0), _of_size(0, 0))
+    take_turns(messages, 0, 1, messages, own, nowhere)
     destroy(messages, 0, nowhere)
 
 

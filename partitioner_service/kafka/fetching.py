@@ -1,4 +1,4 @@
-"""Which owned partitions are fetched at present, and how many records of each are still to come."""
+"""Which owned partitions are read at present, and how many records of each are still to come."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class FetchControl:
         A pause throws away what librdkafka has fetched ahead. So the partitions are left alone where the
         fetcher can do so. stuck: partitions that are not fetched either.
         """
-        if partitions.union(stuck) - self.paused:
+        if not self.paused and (partitions or stuck):
             self._asked_at = self._clock()
         stop = self._fetcher.leave(partitions.difference(stuck)).union(stuck) - self.absent
         if stop - self._stopped:

@@ -23,7 +23,7 @@ from evenflow.settings import Settings
 from evenflow.settings.durations import format_duration
 from partitioner_service.block import Slice
 from partitioner_service.fetch.fetch_result import FetchResult
-from partitioner_service.fetch.fetchers import bounds_of, fetcher_of
+from partitioner_service.fetch.fetchers import opened
 from partitioner_service.kafka.committed_state import (
     TopicIds,
     check_continues,
@@ -99,10 +99,7 @@ class Source:
         """Where the logs were seen to end."""
         self.unfetchable = UnfetchableBatches(self._topic, clock=clock)
         """Partitions that are stuck."""
-        self._consumer: Consumer = clients.consumer(
-            settings.kafka, group=data_plane_group(settings), **consumer_config(settings)
-        )
-        self._fetcher = fetcher_of(settings, self._consumer, client_id=client_id(settings))
+        self._consumer, self._fetcher = opened(settings, self._client, client_id=client_id(settings))
         self._fetching = FetchControl(self._consumer, self._fetcher, self._topic, self._ends_now, clock=clock)
         self._slicer = Slicer(
             settings,
@@ -114,6 +111,12 @@ class Source:
         )
         self._detour = Detour(settings.kafka, self._topic, clock=clock)
         self._turn = 0
+
+    def _client(self, bounds: Mapping[str, int]) -> Consumer:
+        group = data_plane_group(self._settings)
+        return clients.consumer(
+            self._settings.kafka, group=group, **consumer_config(self._settings), **bounds
+        )
 
     def subscribe(self, settle: Settle) -> None:
         """Join the group. Partitions arrive in a later `read`.
@@ -292,7 +295,7 @@ class Source:
 
     @property
     def paused(self) -> set[int]:
-        """Owned partitions that are not fetched at present."""
+        """Owned partitions that are not read at present."""
         return self._fetching.paused
 
     def hold(self, partitions: Iterable[int]) -> None:
@@ -447,7 +450,7 @@ def _say_changed(name: str, before: Mapping[int, str], now: str) -> None:
 
 
 def consumer_config(settings: Settings) -> dict[str, Any]:
-    """librdkafka settings of the data plane's consumer."""
+    """librdkafka settings of the data plane's consumer, but for the bounds on what it fetches ahead."""
     return {
         "enable.auto.commit": False,  # offsets are committed in the sink's transactions
         "auto.offset.reset": "error",  # any reset would silently skip or repeat records
@@ -458,9 +461,10 @@ def consumer_config(settings: Settings) -> dict[str, Any]:
         "partition.assignment.strategy": "range",
         "session.timeout.ms": 10_000,
         "heartbeat.interval.ms": 1_000,
-        "fetch.wait.max.ms": 50,
+        # How long a broker waits if it has nothing. A partition whose queue is full is not asked for, and has
+        # to wait as well if all others are silent.
+        "fetch.wait.max.ms": 20,
         "topic.metadata.refresh.interval.ms": 10_000,  # how soon partitions that were added are assigned
-        **bounds_of(settings),
         "fetch.queue.backoff.ms": (
             10
         ),  # by default a full queue stops fetching for a second, even if it is empty long before

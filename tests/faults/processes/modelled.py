@@ -44,7 +44,7 @@ def modelled(world: World, broker: Broker) -> Iterator[None]:
         (clients, "Consumer", Consumer),
         (clients, "Producer", Producer),
         (clients, "AdminClient", AdminClient),
-        (source, "fetcher_of", either_fetcher),
+        (source, "opened", either_fetcher),
         (
             clients,
             "_ADMINS_LOCK",

@@ -114,7 +114,11 @@ OF_LIBRDKAFKA: Mapping[str, str] = {
     ),
     "rd_kafka_flush": "reads no event by itself where failures of records are events",
     "rd_kafka_outq_len": "counts a record until it is delivered, or until its failure was read",
-    "rd_kafka_queue_forward": "moves what a queue holds, in its order, and what comes to it from then on",
+    "rd_kafka_queue_forward": (
+        "moves what a queue holds to another queue; a queue that was forwarded to none keeps what comes to"
+        " it, whatever is assigned"
+    ),
+    "rd_kafka_queue_destroy": "throws away what a queue of the application's holds",
     "rd_kafka_consume_batch_queue": "serves ends of logs, errors, pauses and seeks as `consume` does",
 }
 """Part of librdkafka, or of confluent-kafka around it -> what of it we rely on. They are compiled, so the

@@ -308,6 +308,6 @@ def reached() -> Iterator[None]:
         patch.setattr(clients, "producer", lambda *words, **more: Producer(_IN_USE[0]))
         for module in (clients, offsets):
             patch.setattr(module, "admin", lambda *words: _IN_USE[0])
-        patch.setattr(source, "fetcher_of", either_fetcher)
+        patch.setattr(source, "opened", either_fetcher)
         patch.setattr(query_record, "read_last", lambda *words: _IN_USE[0].read_last())
         yield

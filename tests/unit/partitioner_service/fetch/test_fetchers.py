@@ -6,18 +6,20 @@ import json
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from random import Random
+from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 import confluent_kafka
+import numpy as np
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from evenflow.settings import load_settings
-from partitioner_service.fetch import gather, librdkafka
+from partitioner_service.fetch import gather, librdkafka, queues
 from partitioner_service.fetch.fetch_result import FetchResult
-from partitioner_service.fetch.fetchers import Fetcher, Messages, bounds_of, fetcher_of
+from partitioner_service.fetch.fetchers import Fetcher, Messages, fetcher_of, opened
 from partitioner_service.fetch.queues import Queues, bounds, compile_kernels
 from tests.mock_kafka import CLIENT, TOPIC, MockKafka, library_of
 
@@ -230,42 +232,154 @@ def test_what_is_left_alone_is_not_fetched_again_by_queues(
     consumer.close()
 
 
-def test_partitions_take_turns_so_that_none_runs_away() -> None:
-    partitions, each, most = 20, 3_000, 5_000
-    made = MockKafka(partitions)
-    for number in range(each):
-        for partition in range(partitions):
-            made.producer.produce(TOPIC, b"%d" % number, partition=partition)
-        made.producer.poll(0)
+@pytest.fixture(scope="module")
+def long_logs() -> MockKafka:
+    """Twenty partitions of 20,000 records each."""
+    made = MockKafka(20)
+    for number in range(20_000):
+        for partition in range(20):
+            while True:
+                try:
+                    made.producer.produce(TOPIC, b"%d" % number, partition=partition)
+                    break
+                except BufferError:
+                    made.producer.poll(0.1)
     assert not made.producer.flush(PATIENCE)
-    consumer = made.consumer(**bounds(partitions))
+    return made
+
+
+def counts(reading: Reading, partitions: int) -> list[int]:
+    return [len(reading.read[partition]) for partition in range(partitions)]
+
+
+def test_partitions_take_turns_so_that_none_runs_away(long_logs: MockKafka) -> None:
+    consumer = long_logs.consumer(**bounds(20))
     reading = Reading(consumer, Queues(consumer, library_of(consumer), TOPIC))
-    reading.assign(**{f"p{partition}": 0 for partition in range(partitions)})
-    reading.until(lambda: len(reading.read) == partitions, most=partitions)
-    while len(reading.ends) < partitions:
-        reading.fetch(most)
-        lengths = [len(reading.read[partition]) for partition in range(partitions)]
-        assert max(lengths) - min(lengths) <= most
-    assert {len(offsets) for offsets in reading.read.values()} == {each}
+    reading.assign(**{f"p{partition}": 0 for partition in range(20)})
+    reading.until(lambda: min(counts(reading, 20)) > 0, most=100)
+    while not reading.ends:
+        reading.fetch(5_000)
+        spread = max(counts(reading, 20)) - min(counts(reading, 20))
+        assert spread <= 10_000, "two turns, and what one answer of the broker holds more than another"
+    reading.until(lambda: len(reading.ends) == 20, most=50_000)
+    assert counts(reading, 20) == [20_000] * 20
     reading.fetcher.close()
     consumer.close()
 
 
-@pytest.mark.parametrize("partitions", [0, 1, 4, 100, 10_000])
-def test_what_is_fetched_ahead_is_bounded_however_many_partitions_there_are(partitions: int) -> None:
+def test_what_was_fetched_of_a_partition_that_was_given_up_is_thrown_away(long_logs: MockKafka) -> None:
+    reports: list[str] = []
+    consumer = long_logs.consumer(**bounds(20), **{"statistics.interval.ms": 20, "stats_cb": reports.append})
+    reading = Reading(consumer, Queues(consumer, library_of(consumer), TOPIC))
+
+    def queued(partition: int) -> int:
+        if not reports:
+            return -1
+        partitions = json.loads(reports[-1])["topics"][TOPIC]["partitions"]
+        return int(partitions.get(str(partition), {"fetchq_cnt": 0})["fetchq_cnt"])
+
+    reading.assign(p0=0, p1=0)
+    reading.leave(0, 1)
+    reading.until(lambda: min(queued(0), queued(1)) >= 1_000)
+    reading.assign(p0=0)
+    reports.clear()
+    reading.until(lambda: queued(1) == 0)
+    reading.until(lambda: len(reading.read[0]) == 20_000, most=5_000)
+    assert not reading.read[1]
+    reading.fetcher.close()
+    consumer.close()
+
+
+class Endless:
+    """A library whose queues always hold one message more. It is none that could be read."""
+
+    def __init__(self) -> None:
+        self.functions = gather.Functions(*(np.uint64(0) for _ in gather.Functions._fields))
+
+    def queue_of(self, topic: str, partition: int) -> int:
+        return partition + 1
+
+    def forward(self, queue: int, to: int | None) -> None:
+        """As if it were done."""
+
+    def let_go(self, queue: int) -> None:
+        """As if it were done."""
+
+
+class Silent:
+    """A consumer whose own queue never holds anything."""
+
+    def list_topics(self, topic: str, timeout: float) -> None:
+        """As if it were known."""
+
+    def consume(self, most: int, timeout: float) -> list[Any]:
+        self.timeout = timeout
+        return []
+
+
+def test_a_fetch_ends_in_time_although_there_is_always_another_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, rounds = [0.0], []
+
+    def one_of_each(addresses: Any, first: int, turn: int, messages: Any, *_: Any) -> tuple[int, int, bool]:
+        now[0] += 0.01
+        rounds.append(len(messages))
+        return len(addresses), first, False
+
+    monkeypatch.setattr(queues, "take_turns", one_of_each)
+    monkeypatch.setattr(queues, "destroy", lambda *_: None)
+    monkeypatch.setattr(Queues, "_fetched", lambda self, messages, notices: len(messages))
+    monkeypatch.setattr(queues, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    consumer: Any = Silent()
+    library: Any = Endless()
+    fetcher = Queues(consumer, library, TOPIC)
+    fetcher.split(range(5))
+    count: Any = fetcher.fetch(50_000, 0.1)
+    assert len(rounds) <= 11
+    assert count == 5 * len(rounds)
+    assert consumer.timeout == 0.0
+
+
+@pytest.mark.parametrize("partitions", [1, 4, 12, 64])
+def test_what_is_fetched_ahead_is_bounded_for_all_partitions_together(partitions: int) -> None:
     settings = bounds(partitions)
-    assert min(settings.values()) >= 1_000
-    assert partitions * settings["queued.min.messages"] <= max(200_000, partitions * 4_000)
-    assert settings["max.partition.fetch.bytes"] <= 1 << 20
+    assert partitions * settings["queued.min.messages"] <= 600_000
+    assert partitions * settings["queued.max.messages.kbytes"] <= 64 * 1_024
+    assert partitions * settings["max.partition.fetch.bytes"] <= 32 << 20
 
 
-@pytest.mark.parametrize(("instances", "queued"), [(1, 4_000), (10, 20_000), (100, 200_000)])
-def test_the_bounds_are_those_of_an_instances_share_of_the_input(instances: int, queued: int) -> None:
+@pytest.mark.parametrize("partitions", [0, 1, 100, 1_000, 10_000])
+def test_every_partition_may_be_fetched_ahead_however_many_there_are(partitions: int) -> None:
+    settings = bounds(partitions)
+    assert settings["queued.min.messages"] >= 4_000
+    assert settings["queued.max.messages.kbytes"] >= 512
+    assert settings["max.partition.fetch.bytes"] >= 128 << 10
+
+
+@pytest.mark.parametrize("reading", ["queues", "consume"])
+@pytest.mark.parametrize("proven", [True, False])
+def test_the_bounds_are_those_of_the_way_in_which_records_come(
+    kafka: MockKafka, reading: str, proven: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where queues are not proven, too: one queue of all must not have the bounds of a part of it."""
+    if not proven:
+        other_version(monkeypatch)
+    made: list[Mapping[str, int]] = []
+
+    def client(bounds: Mapping[str, int]) -> Consumer:
+        made.append(bounds)
+        return kafka.consumer(**bounds)
+
     parts: dict[str, Any] = {"query": {"name": "q"}, "input": {"topic": TOPIC, "partitions": 100}}
-    by_queues = load_settings(**parts, partitioner={"reading": "queues", "instances": instances})
-    assert bounds_of(by_queues)["queued.min.messages"] == queued
-    by_consume = load_settings(**parts, partitioner={"reading": "consume", "instances": instances})
-    assert bounds_of(by_consume)["queued.min.messages"] == 200_000
+    settings = load_settings(**parts, partitioner={"reading": reading, "instances": 10})
+    consumer, fetcher = opened(settings, client, client_id=CLIENT)
+    if reading == "queues" and proven:
+        assert (fetcher.name, made) == ("queues", [bounds(100)])
+    else:
+        assert (fetcher.name, made[-1]["queued.min.messages"]) == ("consume", 200_000)
+    fetcher.close()
+    consumer.close()
 
 
 def test_a_seek_goes_on_from_its_offset(reading: Reading) -> None:
@@ -357,7 +471,13 @@ def test_a_consumer_of_another_name_is_not_proven(kafka: MockKafka, caplog: pyte
 
 
 def test_a_fetch_runs_the_compiled_forms_that_an_image_brings(kafka: MockKafka) -> None:
-    kernels: list[Any] = [gather.measure, gather.gather, gather.gather_headers, gather.destroy]
+    kernels: list[Any] = [
+        gather.take_turns,
+        gather.measure,
+        gather.gather,
+        gather.gather_headers,
+        gather.destroy,
+    ]
     compile_kernels()
     forms = [kernel.signatures for kernel in kernels]
     consumer = kafka.consumer()
@@ -410,20 +530,23 @@ class Following:
         self._reading.assign(**{f"p{partition}": at for partition, at in self._next.items()})
 
     def pause(self, draw: Random) -> None:
-        """Some partitions stand still until this is called again."""
-        self._resume()
-        self._paused = {partition for partition in sorted(self._begun) if draw.random() < 0.5}
-        self._reading.consumer.pause(self._parts(self._paused))
+        """Some partitions stand still until this is called again, whether they are left alone or not."""
+        now = self._some(draw)
+        self._reading.consumer.pause(self._parts(now - self._paused))
+        self._reading.consumer.resume(self._parts(self._paused - now))
+        self._paused = now
 
     def leave(self, draw: Random) -> None:
-        """Some partitions are left alone until this or `pause` is called again."""
-        self._resume()
-        self._left = {partition for partition in sorted(self._begun) if draw.random() < 0.5}
-        self._reading.leave(*self._left)
+        """Some partitions are left alone until this is called again, whether they are paused or not."""
+        self._left = self._some(draw)
+        self._reading.fetcher.leave(self._left)
+
+    def _some(self, draw: Random) -> set[int]:
+        return {partition for partition in sorted(self._begun) if draw.random() < 0.5}
 
     def seek(self, draw: Random) -> None:
-        """One partition goes on elsewhere."""
-        for partition in sorted(self._begun - self._paused - self._left)[:1]:
+        """One partition goes on elsewhere, also one that is left alone."""
+        for partition in draw.sample(sorted(self._begun - self._paused), len(self._begun - self._paused))[:1]:
             self._next[partition] = draw.randrange(EACH)
             self._reading.consumer.seek(TopicPartition(TOPIC, partition, self._next[partition]))
 
@@ -432,7 +555,8 @@ class Following:
         fetched = self._reading.fetcher.fetch(draw.randint(1, 40), 0.02)
         assert not fetched.astray
         for partition, low, high in fetched.runs:
-            assert partition not in self._paused | self._left
+            assert partition not in self._paused
+            assert partition not in self._left or self._reading.fetcher.name == "consume"
             expected = range(self._next[partition], self._next[partition] + high - low)
             assert fetched.offsets[low:high].tolist() == list(expected)
             self._next[partition] += high - low
@@ -448,7 +572,7 @@ class Following:
 
     def _resume(self) -> None:
         self._reading.consumer.resume(self._parts(self._paused))
-        self._reading.leave()
+        self._reading.fetcher.leave(())
         self._paused, self._left = set(), set()
 
     def _parts(self, partitions: set[int]) -> list[TopicPartition]:

@@ -119,7 +119,7 @@ class Consumer:
 @pytest.fixture(params=[Messages, Columns], ids=["messages", "columns"])
 def consumer(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Consumer:
     fake = Consumer()
-    monkeypatch.setattr(source, "fetcher_of", lambda settings, consumer, **more: request.param(consumer))
+    monkeypatch.setattr(source, "opened", lambda settings, client, **more: (client({}), request.param(fake)))
     monkeypatch.setattr(source.clients, "consumer", lambda *words, **more: fake)
     monkeypatch.setattr(source, "log_ends", lambda *words, **more: {})
     return fake
