@@ -74,10 +74,25 @@ SCENARIOS = {
 }
 """Modules below `benchmarks` with one scenario each, by its id, in the order in which they run."""
 
+README_SCENARIOS = (
+    "service-peers",
+    "service-partitioner-hashing",
+    "service-partitioner-d-choices",
+    "service-partitioner-evenflow",
+    "service-combiner",
+    "service-end-to-end-fused",
+    "growth-service",
+    "service-results",
+    "service-start",
+    "partitioners-speed",
+    "tuple-profile",
+)
+"""Scenarios whose figures README and docs/profile.md have. All come from one run, for 50 minutes."""
+
 GROUPS = {
     group: tuple(name for name in SCENARIOS if name.startswith(f"{group}-"))
     for group in ("service", "partitioners", "growth", "elasticity")
-}
+} | {"readme": README_SCENARIOS}
 """Names for several scenarios at once."""
 
 

@@ -1,0 +1,201 @@
+"""`python -m benchmarks.readme [ROWS]`: the figures of README, of rows that one run measured.
+
+    evenflow bench readme --json > rows
+    python -m benchmarks.readme rows
+
+The rows become docs/measurements/SCENARIO.json, one object each. Without ROWS the tables are made of the rows
+that are there. A test holds README to them, and all rows to one commit.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measuring.page_tables import into_page
+from benchmarks.runner import README_SCENARIOS
+
+PAGE = Path("README.md")
+FOLDER = Path("docs/measurements")
+Rows = Mapping[str, Any]
+"""Figures by scenario id."""
+
+
+def kept_rows(folder: Path = FOLDER) -> dict[str, Any]:
+    """The rows that are kept, by scenario."""
+    texts = {name: (folder / f"{name}.json").read_text(encoding="utf-8") for name in README_SCENARIOS}
+    return {name: json.loads(text) for name, text in texts.items()}
+
+
+def keep(lines: Iterable[str], folder: Path = FOLDER) -> None:
+    """Keep these rows, one object a line. Raises ValueError if one is of a smoke run."""
+    rows = [json.loads(line) for line in lines if line.strip()]
+    for row in rows:
+        if row["smoke"]:
+            raise ValueError(f"{row['id']} was only smoked")
+    for row in rows:
+        (folder / f"{row['id']}.json").write_text(json.dumps(row) + "\n", encoding="utf-8")
+
+
+def peers_table(rows: Rows) -> str:
+    """evenflow beside Flink and Spark's own windows."""
+    figures = rows["service-peers"]
+    ratios = figures["ratios"]
+    json_rows, frames = ratios["evenflow_kafka_to_flink"], ratios["evenflow_frames_to_flink"]
+    slow, slow_frames = ratios["evenflow_kafka_to_spark_windows"], ratios["evenflow_frames_to_spark_windows"]
+    speeds = [
+        f"{each['speed']:.1f} (goal {each['goal_speed']:g}, {_met(each['goal_met'])})"
+        for each in (json_rows, frames)
+    ]
+    cpu = [
+        f"{1 / each['cpu']:.2f} (goal {1 / each['goal_cpu']:.1f}, {_met(each['goal_cpu_met'])})"
+        for each in (json_rows, frames)
+    ]
+    beside_flink = f"{' and '.join(speeds)} times as fast at {' and '.join(cpu)} of the CPU time"
+    systems = (
+        ("evenflow_kafka", "evenflow, JSON rows into Kafka", ""),
+        ("evenflow_frames", "evenflow, Arrow frames into Kafka", ""),
+        ("flink", "Flink 2.3 SQL, results dropped", beside_flink),
+        (
+            "spark_windows",
+            "Spark's own streaming windows, results dropped",
+            f"{slow['speed']:.0f} and {slow_frames['speed']:.0f} times as fast",
+        ),
+    )
+    return _table(
+        (
+            "in one run, Zipf 1.4 (`service-peers`)",
+            "evenflow is",
+            "CPU seconds per million tuples",
+            "tuples/s",
+        ),
+        [
+            (words, beside, _cpu(figures[name]), _rate(figures[name]["tuples_per_second"]))
+            for name, words, beside in systems
+        ],
+    )
+
+
+def goals_table(rows: Rows) -> str:
+    """The other figures, each beside its goal or beside what ran in the same run."""
+    live = [rows["service-end-to-end-fused"][f"zipf_{zipf}"] for zipf in ("1.0", "1.4")]
+    results = rows["service-results"]
+    hashing, own = (rows[f"service-partitioner-{name}"] for name in ("hashing", "evenflow"))
+    combiner, start = rows["service-combiner"], rows["service-start"]
+    growth = rows["growth-service"]["as_chosen"]
+    speed = {row["partitioner"]: row for row in rows["partitioners-speed"]["partitioners"]}
+    return _table(
+        ("what", "ratio or goal", "evenflow", "beside it, same run"),
+        [
+            (
+                "live, Zipf 1.0 / 1.4",
+                f"goal {live[0]['goal_p99_at_half_ms'] / 1000:g} s, "
+                + _both([each["goal_met"] for each in live]),
+                " / ".join(f"{each['sustained_tuples_per_second']:,}" for each in live)
+                + " tuples/s sustained",
+                "p99 at half of it: "
+                + " / ".join(f"{each['half_load']['latency_p99_ms'] / 1000:.1f} s" for each in live),
+            ),
+            (
+                "a result row, CPU time of all processes",
+                f"goals {results['kafka']['goal']:g} and {results['frames']['goal']:g}, "
+                + _both([results[sink]["goal_met"] for sink in ("kafka", "frames")]),
+                f"{results['kafka']['cpu_seconds_per_million_rows']['all']:.1f} us (JSON),"
+                f" {results['frames']['cpu_seconds_per_million_rows']['all']:.2f} us (Arrow frame)",
+                "",
+            ),
+            (
+                "partitioner service, `hashing` / `evenflow`",
+                f"{_median(hashing, 'ratio')} / {_median(own, 'ratio')} (goal {hashing['goal']:g},"
+                f" {_both([hashing['met'], own['met']])}; goal {hashing['goal_cpu']:g} us,"
+                f" {_both([hashing['goal_cpu_met'], own['goal_cpu_met']])})",
+                f"{_millions(hashing, 'service')} / {_millions(own, 'service')} M tuples/s;"
+                f" {_median(hashing, 'cpu_microseconds_without_broker')} /"
+                f" {_median(own, 'cpu_microseconds_without_broker')} us of CPU time a tuple",
+                f"{_millions(hashing, 'bare')} / {_millions(own, 'bare')} M;"
+                f" {hashing['bare_by_process']['cpu_seconds_per_million_tuples']['data_plane']:.2f} us: a"
+                " bare client loop with the same frames",
+            ),
+            (
+                "Spark combiner",
+                f"{_median(combiner, 'ratio')} (goal {combiner['goal']:g}, {_met(combiner['met'])})",
+                f"{_millions(combiner, 'combiner', 1)} M tuples/s",
+                f"{_millions(combiner, 'scan', 1)} M: Spark's bare scan of the same frames",
+            ),
+            (
+                "cost of d-choices / evenflow per tuple",
+                f"{speed['d-choices']['times_hashing']:.1f} / {speed['evenflow']['times_hashing']:.1f}",
+                f"{speed['d-choices']['ns']:.0f} / {speed['evenflow']['ns']:.0f} ns",
+                f"{speed['hashing']['ns']:.1f} ns: hashing",
+            ),
+            (
+                "partitioner service, 1,000 workers and 100 input partitions, as the settings come"
+                " (`growth-service`)",
+                f"{_median(growth, 'ratio')} (goal {growth['goal']:g}, {_met(growth['met'])})",
+                f"{_millions(growth, 'large')} M tuples/s",
+                f"{_millions(growth, 'small')} M: 8 workers and 4 input partitions",
+            ),
+            (
+                "`aggregate` to its first row; restart after SIGKILL to the next window",
+                "goals 10 and 15 s, "
+                + _both([start["aggregate"]["median"] <= 10, start["restart"]["median"] <= 15]),
+                f"{start['aggregate']['median']:.1f} s; {start['restart']['median']:.1f} s",
+                "",
+            ),
+        ],
+    )
+
+
+def page(text: str, rows: Rows) -> str:
+    """README with these figures. ValueError if it has no place for them."""
+    text = into_page(text, "readme", "peers", peers_table(rows))
+    return into_page(text, "readme", "goals", goals_table(rows))
+
+
+def _table(head: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *body]
+    rows = ["| " + " | ".join(cells) + " |" for cells in lines]
+    return "\n".join([rows[0], "|" + "---|" * len(head), *rows[2:]])
+
+
+def _met(met: object) -> str:
+    return "met" if met else "not met"
+
+
+def _both(each: list[bool]) -> str:
+    """Whether two goals are met, in one word where they agree."""
+    words = [_met(met) for met in each]
+    return words[0] if len(set(words)) == 1 else " / ".join(words)
+
+
+def _median(figures: Mapping[str, Any], name: str) -> str:
+    return f"{figures[name]['median']:.2f}"
+
+
+def _millions(figures: Mapping[str, Any], who: str, digits: int = 2) -> str:
+    return f"{figures[f'{who}_tuples_per_second']['median'] / 1e6:.{digits}f}"
+
+
+def _cpu(figures: Mapping[str, Any]) -> str:
+    used = float(figures["cpu_seconds_per_million_tuples"]["all"])
+    return f"{used:.0f}" if used >= 100 else f"{used:.1f}"
+
+
+def _rate(tuples: float) -> str:
+    digits = -3 if tuples >= 100_000 else -2
+    return f"{round(tuples, digits):,.0f}"
+
+
+def main() -> int:
+    """Keep the rows of the file that is named, if any, and write README."""
+    for name in sys.argv[1:]:
+        keep(Path(name).read_text(encoding="utf-8").splitlines())
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), kept_rows()), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
