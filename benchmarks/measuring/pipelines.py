@@ -22,6 +22,7 @@ from benchmarks.measuring.stream import settings_for, source_words
 from evenflow.errors import ServiceError
 from evenflow.settings import KafkaSettings, Settings, save_settings
 from evenflow.settings.views import TopicRole
+from spark_consumers.sinks import SINKS
 from topics.admin import describe
 from workbench.local.broker import EmbeddedBroker
 from workbench.local.processes import ChildProcess
@@ -31,6 +32,13 @@ _PATIENCE = 90.0
 _LONGEST = 420.0
 _BEHIND_MS = 4_000
 """Results are up to date if the newest window ended no longer ago than this."""
+
+
+def kafka_sinks() -> list[str]:
+    """The sinks that write results to Kafka, but for Avro: it needs a schema registry, which would run beside
+    what is measured.
+    """
+    return [name for name, sink in SINKS.items() if "results" in sink.topics and name != "avro"]
 
 
 @contextmanager

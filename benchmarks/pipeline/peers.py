@@ -16,14 +16,13 @@ from functools import partial
 from typing import Any
 
 from benchmarks.measuring.cpu import occupancy, total
-from benchmarks.measuring.pipelines import WORKERS, measured_broker
+from benchmarks.measuring.pipelines import WORKERS, kafka_sinks, measured_broker
 from benchmarks.measuring.slopes import Length, slope
 from benchmarks.measuring.step_lines import tell
 from benchmarks.measuring.stream import KEYS
 from benchmarks.measuring.stream import SEED as SEED
 from benchmarks.pipeline.rivals.flink import flink_python
 from benchmarks.pipeline.rivals.ways import ZIPF, Stage, Way
-from spark_consumers.sinks import SINKS
 
 ID = "service-peers"
 WHAT = (
@@ -51,8 +50,7 @@ _SMOKE = 5_000
 
 def run(*, smoke: bool) -> dict[str, object]:
     """Slopes of all systems, and the ratios of evenflow to the others."""
-    # Avro's rows need a schema registry, which would run beside what is measured.
-    sinks = [name for name, sink in SINKS.items() if "results" in sink.topics and name != "avro"]
+    sinks = kafka_sinks()
     python = None if smoke else flink_python()
     with measured_broker() as (broker, meter):
         stage = Stage(broker.settings(), meter)

@@ -13,14 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.measuring.cpu import CpuMeter, budget, occupancy
-from benchmarks.measuring.pipelines import measured_broker, run_to_end, running_query
+from benchmarks.measuring.pipelines import kafka_sinks, measured_broker, run_to_end, running_query
 from benchmarks.measuring.slopes import Length
 from benchmarks.measuring.step_lines import step
 from benchmarks.measuring.stream import SEED as SEED
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.sources.source import SourceOptions, bounded
 from producers.replay import replay
-from spark_consumers.sinks import SINKS
 from topics.admin import delete_topics, ensure_topics, pipeline_topics
 
 ID = "service-results"
@@ -41,7 +40,7 @@ _SLIDE_MS = 1_000
 
 def run(*, smoke: bool) -> dict[str, object]:
     """CPU seconds per million rows by sink."""
-    sinks = [name for name, sink in SINKS.items() if "results" in sink.topics]
+    sinks = kafka_sinks()
     keys = 500 if smoke else _KEYS
     costs: dict[str, Any] = {"keys": keys}
     with measured_broker() as (broker, meter):
