@@ -4,7 +4,7 @@
 * aggregate: until the first result row of the Spark application can be read. Frames wait for the application.
 * end: from the commit of the last micro-batch to the end of the process (`--until-ended`).
 * restart: SIGKILL in mid-stream and a start right after. The time is until the first row of a window that was
-  not emitted before.
+  not emitted before. Where one micro-batch reads all frames, no window may be left: then until the first row.
 
 The client that reads all this sees committed records only. Each repetition is a query of its own on one
 broker. The query has 60 s windows by 1 s over 1,000 keys, so few that rows are no part of the figures.
@@ -41,7 +41,7 @@ from producers.replay import replay
 from spark_consumers.checkpoints.runs import newest_local_run
 from spark_consumers.jars.archive import archive_path
 from topics import clients
-from topics.admin import ensure_topics, pipeline_topics
+from topics.admin import describe, ensure_topics, pipeline_topics
 from workbench.local.broker import EmbeddedBroker
 from workbench.local.processes import ChildProcess
 
@@ -118,6 +118,9 @@ class _Start:
             partition = self._seconds(lambda: bool(routed.records()), service)
         # Route what is left, so that frames wait for the application.
         DataPlane(self.settings, until_ended=True).run()
+        routed_topic = self.settings.topic("routed")
+        routed_records = describe(self.settings.kafka, [routed_topic])[routed_topic].records
+        once = routed_records <= self.settings.frames_per_batch
         with _watched(self.settings, "results") as results:
             with self._service("aggregate") as first:
                 aggregate = self._seconds(lambda: results.newest_window() > 0, first)
@@ -126,7 +129,9 @@ class _Start:
             # new.
             reached = results.drained()
             with self._service("aggregate", "--until-ended") as again:
-                restart = self._seconds(lambda: results.newest_window() > reached, again)
+                restart = self._seconds(
+                    lambda: bool(results.records()) if once else results.newest_window() > reached, again
+                )
                 self._seconds(lambda: not again.alive, again)
                 end = time.time() - self._last_commit()
         return {"partition": partition, "aggregate": aggregate, "restart": restart, "end": end}
