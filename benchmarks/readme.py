@@ -4,7 +4,7 @@
     python -m benchmarks.readme rows
 
 The rows become docs/measurements/SCENARIO.json, one object each. Without ROWS the tables are made of the rows
-that are there. A test holds README to them, and all rows to one commit.
+that are there. A test holds README to them, and all rows to one machine and to committed code.
 """
 
 from __future__ import annotations

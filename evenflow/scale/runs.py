@@ -71,16 +71,16 @@ class Service(NamedTuple):
 
 
 SERVICE_RUNS = (
-    Service("growth-service", 1_000, 100, 50_000, 0.5, 377_000, 0.83, 4.79),
-    Service("growth-service", 63, 100, 50_000, 0.5, 1_776_000, 0.56, 0.24, workers=1_000),
-    Service("service-partitioner-hashing", 8, 4, 50_000, 0.5, 2_849_000, 0.48, None),
-    Service("service-partitioner-evenflow", 8, 4, 50_000, 0.5, 2_485_000, None, None),
-    Service("growth-service", 8, 4, 50_000, 0.5, 1_930_000, 0.64, 0.13),
-    Service("growth-service", 64, 16, 50_000, 0.5, 1_635_000, 0.71, 0.37),
-    Service("growth-service", 256, 16, 50_000, 0.5, 1_520_000, 0.73, 0.43),
-    Service("growth-service", 256, 16, 200_000, 2.0, 1_908_000, 0.57, 0.35),
-    Service("growth-service", 1_000, 16, 50_000, 0.5, 653_000, 1.09, 1.28),
-    Service("growth-service", 1_000, 16, 200_000, 2.0, 1_458_000, 0.61, 0.46),
+    Service("growth-service", 1_000, 100, 50_000, 0.5, 381_000, 0.93, 2.14),
+    Service("growth-service", 63, 100, 50_000, 0.5, 1_989_000, 0.63, 0.22, workers=1_000),
+    Service("service-partitioner-hashing", 8, 4, 50_000, 0.5, 2_772_000, 0.48, None),
+    Service("service-partitioner-evenflow", 8, 4, 50_000, 0.5, 2_353_000, None, None),
+    Service("growth-service", 8, 4, 50_000, 0.5, 2_618_000, 0.46, 0.08),
+    Service("growth-service", 64, 16, 50_000, 0.5, 2_323_000, 0.53, 0.19),
+    Service("growth-service", 256, 16, 50_000, 0.5, 1_921_000, 0.61, 0.32),
+    Service("growth-service", 256, 16, 200_000, 2.0, 2_500_000, 0.52, 0.18),
+    Service("growth-service", 1_000, 16, 50_000, 0.5, 885_000, 1.01, 0.85),
+    Service("growth-service", 1_000, 16, 200_000, 2.0, 1_483_000, 0.66, 0.47),
 )
 """docs/measurements.md has the first four. The others are one turn each, and stand under `shapes` in
 docs/measurements/growth-service.json. All were measured on a quiet machine."""
@@ -89,7 +89,7 @@ FULL_BATCHES = ((8, 4, 2, 0.033), (64, 16, 8, 0.052), (1_000, 100, 2, 0.340), (1
 """`growth-lanes`, micro-batches of 50,000 tuples in five blocks over 100,000 keys: routed partitions, input
 partitions, buckets, CPU seconds of combine and reduce."""
 
-_END_TO_END = ((1.0, 377_000, 739_000, 1.0, 0.8, 3.4), (1.4, 918_000, 632_000, 0.8, 0.5, 1.1))
+_END_TO_END = ((1.0, 419_000, 820_000, 0.59, 0.74, 3.38), (1.4, 566_000, 388_000, 0.6, 0.6, 2.41))
 """`service-end-to-end-fused`, catch-up: exponent, tuples and result rows a second, CPU seconds per million
 tuples of partitioner, broker and Spark (JVM and Python)."""
 

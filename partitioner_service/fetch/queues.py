@@ -54,10 +54,12 @@ _TURN = 2_000
 """Records that a partition gives before it is the next one's turn, or more where few partitions share a
 block. Each slice of a block costs the router some time, so turns are not shorter.
 """
-_NAP, _IDLE_NAP = 0.002, 0.02
-"""Seconds between two looks into queues that were empty: while records come, and while none do."""
+_NAP, _LONGEST_NAP = 0.002, 0.02
+"""Seconds between two looks into the queues. Each look that finds nothing doubles them."""
 _SETTLED = 2.0
-"""Seconds after which librdkafka has surely stopped fetching partitions that were given up."""
+"""Seconds after which librdkafka has stopped fetching partitions that were given up. An answer of a broker
+that stalls for longer stays in memory until its partition is assigned again. It is thrown away then.
+"""
 
 
 class _Bound(NamedTuple):
@@ -124,6 +126,8 @@ class Queues:
     def split(self, partitions: Iterable[int]) -> None:
         """As of `Fetcher`: take these partitions off the consumer's own queue."""
         self.take_back()
+        # An error outlives an assignment, unlike a record. So nothing may be left of the one before.
+        self._library.drop(self._given_up.values())
         for partition in partitions:
             queue = self._queues[partition] = self._library.queue_of(self._topic, partition)
             self._library.forward(queue, None)
@@ -155,15 +159,15 @@ class Queues:
         if self._given_up:
             self._drop_given_up()
         messages = np.zeros(most, np.uint64)
-        count, notices = 0, list[Record]()
+        count, nap, notices = 0, _NAP, list[Record]()
         try:
             while True:
                 came, more = self._take_turns(messages[count:])
                 count += came
                 left = max(0.0, until - time.monotonic()) if count < most else 0.0
-                nap = 0.0 if more else min(left, _NAP if count else _IDLE_NAP)
+                nap = _NAP if came else min(2 * nap, _LONGEST_NAP)
                 # Afterwards: a record that has gone astray is here before any that stands behind it is taken.
-                notices += self._notices(nap)
+                notices += self._notices(0.0 if more else min(left, nap))
                 astray = [notice for notice in notices if notice.error() is None]
                 if astray or self._changes != before:
                     notices = [notice for notice in notices if notice.error() is not None]

@@ -48,7 +48,7 @@ class FetchControl:
         A pause throws away what librdkafka has fetched ahead. So the partitions are left alone where the
         fetcher can do so. stuck: partitions that are not fetched either.
         """
-        if not self.paused and (partitions or stuck):
+        if not self.paused | self.absent and (partitions or stuck):
             self._asked_at = self._clock()
         stop = self._fetcher.leave(partitions.difference(stuck)).union(stuck) - self.absent
         if stop - self._stopped:

@@ -115,7 +115,7 @@ class Pace:
         return not state.asleep or bool(closed > panes_closed_by(state.mark(query), query.slide_ms))
 
     def hold_back_the_hasty(self) -> None:
-        """Pause the owned partitions that are more than `max_skew` ahead of the slowest. Resume the others.
+        """Hold back the owned partitions that are more than `max_skew` ahead of the slowest, and no others.
 
         A partition without a tuple counts as if it stood at the first tuple of the whole input, or at the
         mark that it was given. So the others cannot run away from it. A sleeping partition holds back only

@@ -219,9 +219,10 @@ class PartitionerSettings(Section):
     max_skew: Duration | None = Field(
         default=None,
         description=(
-            "An input partition that is further than this (event time) ahead of the slowest is paused. Idle"
-            " partitions do not follow a larger step of the only partition with tuples, so no window closes"
-            " until a second one is as far. None: the window plus ten slides."
+            "An input partition that is further than this (event time) ahead of the slowest is not read"
+            " until the slowest has caught up. Idle partitions do not follow a larger step of the only"
+            " partition with tuples, so no window closes until a second one is as far. None: the window plus"
+            " ten slides."
         ),
     )
     frame_bytes: int = Field(

@@ -6,7 +6,8 @@ import json
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count
 from random import Random
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
@@ -257,7 +258,9 @@ def test_partitions_take_turns_so_that_none_runs_away(long_logs: MockKafka) -> N
     reading = Reading(consumer, Queues(consumer, library_of(consumer), TOPIC))
     reading.assign(**{f"p{partition}": 0 for partition in range(20)})
     reading.until(lambda: min(counts(reading, 20)) > 0, most=100)
+    deadline = time.monotonic() + 3 * PATIENCE
     while not reading.ends:
+        assert time.monotonic() < deadline, counts(reading, 20)
         reading.fetch(5_000)
         spread = max(counts(reading, 20)) - min(counts(reading, 20))
         assert spread <= 10_000, "two turns, and what one answer of the broker holds more than another"
@@ -290,55 +293,114 @@ def test_what_was_fetched_of_a_partition_that_was_given_up_is_thrown_away(long_l
     consumer.close()
 
 
-class Endless:
-    """A library whose queues always hold one message more. It is none that could be read."""
+def test_an_error_of_an_assignment_is_not_told_in_the_next_one(kafka: MockKafka) -> None:
+    """It would be taken for loss of data. The error waits in the queue of a partition that is left alone."""
+    reports: list[str] = []
+    consumer = kafka.consumer(**{"statistics.interval.ms": 20, "stats_cb": reports.append})
+    reading = Reading(consumer, Queues(consumer, library_of(consumer), TOPIC))
+
+    def waiting() -> bool:
+        partitions = json.loads(reports[-1])["topics"][TOPIC]["partitions"] if reports else {}
+        return bool(partitions.get("0", {"fetchq_cnt": 0})["fetchq_cnt"])
+
+    reading.assign(p0=5 * EACH, p1=0)
+    reading.leave(0)
+    reading.until(waiting)
+    reading.assign(p0=0, p1=0)
+    reading.until(lambda: len(reading.ends) == 2)
+    assert not reading.errors
+    assert dict(reading.read)[0] == list(range(EACH))
+    reading.fetcher.close()
+    consumer.close()
+
+
+class References:
+    """Of a library only which references to queues are out."""
 
     def __init__(self) -> None:
         self.functions = gather.Functions(*(np.uint64(0) for _ in gather.Functions._fields))
+        self.out: set[int] = set()
+        self.dropped: list[int] = []
+        self._numbers = count(1)
 
     def queue_of(self, topic: str, partition: int) -> int:
-        return partition + 1
+        self.out.add(number := next(self._numbers))
+        return number
 
     def forward(self, queue: int, to: int | None) -> None:
-        """As if it were done."""
+        assert queue in self.out
 
     def let_go(self, queue: int) -> None:
-        """As if it were done."""
+        self.out.remove(queue)
+
+    def drop(self, queues: Iterable[int]) -> None:
+        self.dropped = list(queues)
+        assert self.out.issuperset(self.dropped)
 
 
 class Silent:
-    """A consumer whose own queue never holds anything."""
+    """A consumer whose own queue never holds anything. waited: how long (s) it waited last."""
+
+    waited = -1.0
 
     def list_topics(self, topic: str, timeout: float) -> None:
         """As if it were known."""
 
     def consume(self, most: int, timeout: float) -> list[Any]:
-        self.timeout = timeout
+        self.waited = timeout
         return []
 
 
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, in its last item."""
+    moments = [0.0]
+    monkeypatch.setattr(queues, "time", SimpleNamespace(monotonic=lambda: moments[-1]))
+    return moments
+
+
+@pytest.mark.parametrize("more", [True, False])
 def test_a_fetch_ends_in_time_although_there_is_always_another_message(
-    monkeypatch: pytest.MonkeyPatch,
+    now: list[float], more: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now, rounds = [0.0], []
+    rounds = []
 
     def one_of_each(addresses: Any, first: int, turn: int, messages: Any, *_: Any) -> tuple[int, int, bool]:
-        now[0] += 0.01
+        now.append(now[-1] + 0.01)
         rounds.append(len(messages))
-        return len(addresses), first, False
+        return len(addresses), first, more
 
     monkeypatch.setattr(queues, "take_turns", one_of_each)
     monkeypatch.setattr(queues, "destroy", lambda *_: None)
     monkeypatch.setattr(Queues, "_fetched", lambda self, messages, notices: len(messages))
-    monkeypatch.setattr(queues, "time", SimpleNamespace(monotonic=lambda: now[0]))
     consumer: Any = Silent()
-    library: Any = Endless()
+    library: Any = References()
     fetcher = Queues(consumer, library, TOPIC)
     fetcher.split(range(5))
-    count: Any = fetcher.fetch(50_000, 0.1)
+    taken: Any = fetcher.fetch(50_000, 0.1)
     assert len(rounds) <= 11
-    assert count == 5 * len(rounds)
-    assert consumer.timeout == 0.0
+    assert taken == 5 * len(rounds)
+    assert consumer.waited == 0.0
+
+
+def test_what_is_given_up_is_emptied_until_it_is_settled_and_no_reference_stays(now: list[float]) -> None:
+    consumer: Any = Silent()
+    library: Any = References()
+    fetcher = Queues(consumer, library, TOPIC)
+    fetcher.split(range(5))
+    fetcher.split([3, 4])
+    assert len(library.out) == 5
+    fetcher.fetch(0, 0.0)
+    assert len(library.dropped) == 3
+    now.append(10.0)
+    fetcher.fetch(0, 0.0)
+    assert len(library.out) == 2
+    library.dropped = []
+    fetcher.fetch(0, 0.0)
+    assert not library.dropped
+    fetcher.take_back()
+    fetcher.close()
+    assert not library.out
 
 
 @pytest.mark.parametrize("partitions", [1, 4, 12, 64])
