@@ -17,6 +17,7 @@ from typing import Any
 
 from benchmarks.measuring.page_tables import into_page
 from benchmarks.runner import README_SCENARIOS
+from benchmarks.scale.pages import table
 
 PAGE = Path("README.md")
 FOLDER = Path("docs/measurements")
@@ -65,7 +66,7 @@ def peers_table(rows: Rows) -> str:
             f"{slow['speed']:.0f} and {slow_frames['speed']:.0f} times as fast",
         ),
     )
-    return _table(
+    return table(
         (
             "in one run, Zipf 1.4 (`service-peers`)",
             "evenflow is",
@@ -87,7 +88,7 @@ def goals_table(rows: Rows) -> str:
     combiner, start = rows["service-combiner"], rows["service-start"]
     growth = rows["growth-service"]["as_chosen"]
     speed = {row["partitioner"]: row for row in rows["partitioners-speed"]["partitioners"]}
-    return _table(
+    return table(
         ("what", "ratio or goal", "evenflow", "beside it, same run"),
         [
             (
@@ -153,12 +154,6 @@ def page(text: str, rows: Rows) -> str:
     """README with these figures. ValueError if it has no place for them."""
     text = into_page(text, "readme", "peers", peers_table(rows))
     return into_page(text, "readme", "goals", goals_table(rows))
-
-
-def _table(head: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *body]
-    rows = ["| " + " | ".join(cells) + " |" for cells in lines]
-    return "\n".join([rows[0], "|" + "---|" * len(head), *rows[2:]])
 
 
 def _met(met: object) -> str:

@@ -87,7 +87,7 @@ README_SCENARIOS = (
     "partitioners-speed",
     "tuple-profile",
 )
-"""Scenarios whose figures README and docs/profile.md have. All come from one run, for 50 minutes."""
+"""Scenarios whose figures README and docs/profile.md have. They run one after the other, for 40 minutes."""
 
 GROUPS = {
     group: tuple(name for name in SCENARIOS if name.startswith(f"{group}-"))

@@ -608,7 +608,8 @@ class Following:
 
     def seek(self, draw: Random) -> None:
         """One partition goes on elsewhere, also one that is left alone."""
-        for partition in draw.sample(sorted(self._begun - self._paused), len(self._begun - self._paused))[:1]:
+        running = sorted(self._begun - self._paused)
+        for partition in draw.sample(running, min(1, len(running))):
             self._next[partition] = draw.randrange(EACH)
             self._reading.consumer.seek(TopicPartition(TOPIC, partition, self._next[partition]))
 
