@@ -13,7 +13,7 @@ from benchmarks.measuring.cpu import CpuMeter
 from benchmarks.measuring.pipelines import measured_broker
 from benchmarks.measuring.spread import Speed, in_turns, ratios, spread
 from benchmarks.measuring.step_lines import step
-from benchmarks.service.data_plane import MeasuredLoop, MeasuredPlane
+from benchmarks.service.data_plane import MeasuredLoop, MeasuredPlane, commits_of
 from evenflow.settings import KafkaSettings, Settings
 from evenflow.wire.markers import EndOfStream
 from partitioner_service.begin.prepare import prepare
@@ -94,7 +94,7 @@ def _settings(kafka: KafkaSettings, number: int, turn: int, *, smoke: bool = Fal
     return KINDS[_ON_A_BROKER].settings(
         query={"name": f"bad-{number}-{turn}"},
         input={"topic": f"bad-{number}.input"},
-        partitioner={"name": "hashing", "workers": 8, "commit_interval": 50 if smoke else 500},
+        partitioner={"name": "hashing", "workers": 8, **commits_of(smoke=smoke)},
         kafka=kafka.model_dump(exclude_unset=True),
     )
 

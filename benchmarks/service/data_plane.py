@@ -58,6 +58,8 @@ GOAL_SPEED = 3.0
 GOAL_CPU = 0.8
 """Microseconds of CPU that a tuple may cost from topic to frames, without the broker."""
 _TUPLES = 16_000_000
+_SMOKE_BLOCK = 20_000
+"""Tuples. A smoke run has a few hundred thousand, which a fast machine routes in one usual transaction."""
 _PROCESS = "data_plane"
 """Label of this process, with the threads of its Kafka client."""
 
@@ -77,11 +79,26 @@ class Commits:
             self.moments.append((time.time(), tuples))
 
     def speed(self, meter: CpuMeter) -> Speed:
-        """Tuples per second and CPU time from the first commit to the last."""
+        """Tuples per second and CPU time from the first commit to the last.
+
+        ValueError if no tuples were read between two commits.
+        """
+        if not self.moments or self.moments[0][1] == self.moments[-1][1]:
+            raise ValueError(
+                "all tuples were committed at once, so no speed can be measured: write more tuples, or make"
+                " blocks and commit_interval shorter"
+            )
         # A look at the end, so that the meter knows what was used up to the last commit.
         meter.now()
         (begin, before), (end, after) = self.moments[0], self.moments[-1]
         return Speed((after - before) / (end - begin), after - before, meter.between(begin, end))
+
+
+def commits_of(*, smoke: bool) -> dict[str, int]:
+    """The partitioner's settings with which a run commits several times. A smoke run commits after every
+    block or two, however fast the machine is.
+    """
+    return {"block_tuples": _SMOKE_BLOCK, "commit_interval": 1} if smoke else {"commit_interval": 500}
 
 
 class MeasuredLoop(Loop):
@@ -112,12 +129,11 @@ class MeasuredPlane(DataPlane):
 def compare(partitioner: str, *, smoke: bool) -> dict[str, object]:
     """Rates of data plane, bare loop and queues alone, measured in turns, and the goals."""
     tuples, repetitions = (300_000, 1) if smoke else (_TUPLES, 3)
-    interval = 50 if smoke else 500
     numbers = count()
     with measured_broker(_PROCESS) as (broker, meter):
 
         def fresh() -> Settings:
-            options = {"name": partitioner, "workers": WORKERS, "commit_interval": interval}
+            options = {"name": partitioner, "workers": WORKERS, **commits_of(smoke=smoke)}
             return settings_for(broker.settings(), f"bench-{next(numbers)}", partitioner=options)
 
         first = fresh()

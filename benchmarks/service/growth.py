@@ -16,7 +16,7 @@ from benchmarks.measuring.spread import beside, in_turns, judged
 from benchmarks.measuring.step_lines import step
 from benchmarks.measuring.stream import SEED as SEED
 from benchmarks.measuring.stream import settings_for, write_input
-from benchmarks.service.data_plane import plane_speed
+from benchmarks.service.data_plane import commits_of, plane_speed
 from evenflow.settings import Settings
 
 ID = "growth-service"
@@ -69,7 +69,7 @@ def run(*, smoke: bool) -> dict[str, object]:
                     "workers": workers,
                     **({} if chosen else {"routed_partitions": workers}),
                     # A chosen transaction may be as long as a smoke run.
-                    **({} if chosen and not smoke else {"commit_interval": 50 if smoke else 500}),
+                    **({} if chosen and not smoke else commits_of(smoke=smoke)),
                     **(rhythm or {}),
                     # The first transaction registers a thousand partitions, which takes this broker a while.
                     "transaction_timeout": "60s",
