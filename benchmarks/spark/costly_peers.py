@@ -32,7 +32,7 @@ COST_US = 400
 """What a tuple costs a worker."""
 PERFECT = WORKERS * 1_000_000 / COST_US
 """Tuples per second at perfect balance."""
-SKEWS = (1.4, 2.0)
+SKEWS = (1.0, 1.4, 2.0)
 _SALTS = 8
 _LENGTHS = (100_000, 600_000)
 """Tuples of the short and of the long topic, that is 2 and 12 s of event time."""
