@@ -36,7 +36,7 @@ BY_GROUP = --dist loadgroup --no-loadscope-reorder
 
 # Of benchmarks that share their code, one, and none that a test runs: a smoke run of all takes a quarter of
 # an hour.
-SMOKE = topics-roundtrip service-end-to-end-fused service-soak growth reduce-prompt scale
+SMOKE = topics-roundtrip service-end-to-end-fused service-costly-live service-soak growth reduce-prompt scale
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo monitoring test test-more test-long test-browser test-containers test-k8s test-rl

@@ -27,8 +27,8 @@ from rich.console import Console
 
 from benchmarks.measuring.cpu import CpuMeter, occupancy
 from benchmarks.measuring.machine import machine
+from benchmarks.pages.tables import table
 from benchmarks.pictures import keep_rows
-from benchmarks.scale.pages import table
 from evenflow import queries
 from evenflow.queries import BuiltInQuery
 from evenflow.settings.durations import format_duration

@@ -9,36 +9,23 @@ that are there. A test holds README to them, and all rows to one machine and to 
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring.page_tables import into_page
+from benchmarks.pages.rows import keep_files, kept_rows
+from benchmarks.pages.tables import into_page, table
 from benchmarks.runner import README_SCENARIOS
-from benchmarks.scale.pages import table
+from benchmarks.spark.costly_tables import times_as_fast
 
 PAGE = Path("README.md")
-FOLDER = Path("docs/measurements")
+_OPENING_SKEW = 2.0
+"""The Zipf exponent of the figures in the first paragraph."""
+_ALIKE = 0.06
+"""Two speeds of different runs that are no further apart are called equal."""
 Rows = Mapping[str, Any]
 """Figures by scenario id."""
-
-
-def kept_rows(folder: Path = FOLDER) -> dict[str, Any]:
-    """The rows that are kept, by scenario."""
-    texts = {name: (folder / f"{name}.json").read_text(encoding="utf-8") for name in README_SCENARIOS}
-    return {name: json.loads(text) for name, text in texts.items()}
-
-
-def keep(lines: Iterable[str], folder: Path = FOLDER) -> None:
-    """Keep these rows, one object a line. Raises ValueError if one is of a smoke run."""
-    rows = [json.loads(line) for line in lines if line.strip()]
-    for row in rows:
-        if row["smoke"]:
-            raise ValueError(f"{row['id']} was only smoked")
-    for row in rows:
-        (folder / f"{row['id']}.json").write_text(json.dumps(row) + "\n", encoding="utf-8")
 
 
 def peers_table(rows: Rows) -> str:
@@ -150,6 +137,27 @@ def goals_table(rows: Rows) -> str:
     )
 
 
+def opening(rows: Rows) -> list[str]:
+    """Words with figures that README's first paragraph must have. It is prose, so a person writes it."""
+    figures = rows["service-costly-peers"]
+    ours = next(
+        row
+        for row in figures["rows"]
+        if (row["system"], row["zipf"]) == ("evenflow, evenflow", _OPENING_SKEW)
+    )
+    two_phase = times_as_fast(figures, _OPENING_SKEW, "flink, two-phase")
+    return [
+        f"costs {figures['cost_us']} us of work (waited, not computed; Zipf {_OPENING_SKEW},"
+        f" {figures['workers']} workers)",
+        f"has {ours['of_perfect']:.2f} of the throughput of perfect balance",
+        f"{times_as_fast(figures, _OPENING_SKEW, 'flink, keyBy'):.1f} times Flink's keyBy",
+        f"{times_as_fast(figures, _OPENING_SKEW, 'spark, groupBy'):.1f} times Spark's groupBy",
+        "as much as Flink's two-phase"
+        if abs(two_phase - 1) < _ALIKE
+        else f"{two_phase:.2f} times Flink's two-phase",
+    ]
+
+
 def page(text: str, rows: Rows) -> str:
     """README with these figures. ValueError if it has no place for them."""
     text = into_page(text, "readme", "peers", peers_table(rows))
@@ -186,10 +194,14 @@ def _rate(tuples: float) -> str:
 
 def main() -> int:
     """Keep the rows of the file that is named, if any, and write README."""
-    for name in sys.argv[1:]:
-        keep(Path(name).read_text(encoding="utf-8").splitlines())
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), kept_rows()), encoding="utf-8")
-    return 0
+    keep_files(sys.argv[1:])
+    rows = kept_rows(README_SCENARIOS)
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
+    missing = [words for words in opening(rows) if words not in text]
+    if missing:
+        print("the first paragraph must have the words: " + "; ".join(missing), file=sys.stderr)
+    return 1 if missing else 0
 
 
 if __name__ == "__main__":

@@ -30,9 +30,8 @@ from benchmarks.cores.forwarding import (
 )
 from benchmarks.cores.forwarding_page import PAGE, entrant_words, stream_words
 from benchmarks.cores.forwarding_ways import BUCKETS, SEED, ForwardingCase, encoded
-from benchmarks.measuring.page_tables import into_page
+from benchmarks.pages.tables import into_page, table
 from benchmarks.pictures import keep_rows
-from benchmarks.scale.pages import table
 from evenflow.keys import bucket_of, hash_keys
 
 KEPT = Path("docs/measurements/forwarding-machines.json")

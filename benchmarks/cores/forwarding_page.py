@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cores.forwarding import CASES, ENTRANTS, FURTHER, ID, STREAMS
-from benchmarks.measuring.page_tables import into_page
-from benchmarks.scale.pages import figure, table
+from benchmarks.pages.tables import figure, into_page, table
 
 PAGE, KEPT = Path("docs/measurements.md"), Path("docs/measurements/forwarding.json")
 Row = Mapping[str, Any]

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.fleet.tables import PARTS
-from benchmarks.measuring.page_tables import into_page
+from benchmarks.pages.tables import into_page
 
 PAGE = Path("docs/measurements.md")
 

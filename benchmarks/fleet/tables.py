@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.fleet.course import Levels, levels
-from benchmarks.scale.pages import table
+from benchmarks.pages.tables import table
 
 Rows = Sequence[Mapping[str, Any]]
 _HEAD = (

@@ -1,8 +1,8 @@
 """How late result rows were: append time of the row (LogAppendTime) less the end of its window.
 
-A row could have been known at the end of its window, because the queries here allow no disorder. Only rows of
-one partition of the results topic are looked at. They are a fair sample, because rows are spread by the hash
-of the key.
+A row could have been known at the end of its window, because the queries here allow no disorder. Where there
+are many rows, only those of one partition of the results topic are looked at. They are a fair sample, because
+rows are spread by the hash of the key.
 """
 
 from __future__ import annotations
@@ -36,10 +36,20 @@ def sampled_rows(
     # The other partitions begin behind their end, so nothing of them is read. (Offset 0 may be gone.)
     others = {number: _PAST_THE_END for number in range(settings.bucket_count) if number != SAMPLE}
     first = {SAMPLE: begin.get(SAMPLE, 0), **others}
-    last = None if end is None else {SAMPLE: end[SAMPLE]}
+    return _read(settings, first, None if end is None else {SAMPLE: end[SAMPLE]}, every=_EVERY)
+
+
+def all_rows(settings: Settings, begin: Mapping[int, int]) -> np.ndarray:
+    """As `sampled_rows`, but every row of all partitions, from these offsets on to the end of the topic."""
+    return _read(settings, begin, None, every=1)
+
+
+def _read(
+    settings: Settings, begin: Mapping[int, int], end: Mapping[int, int] | None, *, every: int
+) -> np.ndarray:
     counts: dict[tuple[int, int], int] = {}
-    for messages in read_range(settings.kafka, settings.topic("results"), begin=first, end=last):
-        for message in messages[::_EVERY]:
+    for messages in read_range(settings.kafka, settings.topic("results"), begin=begin, end=end):
+        for message in messages[::every]:
             # The rows are many, so their JSON is searched, not parsed.
             value = message.value() or b""
             at = value.index(_WINDOW_END) + len(_WINDOW_END)

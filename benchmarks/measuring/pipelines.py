@@ -9,11 +9,11 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.measuring.cpu import CpuMeter, Used
 from benchmarks.measuring.latency import SAMPLE, sampled_rows
@@ -53,6 +53,31 @@ def measured_broker(itself: str = "bench") -> Iterator[tuple[EmbeddedBroker, Cpu
         yield broker, meter
 
 
+class Program(NamedTuple):
+    """A program of another system, that reads one topic."""
+
+    name: str
+    """What step lines and errors call it."""
+    command: list[str]
+    java: str
+    """Label of its JVM in the figures, which ends with `_jvm`."""
+
+    @property
+    def python(self) -> str:
+        """Label of its other processes in the figures."""
+        return self.java.replace("_jvm", "_python")
+
+    def environment(self, folder: Path) -> Mapping[str, str]:
+        """This process's environment variables, without those that lead to evenflow's own packages.
+
+        folder: where it may write.
+        """
+        own = ("PYTHONPATH", "SPARK_HOME")
+        inherited = {name: value for name, value in os.environ.items() if name not in own}
+        places = {"FLINK_LOG_DIR": str(folder), "PYSPARK_PYTHON": self.command[0]}
+        return inherited | places | {"SPARK_LOCAL_IP": "127.0.0.1"}
+
+
 @dataclass
 class QueryProcesses:
     """The processes of one query. `end` ends each of them by its process id."""
@@ -82,6 +107,22 @@ class QueryProcesses:
             self.meter.watch(child.pid, "spark_python", java="spark_jvm")
         else:
             self.meter.watch(child.pid, {"partition": "partitioner"}.get(words[0], words[0]))
+        return child
+
+    def start_program(self, program: Program) -> ChildProcess:
+        """Start a program of another system in place of partitioner and aggregation. It is expected to run
+        until `end`.
+        """
+        child = ChildProcess(
+            program.command,
+            log=self.folder / f"{len(self._children)}-program.log",
+            name=program.name,
+            cwd=self.folder,
+            env=program.environment(self.folder),
+        )
+        self._children.append(child)
+        self._lasting.append(child)
+        self.meter.watch(child.pid, program.python, java=program.java)
         return child
 
     def start_replay(

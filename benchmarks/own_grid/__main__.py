@@ -17,9 +17,9 @@ import sys
 from inspect import getdoc
 from pathlib import Path
 
-from benchmarks.measuring.page_tables import into_page
 from benchmarks.own_grid.measuring import FULL, QUICK
 from benchmarks.own_grid.tables import TABLES
+from benchmarks.pages.tables import into_page
 
 PAGE = Path("docs/evenflow-partitioner.md")
 

@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.measuring.page_tables import median_and_range
 from benchmarks.own_grid.hard_streams import generated_once
 from benchmarks.own_grid.measuring import Size, full_windows, scenario_of
 from benchmarks.own_grid.seed_ranges import OURS, as_range, in_processes, seeds_of
+from benchmarks.pages.tables import median_and_range
 from evenflow.numeric.arrays import Bools, Float64s, Int32s, Int64s
 from evenflow.numeric.kernels import kernel
 from evenflow.partitioners.evenflow.holders import fewest_of

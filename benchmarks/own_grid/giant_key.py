@@ -12,10 +12,10 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.measuring.page_tables import median_and_range
 from benchmarks.own_grid.hard_streams import generated_once
 from benchmarks.own_grid.measuring import Size, scenario_of
 from benchmarks.own_grid.seed_ranges import OURS, in_processes, seeds_of
+from benchmarks.pages.tables import median_and_range
 from evenflow.keys import candidate
 from evenflow.numeric.arrays import Int64s
 from evenflow.partitioners.evenflow.water_filling import Evenflow

@@ -22,6 +22,7 @@ all close at once when the next step begins, and their rows would stand in its w
 
 from __future__ import annotations
 
+import time
 from contextlib import AbstractContextManager
 from itertools import count
 from typing import Any, Literal
@@ -29,7 +30,7 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks.measuring.cpu import budget, occupancy
-from benchmarks.measuring.latency import judged, sampled_rows
+from benchmarks.measuring.latency import all_rows, judged, sampled_rows
 from benchmarks.measuring.pipelines import (
     WORKERS,
     QueryProcesses,
@@ -152,12 +153,26 @@ def _short(figures: dict[str, Any]) -> dict[str, Any]:
 
 
 class Live:
-    """Steps of live replay into the running query."""
+    """Steps of live replay into the running query.
 
-    def __init__(self, running: QueryProcesses, zipf: float, *, seconds: float) -> None:
+    whole: whether every row is looked at, for queries with few rows. settle: seconds to wait besides until
+    late rows are there, for systems whose parts do not move on together.
+    """
+
+    def __init__(
+        self,
+        running: QueryProcesses,
+        zipf: float,
+        *,
+        seconds: float,
+        whole: bool = False,
+        settle: float = 0.0,
+    ) -> None:
         self._running = running
         self._zipf = zipf
         self._seconds = seconds
+        self._whole = whole
+        self._settle = settle
         self._numbers = count()
 
     def hold(self, rate: int, label: str) -> dict[str, Any]:
@@ -191,7 +206,8 @@ class Live:
         achieved = round(summary["tuples_per_second"])
         loads = self._loads(telemetry_start)
         running.up_to_date()
-        rows = sampled_rows(running.settings, before)
+        time.sleep(self._settle)
+        rows = (all_rows if self._whole else sampled_rows)(running.settings, before)
         used = running.meter.between(begun, over)
         emitted = sum(after.values()) - sum(before.values())
         return {

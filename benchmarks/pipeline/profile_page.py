@@ -13,9 +13,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pages.tables import table
 from benchmarks.pipeline.combiner import GOAL
 from benchmarks.pipeline.tuple_profile import COMBINER, PARTITIONER, REDUCER, WAYS, Step, judged
-from benchmarks.scale.pages import table
 
 PAGE = Path("docs/profile.md")
 FIGURES = Path("docs/measurements/tuple-profile.json")

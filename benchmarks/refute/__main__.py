@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measuring.page_tables import into_page
+from benchmarks.pages.tables import into_page
 from benchmarks.refute.cases import Case, drawn, near
 from benchmarks.refute.judging import CHOICES, MOST_REPLICAS, OURS, CaseVerdict, judged
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks.measuring.page_tables import into_page
+from benchmarks.pages.tables import into_page
 from benchmarks.scale import pages
 from benchmarks.scale.pictures import by_workers
 from evenflow.charts.page import save

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
+from benchmarks.pages.tables import figure, table
 from benchmarks.scale.load import groups_skew
 from benchmarks.scale.setups import AS_SET, SETUPS, Setup, bill_of, cores_in
 from evenflow.scale.costs import (
@@ -66,23 +67,6 @@ ADVICE: dict[tuple[str, Place], tuple[Side, str]] = {
     ),
 }
 """For each term that could break: the setting that moves the term, and what to do, in words."""
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
-
-
-def figure(value: float) -> str:
-    """The value with two significant digits, or as a whole number from 100 on."""
-    if value >= 100:
-        return f"{value:,.0f}"
-    return (
-        f"{value:.2g}"
-        if value >= 0.01
-        else ("0" if value == 0 else f"{value:.1g}" if value >= 1e-4 else "<0.0001")
-    )
 
 
 def units_table(measurements: Measurements) -> str:

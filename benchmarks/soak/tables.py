@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from benchmarks.measuring.page_tables import into_page
-from benchmarks.scale.pages import table
+from benchmarks.pages.tables import into_page, table
 from benchmarks.soak.sizes import thirds_after_start
 
 _MINUTE = 60.0

@@ -3,8 +3,10 @@ turns.
 
 Each system has 8 workers, and each tuple costs its worker 400 us, so perfect balance carries 20,000 tuples a
 second. Two cores cannot work for eight. So the cost is waited, in every system (`spark.combine_wait`,
-`CostlySum`, `costly_sum`). The speed is the slope between a short and a long topic, each in new processes. In
-a smoke run every system but Flink runs once on a topic of a few tuples: Flink would have to be downloaded.
+`CostlySum`, `costly_sum`). evenflow and Spark take a second of the stream a micro-batch, and once the whole
+topic at once, as their settings come. The speed is the slope between a short and a long topic, each in new
+processes. In a smoke run every system but Flink runs once on a topic of a few tuples: Flink would have to be
+downloaded.
 """
 
 from __future__ import annotations
@@ -33,7 +35,12 @@ COST_US = 400
 PERFECT = WORKERS * 1_000_000 / COST_US
 """Tuples per second at perfect balance."""
 SKEWS = (1.0, 1.4, 2.0)
-_SALTS = 8
+SALTS = 8
+TUPLES_A_BATCH = 50_000
+"""Tuples of a micro-batch of evenflow and of Spark: a second of the stream."""
+_BLOCK = 5_000
+AT_ONCE = "backlog at once"
+"""As the settings of evenflow and of Spark come, a micro-batch takes the whole topic."""
 _LENGTHS = (100_000, 600_000)
 """Tuples of the short and of the long topic, that is 2 and 12 s of event time."""
 _SMOKE = 2_000
@@ -66,26 +73,27 @@ def run(*, smoke: bool) -> dict[str, object]:
 def ways(stage: Stage, *, with_flink: bool) -> dict[str, Way]:
     """How each system runs over a topic of this stage, by its name in the figures."""
     work = {"workers": WORKERS, "cost_us": COST_US}
+    spark = {
+        "wiring": "fused",
+        "master": f"local[{WORKERS}]",
+        "combine_tasks": WORKERS,
+        "combine_wait": COST_US,
+    }
+    # Frames as small as those of a live stream, so that their number bounds the tuples of a micro-batch.
+    bounded = spark | {"max_frames_per_batch": WORKERS * TUPLES_A_BATCH // _BLOCK}
+    ours = partial(stage.evenflow, query={"window": "1s"})
     systems: dict[str, Way] = {
-        f"evenflow, {name}": partial(
-            stage.evenflow,
-            query={"window": "1s"},
-            partitioner={"name": name},
-            spark={
-                "wiring": "fused",
-                "master": f"local[{WORKERS}]",
-                "combine_tasks": WORKERS,
-                "combine_wait": COST_US,
-            },
-        )
+        f"evenflow, {name}": partial(ours, partitioner={"name": name, "block_tuples": _BLOCK}, spark=bounded)
         for name in ("evenflow", "hashing")
     }
+    systems[f"evenflow, evenflow, {AT_ONCE}"] = partial(ours, partitioner={"name": "evenflow"}, spark=spark)
     if with_flink:
         python = flink_python()
         systems["flink, keyBy"] = partial(stage.flink_costly, python=python, phases="ONE_PHASE", **work)
         systems["flink, two-phase"] = partial(stage.flink_costly, python=python, phases="TWO_PHASE", **work)
-    systems["spark, groupBy"] = partial(stage.spark_costly, salts=1, **work)
-    systems[f"spark, {_SALTS} salts"] = partial(stage.spark_costly, salts=_SALTS, **work)
+    for salts, name in ((1, "spark, groupBy"), (SALTS, f"spark, {SALTS} salts")):
+        systems[name] = partial(stage.spark_costly, salts=salts, most=TUPLES_A_BATCH, **work)
+    systems[f"spark, {SALTS} salts, {AT_ONCE}"] = partial(stage.spark_costly, salts=SALTS, most=None, **work)
     return systems
 
 

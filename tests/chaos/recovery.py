@@ -26,7 +26,7 @@ import typer
 from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.measuring.machine import machine
-from benchmarks.measuring.page_tables import into_page
+from benchmarks.pages.tables import into_page
 from evenflow.settings import Settings
 from tests.chaos.course import UNHARMED
 from tests.chaos.processes import java_of, python_workers

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring.machine import machine
-from benchmarks.measuring.page_tables import into_page
-from benchmarks.scale.pages import table
+from benchmarks.pages.tables import into_page, table
 from tests.chaos.course import PARTS
 from tests.chaos.rounds import Outcome
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 from typer.testing import CliRunner
 
-from benchmarks.measuring.page_tables import into_page
+from benchmarks.pages.tables import into_page
 from tests.chaos import recovery
 from tests.chaos.recovery import LOSSES, PAGE, ROWS, table, write
 

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.measuring.page_tables import into_page
+from benchmarks.pages.tables import into_page
 from tests.chaos.course import EVERY_KIND, UNHARMED, draw
 from tests.chaos.rounds import Outcome
 from tests.chaos.tables import PAGE, ROWS, faults_table, rounds_table, row_of, write

@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.elasticity.grid.loads import LOADS
 from benchmarks.elasticity.grid.measuring import POLICIES, SEEDS, STEPS, Figures, measure
 from benchmarks.elasticity.grid.page import PARTS, Grid
-from benchmarks.measuring.page_tables import into_page
+from benchmarks.pages.tables import into_page
 
 PAGE = Path("docs/elasticity.md")
 FIGURES = Path("docs/measurements/elasticity-grid.json")

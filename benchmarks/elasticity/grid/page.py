@@ -7,8 +7,7 @@ from statistics import fmean, median
 
 from benchmarks.elasticity.grid.loads import LOADS, STATED
 from benchmarks.elasticity.grid.measuring import POLICIES, Figures
-from benchmarks.measuring.page_tables import median_and_range
-from benchmarks.scale.pages import table
+from benchmarks.pages.tables import median_and_range, table
 
 Grid = Mapping[str, Mapping[str, Figures]]
 """Policy -> name of a load -> figures."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.elasticity.scale_out.measuring import SEEDS, VARIANTS, Figures, measure
 from benchmarks.elasticity.scale_out.page import PARTS, Runs
-from benchmarks.measuring.page_tables import into_page
+from benchmarks.pages.tables import into_page
 from workbench.elastic import SHAPES
 
 PAGE = Path("docs/elasticity.md")

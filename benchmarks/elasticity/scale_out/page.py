@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.elasticity.scale_out.measuring import POLICY, VARIANTS, Figures
-from benchmarks.measuring.page_tables import median_and_range
-from benchmarks.scale.pages import table
+from benchmarks.pages.tables import median_and_range, table
 from workbench.elastic import SHAPES
 
 Runs = Mapping[str, Mapping[str, Figures]]

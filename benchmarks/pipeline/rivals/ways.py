@@ -7,22 +7,19 @@ and ending.
 from __future__ import annotations
 
 import json
-import os
-import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring.cpu import CpuMeter
-from benchmarks.measuring.pipelines import ended_well, run_to_end, running_query
+from benchmarks.measuring.pipelines import Program, ended_well, run_to_end, running_query
 from benchmarks.measuring.slopes import Length
 from benchmarks.measuring.step_lines import step
 from benchmarks.measuring.stream import settings_for, write_input
-from benchmarks.pipeline.rivals.flink import PROGRAM, compiled, connector_jar
+from benchmarks.pipeline.rivals import programs
 from evenflow.settings import KafkaSettings, Settings
-from spark_consumers.jars.fetch import spark_kafka_jars
 from topics.admin import delete_topics
 from workbench.local.processes import ChildProcess
 
@@ -78,62 +75,47 @@ class Stage:
 
     def flink(self, tuples: int, *, python: Path) -> Length:
         """Run Flink SQL into a black hole. `python` is the Python that has PyFlink."""
-        return self._flink(tuples, python, str(connector_jar()), "windows")
+        return self._run(programs.flink_windows(self.kafka, self.topic(tuples), python=python), tuples)
 
-    def flink_costly(self, tuples: int, *, python: Path, phases: str, workers: int, cost_us: int) -> Length:
+    def flink_costly(self, tuples: int, **options: Any) -> Length:
         """Run Flink SQL with a function that costs work, into a black hole.
 
-        phases: `ONE_PHASE` (each tuple goes to the task of its key, which aggregates) or `TWO_PHASE` (each
-        task that reads adds up what it read, and the sums go to the tasks of their keys).
+        options: those of `programs.flink_costly`.
         """
         with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as folder:
-            function = compiled(Path(__file__).with_name("CostlySum.java"), python, Path(folder))
-            return self._flink(
-                tuples,
-                python,
-                f"{connector_jar()};{function}",
-                "costly",
-                f"pipeline.global-job-parameters=cost_us:{cost_us}",
-                f"parallelism.default={workers}",
-                f"table.optimizer.agg-phase-strategy={phases}",
-            )
+            topic = self.topic(tuples)
+            program = programs.flink_costly(self.kafka, topic, folder=Path(folder), **options)
+            return self._run(program, tuples)
 
-    def _flink(self, tuples: int, python: Path, jars: str, job: str, *options: str) -> Length:
-        place = self.kafka.bootstrap_servers, self.topic(tuples)
-        command = [str(python), str(PROGRAM), *place, jars, job, *options]
-        return self._program(f"flink, {job}", tuples, command, java="flink_jvm")
+    def spark_costly(self, tuples: int, **options: Any) -> Length:
+        """Run Spark's `groupBy` with a function that costs work, by key and one of so many salts.
 
-    def spark_costly(self, tuples: int, *, salts: int, workers: int, cost_us: int) -> Length:
-        """Run Spark's `groupBy` with a function that costs work, by key and one of so many salts."""
-        program = Path(__file__).with_name("spark_costly.py")
-        jars = ",".join(map(str, spark_kafka_jars()))
-        command = [sys.executable, str(program), self.kafka.bootstrap_servers, self.topic(tuples), jars]
-        command += [str(salts), str(workers), str(cost_us)]
-        return self._program(f"spark with {salts} salts", tuples, command, java="spark_jvm")
+        options: those of `programs.spark_costly`.
+        """
+        return self._run(programs.spark_costly(self.kafka, self.topic(tuples), **options), tuples)
 
     def spark_windows(self, tuples: int) -> Length:
         """Run Spark's own streaming windows into a sink that drops the rows."""
-        program = Path(__file__).with_name("spark_windows.py")
-        jars = ",".join(map(str, spark_kafka_jars()))
-        command = [sys.executable, str(program), self.kafka.bootstrap_servers, self.topic(tuples), jars]
-        return self._program("spark windows", tuples, command, java="windows_jvm")
+        return self._run(programs.spark_windows(self.kafka, self.topic(tuples)), tuples)
 
     def plain_program(self, tuples: int) -> Length:
         """Run a plain program of one process, which drops the rows and keeps nothing."""
-        program = Path(__file__).with_name("plain_program.py")
-        command = [sys.executable, str(program), self.kafka.bootstrap_servers, self.topic(tuples)]
-        return self._program("plain program", tuples, command, java="plain_jvm")
+        return self._run(programs.plain_program(self.kafka, self.topic(tuples)), tuples)
 
-    def _program(self, name: str, tuples: int, command: Sequence[str], *, java: str) -> Length:
+    def _run(self, program: Program, tuples: int) -> Length:
         with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as place:
             folder = Path(place)
-            with step(f"{name} over {tuples:,} tuples"):
+            with step(f"{program.name} over {tuples:,} tuples"):
                 began = self.meter.now()
                 child = ChildProcess(
-                    command, log=folder / "log", name=name, cwd=folder, env=_environment(folder, command[0])
+                    program.command,
+                    log=folder / "log",
+                    name=program.name,
+                    cwd=folder,
+                    env=program.environment(folder),
                 )
                 try:
-                    self.meter.watch(child.pid, java.replace("jvm", "python"), java=java)
+                    self.meter.watch(child.pid, program.python, java=program.java)
                     ended_well(child)
                 finally:
                     child.terminate()
@@ -143,12 +125,6 @@ class Stage:
                 next(line for line in child.output().splitlines() if line.startswith('{"seconds"'))
             )
         return Length(tuples, ended - began, self.meter.between(began, ended), answer.get("rows", 0))
-
-
-def _environment(folder: Path, python: str) -> Mapping[str, str]:
-    """This process's environment variables, without those that lead to evenflow's own packages."""
-    ours = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SPARK_HOME")}
-    return ours | {"FLINK_LOG_DIR": str(folder), "PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 Way = Callable[[int], Length]

@@ -5,9 +5,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from benchmarks.measuring.pipelines import Program
 from benchmarks.measuring.slopes import Length
+from benchmarks.pages.rows import kept_rows
 from benchmarks.pipeline.rivals import flink, spark_costly
-from benchmarks.spark import costly_peers
+from benchmarks.spark import costly_peers, costly_tables
 from evenflow.errors import ServiceError
 
 
@@ -45,3 +47,39 @@ def test_sparks_function_waits_for_all_tuples_that_it_was_given(monkeypatch: pyt
     totals = [add_up(group).to_pylist() for _ in range(4)]
     assert totals == [[{"start": 1000, "key": "k", "total": 60}]] * 4
     assert waits == [pytest.approx(60 * 400e-6)] * 2
+
+
+def test_sparks_function_of_a_stream_waits_likewise_and_returns_all_tuples(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("time.sleep", waits.append)
+    batches = [pa.record_batch({"key": ["k"] * 30, "amount": [2] * 30, "time": [1] * 30}) for _ in range(4)]
+    assert list(spark_costly.costly_rows(400)(batches)) == batches
+    assert waits == [pytest.approx(60 * 400e-6)] * 2
+
+
+def test_programs_of_other_systems_do_not_see_evenflows_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/ours")
+    monkeypatch.setenv("SPARK_HOME", "/ours")
+    environment = Program("other", ["/theirs/python"], "other_jvm").environment(tmp_path)
+    assert "/ours" not in environment.values()
+    assert environment["PYSPARK_PYTHON"] == "/theirs/python"
+
+
+def test_the_page_has_the_figures_of_the_rows_that_are_kept() -> None:
+    text = costly_tables.PAGE.read_text(encoding="utf-8")
+    rows = kept_rows(costly_tables.scenarios())
+    assert costly_tables.page(text, rows) == text, "python -m benchmarks.spark.costly_tables"
+
+
+@pytest.mark.parametrize("zipf", [1.4, 2.0])
+def test_the_ratio_to_another_system_is_of_one_skew(zipf: float) -> None:
+    rows = [
+        {"system": system, "zipf": skew, "tuples_per_second": speed * skew**power}
+        for system, speed, power in (("evenflow, evenflow", 30, 2), ("flink, keyBy", 10, 1))
+        for skew in (1.4, 2.0)
+    ]
+    assert costly_tables.times_as_fast({"rows": rows}, zipf, "flink, keyBy") == pytest.approx(3 * zipf)

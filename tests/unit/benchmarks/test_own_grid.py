@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.measuring.page_tables import into_page
 from benchmarks.own_grid import cooperation, measuring, tables
 from benchmarks.own_grid.__main__ import PAGE, main
 from benchmarks.own_grid.cooperation import Ideal
 from benchmarks.own_grid.hard_streams import generated_once
 from benchmarks.own_grid.measuring import FULL, QUICK
 from benchmarks.own_grid.tables import SPEEDS, TABLES
+from benchmarks.pages.tables import into_page
 
 
 @pytest.mark.family

@@ -8,16 +8,23 @@ from pathlib import Path
 import pytest
 
 from benchmarks import readme
+from benchmarks.pages.rows import keep, kept_rows
 from benchmarks.runner import README_SCENARIOS
 
 
 def test_readme_has_the_figures_of_the_rows_that_are_kept() -> None:
     text = readme.PAGE.read_text(encoding="utf-8")
-    assert readme.page(text, readme.kept_rows()) == text, "python -m benchmarks.readme"
+    assert readme.page(text, kept_rows(README_SCENARIOS)) == text, "python -m benchmarks.readme"
+
+
+def test_the_first_paragraph_has_the_figures_of_the_rows_that_are_kept() -> None:
+    text = " ".join(readme.PAGE.read_text(encoding="utf-8").split())
+    rows = kept_rows(README_SCENARIOS)
+    assert [words for words in readme.opening(rows) if words not in text] == []
 
 
 def test_the_rows_are_of_one_machine_of_committed_code_and_of_no_smoke_run() -> None:
-    rows = readme.kept_rows()
+    rows = kept_rows(README_SCENARIOS)
     assert {(row["machine"]["cpu"], row["machine"]["cores"], row["smoke"]) for row in rows.values()} == {
         (rows["service-peers"]["machine"]["cpu"], rows["service-peers"]["machine"]["cores"], False)
     }
@@ -26,12 +33,12 @@ def test_the_rows_are_of_one_machine_of_committed_code_and_of_no_smoke_run() -> 
 
 def test_a_row_becomes_the_file_of_its_scenario(tmp_path: Path) -> None:
     rows = [{"id": name, "smoke": False, "figure": at} for at, name in enumerate(README_SCENARIOS)]
-    readme.keep([*map(json.dumps, rows), ""], tmp_path)
-    assert list(readme.kept_rows(tmp_path).values()) == rows
+    keep([*map(json.dumps, rows), ""], tmp_path)
+    assert list(kept_rows(README_SCENARIOS, tmp_path).values()) == rows
 
 
 def test_rows_of_a_smoke_run_are_refused_and_none_is_kept(tmp_path: Path) -> None:
     rows = [{"id": "service-start", "smoke": False}, {"id": "service-peers", "smoke": True}]
     with pytest.raises(ValueError, match="service-peers was only smoked"):
-        readme.keep(map(json.dumps, rows), tmp_path)
+        keep(map(json.dumps, rows), tmp_path)
     assert not list(tmp_path.iterdir())

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.measuring.page_tables import into_page
+from benchmarks.pages.tables import into_page
 from benchmarks.refute.__main__ import PAGE, table, worst
 from benchmarks.refute.cases import WARMUP, Case, drawn, near
 from benchmarks.refute.judging import CHOICES, OURS, CaseVerdict, judged

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.measuring.page_tables import into_page
+from benchmarks.pages.tables import figure, into_page
 from benchmarks.scale.__main__ import FOLDER, PAGE, tables
 from benchmarks.scale.load import groups_skew
-from benchmarks.scale.pages import ADVICE, WORDS, figure
+from benchmarks.scale.pages import ADVICE, WORDS
 from benchmarks.scale.setups import SETUPS, bill_of
 from benchmarks.scale.timing import cpu, fitted
 from evenflow.scale.costs import Units, by_place, terms

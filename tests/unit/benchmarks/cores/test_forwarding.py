@@ -15,7 +15,7 @@ from benchmarks.cores import forwarding
 from benchmarks.cores.forwarding import CASES, RoutedStream, plan_of, row, run_both
 from benchmarks.cores.forwarding_page import KEPT, PAGE, tables
 from benchmarks.cores.forwarding_ways import SEED, SLIDE, SPAN, Forwarding, ForwardingCase, Today
-from benchmarks.measuring.page_tables import into_page
+from benchmarks.pages.tables import into_page
 from evenflow.keys import candidate, hash_keys
 from tests.examples import examples
 

@@ -11,7 +11,7 @@ from benchmarks.cores.forwarding_machines import COUNTED, KEPT, machines_table, 
 from benchmarks.cores.forwarding_page import KEPT as KEPT_OF_CORES
 from benchmarks.cores.forwarding_page import PAGE
 from benchmarks.cores.forwarding_ways import ForwardingCase
-from benchmarks.measuring.page_tables import into_page
+from benchmarks.pages.tables import into_page
 
 NAMES = ("law", "keys", "entrant", "workers")
 
