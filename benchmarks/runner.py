@@ -81,6 +81,7 @@ README_SCENARIOS = (
     "service-partitioner-d-choices",
     "service-partitioner-evenflow",
     "service-combiner",
+    "service-replay",
     "service-end-to-end-fused",
     "growth-service",
     "service-results",
@@ -88,7 +89,7 @@ README_SCENARIOS = (
     "partitioners-speed",
     "tuple-profile",
 )
-"""Scenarios whose figures README and docs/profile.md have. They run one after the other, for 65 minutes."""
+"""Scenarios whose figures README and docs/profile.md have. They run one after the other, for 90 minutes."""
 
 GROUPS = {
     group: tuple(name for name in SCENARIOS if name.startswith(f"{group}-"))

@@ -59,6 +59,7 @@ class Program(NamedTuple):
     name: str
     """What step lines and errors call it."""
     command: list[str]
+    """The words that start it."""
     java: str
     """Label of its JVM in the figures, which ends with `_jvm`."""
 

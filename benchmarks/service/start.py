@@ -51,6 +51,8 @@ WHAT = (
     " partitions: 20 s), the end, and the next window after SIGKILL"
 )
 
+GOALS = {"aggregate": 10.0, "restart": 15.0, "end": 2.0, "wide_aggregate": 20.0}
+"""Name of a figure -> the most seconds that its median shall be."""
 _PATIENCE = 120.0
 _RATE = 1_000
 _KEYS = 1_000
@@ -77,10 +79,13 @@ def run(*, smoke: bool) -> dict[str, object]:
             start = _Start.prepare(broker, folder, _SETTINGS[prefix], tuples=20_000 if smoke else 100_000)
             for phase, seconds in start.figures().items():
                 seconds_by_phase.setdefault(prefix + phase, []).append(seconds)
+    figures = {phase: spread(seconds) for phase, seconds in seconds_by_phase.items()}
     return {
         "repetitions": repetitions,
         "archive_of_classes": archive_path().exists(),
-        **{phase: spread(seconds) for phase, seconds in seconds_by_phase.items()},
+        **figures,
+        "goals": GOALS,
+        "met": {name: figures[name]["median"] <= goal for name, goal in GOALS.items() if name in figures},
     }
 
 

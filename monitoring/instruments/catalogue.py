@@ -102,6 +102,9 @@ LINGER = _gauge(
     "How long a block waits to fill, as set or chosen (docs/operations/changing-settings.md#rhythm).",
 )
 COMMIT_INTERVAL = _gauge("evenflow_commit_interval_seconds", "Length of a transaction, as set or chosen.")
+ROUTED_PARTITIONS = _gauge(
+    "evenflow_routed_partitions", "Partitions of the routed topic, as set or chosen; workers share them."
+)
 PARTITIONS = _gauge("evenflow_input_partitions_owned", "Input partitions that this instance reads.")
 INPUT_LAG = _gauge("evenflow_input_lag_records", "Records of an input partition not yet read.", "partition")
 WATERMARK = _gauge(

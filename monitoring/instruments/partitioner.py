@@ -90,6 +90,7 @@ class PartitionerInstruments(Instruments):
         sheet.put(c.BLOCK_TUPLES, now["block_tuples"])
         sheet.put(c.LINGER, now["linger"] / 1000)
         sheet.put(c.COMMIT_INTERVAL, now["commit_interval"] / 1000)
+        sheet.put(c.ROUTED_PARTITIONS, status["routed_partitions"])
         sheet.put(c.PARTITIONS, len(status["assignment"]))
         sheet.put(c.WORKERS, status["workers"])
         sheet.put(c.PLAN_EPOCH, status["plan_epoch"], part=_NAME)

@@ -174,6 +174,7 @@ def running(settings: Settings, source: Source, router: Router, work: Work) -> d
         "rebalances": source.rebalances,
         "reading": source.reading,
         "workers": observed.workers,
+        "routed_partitions": settings.routed_partitions,
         "loads": observed.loads.tolist(),
         "worker_tuples": [] if work.counts is None else work.counts.tolist(),
         "worker_costs": [] if work.loads is None else work.loads.tolist(),

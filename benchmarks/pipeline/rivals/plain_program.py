@@ -36,6 +36,8 @@ def opened(bootstrap: str, topic: str) -> tuple[Consumer, set[int]]:
             "group.id": "plain",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
+            # By its default the client waits for a second whenever its queue is full, as evenflow's would.
+            "fetch.queue.backoff.ms": 10,
         }
     )
     numbers = consumer.list_topics(topic).topics[topic].partitions

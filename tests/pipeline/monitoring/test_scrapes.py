@@ -102,6 +102,7 @@ class Growing:
             "reading": "queues",
             "rhythm": {"block_tuples": 50_000, "linger": 50, "commit_interval": 500},
             "workers": WORKERS,
+            "routed_partitions": WORKERS,
             "worker_tuples": [tuples + worker for worker in range(WORKERS)],
             "worker_costs": [tuples + worker for worker in range(WORKERS)],
             "costs_below": 0,

@@ -122,6 +122,7 @@ def test_every_metric_is_looked_at_somewhere() -> None:
         "evenflow_linger_seconds",
         "evenflow_max_frames_per_batch",
         "evenflow_reading_from_queues",
+        "evenflow_routed_partitions",
         "evenflow_telemetry_records",
     }
 

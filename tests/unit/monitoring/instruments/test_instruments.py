@@ -93,6 +93,7 @@ STATUS: dict[str, Any] = {
     "reading": "queues",
     "rhythm": {"block_tuples": 50_000, "linger": 50, "commit_interval": 500},
     "workers": 2,
+    "routed_partitions": 2,
     "worker_tuples": [600, 400],
     "worker_costs": [6_000, 9_000],
     "costs_below": 5,
