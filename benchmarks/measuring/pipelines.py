@@ -78,6 +78,13 @@ class Program(NamedTuple):
         places = {"FLINK_LOG_DIR": str(folder), "PYSPARK_PYTHON": self.command[0]}
         return inherited | places | {"SPARK_LOCAL_IP": "127.0.0.1"}
 
+    def start(self, folder: Path, meter: CpuMeter) -> ChildProcess:
+        """Start it in this folder, watched by the meter. The caller ends it."""
+        log, env = folder / "program.log", self.environment(folder)
+        child = ChildProcess(self.command, log=log, name=self.name, cwd=folder, env=env)
+        meter.watch(child.pid, self.python, java=self.java)
+        return child
+
 
 @dataclass
 class QueryProcesses:
@@ -114,16 +121,9 @@ class QueryProcesses:
         """Start a program of another system in place of partitioner and aggregation. It is expected to run
         until `end`.
         """
-        child = ChildProcess(
-            program.command,
-            log=self.folder / f"{len(self._children)}-program.log",
-            name=program.name,
-            cwd=self.folder,
-            env=program.environment(self.folder),
-        )
+        child = program.start(self.folder, self.meter)
         self._children.append(child)
         self._lasting.append(child)
-        self.meter.watch(child.pid, program.python, java=program.java)
         return child
 
     def start_replay(

@@ -14,13 +14,13 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from benchmarks.measuring.pipelines import WORKERS, QueryProcesses, measured_broker, running_query
+from benchmarks.measuring.pipelines import WORKERS, Program, QueryProcesses, measured_broker, running_query
 from benchmarks.measuring.step_lines import step
 from benchmarks.measuring.stream import SEED as SEED
 from benchmarks.pipeline.end_to_end import Live
 from benchmarks.pipeline.rivals import programs
 from benchmarks.pipeline.rivals.flink import flink_python
-from benchmarks.spark.costly_peers import COST_US, PERFECT, SALTS, SKEWS
+from benchmarks.spark.costly_peers import COST_US, PERFECT, SALTS, SKEWS, SPARK
 from topics.admin import ensure_topics, pipeline_topics
 
 ID = "service-costly-live"
@@ -60,12 +60,7 @@ def run(*, smoke: bool) -> dict[str, object]:
                 query={"window": "1s"},
                 input={"topic": f"{name}.input", "partitions": WORKERS},
                 partitioner={"name": system.removeprefix("evenflow, ")} if _is_ours(system) else {},
-                spark={
-                    "wiring": "fused",
-                    "master": f"local[{WORKERS}]",
-                    "combine_tasks": WORKERS,
-                    "combine_wait": COST_US,
-                },
+                spark=dict(SPARK),
             ) as running:
                 figures = _live(running, start, skew, seconds=seconds)
             if not _is_ours(system):
@@ -103,7 +98,7 @@ def _start_spark(running: QueryProcesses, **options: Any) -> None:
     _start(running, partial(programs.spark_costly, **options))
 
 
-def _start(running: QueryProcesses, program: Callable[..., programs.Program]) -> None:
+def _start(running: QueryProcesses, program: Callable[..., Program]) -> None:
     """Start a program from the input topic to the topic of results."""
     settings = running.settings
     running.start_program(

@@ -34,6 +34,13 @@ COST_US = 400
 """What a tuple costs a worker."""
 PERFECT = WORKERS * 1_000_000 / COST_US
 """Tuples per second at perfect balance."""
+SPARK = {
+    "wiring": "fused",
+    "master": f"local[{WORKERS}]",
+    "combine_tasks": WORKERS,
+    "combine_wait": COST_US,
+}
+"""evenflow's settings of Spark."""
 SKEWS = (1.0, 1.4, 2.0)
 SALTS = 8
 TUPLES_A_BATCH = 50_000
@@ -73,20 +80,14 @@ def run(*, smoke: bool) -> dict[str, object]:
 def ways(stage: Stage, *, with_flink: bool) -> dict[str, Way]:
     """How each system runs over a topic of this stage, by its name in the figures."""
     work = {"workers": WORKERS, "cost_us": COST_US}
-    spark = {
-        "wiring": "fused",
-        "master": f"local[{WORKERS}]",
-        "combine_tasks": WORKERS,
-        "combine_wait": COST_US,
-    }
     # Frames as small as those of a live stream, so that their number bounds the tuples of a micro-batch.
-    bounded = spark | {"max_frames_per_batch": WORKERS * TUPLES_A_BATCH // _BLOCK}
+    bounded = SPARK | {"max_frames_per_batch": WORKERS * TUPLES_A_BATCH // _BLOCK}
     ours = partial(stage.evenflow, query={"window": "1s"})
     systems: dict[str, Way] = {
         f"evenflow, {name}": partial(ours, partitioner={"name": name, "block_tuples": _BLOCK}, spark=bounded)
         for name in ("evenflow", "hashing")
     }
-    systems[f"evenflow, evenflow, {AT_ONCE}"] = partial(ours, partitioner={"name": "evenflow"}, spark=spark)
+    systems[f"evenflow, evenflow, {AT_ONCE}"] = partial(ours, partitioner={"name": "evenflow"}, spark=SPARK)
     if with_flink:
         python = flink_python()
         systems["flink, keyBy"] = partial(stage.flink_costly, python=python, phases="ONE_PHASE", **work)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks.measuring.pipelines import Program as Program
+from benchmarks.measuring.pipelines import Program
 from benchmarks.pipeline.rivals.flink import PROGRAM, compiled, connector_jar
 from evenflow.settings import KafkaSettings
 from spark_consumers.jars.fetch import spark_kafka_jars

@@ -21,7 +21,6 @@ from benchmarks.measuring.stream import settings_for, write_input
 from benchmarks.pipeline.rivals import programs
 from evenflow.settings import KafkaSettings, Settings
 from topics.admin import delete_topics
-from workbench.local.processes import ChildProcess
 
 ZIPF = 1.4
 
@@ -107,15 +106,8 @@ class Stage:
             folder = Path(place)
             with step(f"{program.name} over {tuples:,} tuples"):
                 began = self.meter.now()
-                child = ChildProcess(
-                    program.command,
-                    log=folder / "log",
-                    name=program.name,
-                    cwd=folder,
-                    env=program.environment(folder),
-                )
+                child = program.start(folder, self.meter)
                 try:
-                    self.meter.watch(child.pid, program.python, java=program.java)
                     ended_well(child)
                 finally:
                     child.terminate()
