@@ -48,13 +48,11 @@ class ProcessTable:
     """
 
     def __init__(self) -> None:
-        self._compilers: dict[tuple[int, int], list[str]] = {}
+        self._compilers: dict[tuple[int, int], dict[str, float]] = {}
         self._looks = 0
 
     def read(self) -> dict[int, Process]:
         """All processes that can be read, by pid."""
-        if self._looks % _REMEMBERED == 0:
-            self._compilers.clear()
         self._looks += 1
         processes: dict[int, Process] = {}
         for name in os.listdir(_PROC):
@@ -78,12 +76,19 @@ class ProcessTable:
         )
 
     def _compiler_seconds(self, pid: int, started: int) -> float:
-        stat_files = self._compilers.get((pid, started))
-        if not stat_files:
+        """CPU seconds of the compiler threads. A thread that has ended, as all have while their JVM ends,
+        counts with what it was last seen with.
+        """
+        seconds = self._compilers.setdefault((pid, started), {})
+        if not seconds or self._looks % _REMEMBERED == 0:
             every = [f"{_PROC}/{pid}/task/{thread}/stat" for thread in os.listdir(f"{_PROC}/{pid}/task")]
-            stat_files = [stat for stat in every if _thread_fields(stat)[0] in _COMPILERS]
-            self._compilers[pid, started] = stat_files
-        return sum(_seconds(*_thread_fields(stat)[1][11:13]) for stat in stat_files)
+            seconds |= {
+                stat: 0.0 for stat in every if _thread_fields(stat)[0] in _COMPILERS and stat not in seconds
+            }
+        for stat in seconds:
+            if fields := _thread_fields(stat)[1]:
+                seconds[stat] = _seconds(*fields[11:13])
+        return sum(seconds.values())
 
 
 def _fields(stat: str) -> tuple[str, list[str]]:

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 from benchmarks.measuring.cpu import Used, budget, occupancy
 
-LENGTHS = (2_000_000, 8_000_000)
-"""Tuples of the short and of the long stream."""
-
 
 @dataclass(frozen=True)
 class Length:

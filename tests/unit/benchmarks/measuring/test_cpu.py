@@ -5,9 +5,11 @@ parent.
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from benchmarks.measuring import processes
 from benchmarks.measuring.cpu import COMPILERS, MACHINE, CpuMeter, Ledger, budget, occupancy, total
 from benchmarks.measuring.processes import Process, ProcessTable
 
@@ -143,6 +145,30 @@ def test_the_budget_divides_by_tuples_and_rows_and_keeps_the_compilers_out_of_th
 def test_occupancy_tells_the_neighbours_apart() -> None:
     result = occupancy({"spark_jvm": 10.0, COMPILERS: 5.0, MACHINE: 16.0}, 10.0)
     assert result == {"cores_used": 1.0, "cores_used_by_others": 0.6}
+
+
+def _stat(folder: Path, name: str, ticks: int) -> None:
+    """A file `stat` as the kernel writes it: who runs, and the CPU time in user mode."""
+    folder.mkdir(parents=True, exist_ok=True)
+    after_the_name = ["S", "1", *["0"] * 9, str(ticks), *["0"] * 20]
+    (folder / "stat").write_text(f"1 ({name}) {' '.join(after_the_name)}", encoding="ascii")
+
+
+def test_the_compilers_of_a_jvm_keep_their_time_when_they_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_PROC", str(tmp_path))
+    kernel, threads = ProcessTable(), tmp_path / "77" / "task"
+    _stat(tmp_path / "77", "java", 900)
+    _stat(threads / "78", "C2 CompilerThread0"[:15], 200)
+    _stat(threads / "79", "Reference Handl", 100)
+    assert kernel.read()[77].compilers == pytest.approx(200 * processes._TICK)
+    _stat(threads / "78", "C2 CompilerThread0"[:15], 300)
+    kernel.read()
+    (threads / "78" / "stat").unlink()
+    assert kernel.read()[77].compilers == pytest.approx(300 * processes._TICK)
+    _stat(threads / "80", "C1 CompilerThread0"[:15], 50)
+    assert max(kernel.read()[77].compilers for _ in range(40)) == pytest.approx(350 * processes._TICK)
 
 
 def test_the_kernel_tells_what_a_short_lived_child_used() -> None:
