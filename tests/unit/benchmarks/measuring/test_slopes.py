@@ -2,6 +2,8 @@
 the way.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from benchmarks.measuring.spread import Speed, beside
 from benchmarks.measuring.step_lines import progress, step, tell
 from benchmarks.pipeline.catch_up import last_window
 from benchmarks.pipeline.end_to_end import goal_met
-from benchmarks.pipeline.peers import lasting, ratios
+from benchmarks.pipeline.peers import lasting, ratios, slopes
 from benchmarks.pipeline.results import row_cost
 from benchmarks.runner import SCENARIOS, modules_by_id, table
 
@@ -123,6 +125,21 @@ def test_ratios_to_the_peers_say_whether_the_goal_is_met() -> None:
     }
     assert result["evenflow_kafka_to_plain_program"] == {"speed": 0.66, "cpu": 0.5}
     assert result["evenflow_kafka_to_spark_windows"] == {"speed": 41.0, "cpu": 20.0}
+
+
+def test_each_system_runs_over_its_own_two_lengths_and_all_over_their_short_one_first() -> None:
+    runs: list[tuple[str, int]] = []
+    filled: list[int] = []
+
+    def way(name: str, tuples: int) -> Length:
+        runs.append((name, tuples))
+        return Length(tuples, tuples / 10, {"jvm": 1.0})
+
+    ways = {name: partial(way, name) for name in ("fast", "slow")}
+    figures = slopes(ways, {"fast": (300, 900), "slow": (100, 300)}, filled.append)
+    assert filled == [100, 300, 900]
+    assert runs == [("fast", 300), ("slow", 100), ("fast", 900), ("slow", 300)]
+    assert [figures[name]["tuples"] for name in ways] == [600, 200]
 
 
 def test_the_topic_of_a_slow_system_gets_longer_until_a_run_lasts_a_minute() -> None:
