@@ -24,15 +24,15 @@ WHAT = (
 )
 GOAL = 0.7
 """The least ratio of the combiner's speed to that of the scan."""
-_TUPLES = 16_000_000
-"""Tuples of a turn. With 4 million a turn lasts half a second, in which Spark's fixed costs of a micro-batch
-and its compilers weigh as much as the frames.
-"""
+_TUPLES = 4_000_000
+"""Tuples of a turn: one micro-batch, which the default heap still holds."""
+_WARM_UPS = 10
+"""Turns that do not count. After three of them half of the JVM's time is still that of its compilers."""
 
 
 def run(*, smoke: bool) -> dict[str, object]:
     """Rates, their ratios and the goal. All three are streams with the same source, tasks and trigger."""
-    tuples, repetitions = (200_000, 1) if smoke else (_TUPLES, 3)
+    tuples, repetitions = (200_000, 1) if smoke else (_TUPLES, 5)
     with routed_stream("bench-combiner", tuples=tuples) as (settings, folder, meter):
         topic = settings.topic("routed")
         layout = Layout.from_settings(settings, describe(settings.kafka, [topic])[topic].topic_id)
@@ -56,7 +56,7 @@ def run(*, smoke: bool) -> dict[str, object]:
 
             ways = {"combiner": combine, "scan": scan, "handed_over": hand_over}
             with step("warm-up"):
-                in_turns(ways, 1 if smoke else 3)
+                in_turns(ways, 1 if smoke else _WARM_UPS)
             speeds = in_turns(ways, repetitions, tell=True)
         finally:
             spark.stop()
