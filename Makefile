@@ -197,7 +197,8 @@ docs: setup ## regenerate the generated pages, and the pictures of kept rows
 	$(BIN)/python -m benchmarks.fleet
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.readme
-	$(BIN)/python -m benchmarks.spark.costly_tables
+	$(BIN)/python -m benchmarks.measurements_page
+	$(BIN)/python -m benchmarks.pipeline.profile_page
 	$(BIN)/python -m benchmarks.cores.forwarding_page
 	$(BIN)/python -m monitoring.instruments > docs/metrics.md
 	$(BIN)/python -m monitoring.grafana

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pages.cells import all_met, cpu, met, middle, millions, rate
 from benchmarks.pages.rows import keep_files, kept_rows
 from benchmarks.pages.tables import into_page, table
 from benchmarks.runner import README_SCENARIOS
-from benchmarks.service.start import GOALS as START_GOALS
 from benchmarks.spark.costly_tables import times_as_fast
 
 PAGE = Path("README.md")
@@ -36,14 +36,14 @@ def peers_table(rows: Rows) -> str:
     json_rows, frames = ratios["evenflow_kafka_to_flink"], ratios["evenflow_frames_to_flink"]
     slow, slow_frames = ratios["evenflow_kafka_to_spark_windows"], ratios["evenflow_frames_to_spark_windows"]
     speeds = [
-        f"{each['speed']:.1f} (goal {each['goal_speed']:g}, {_met(each['goal_met'])})"
+        f"{each['speed']:.1f} (goal {each['goal_speed']:g}, {met(each['goal_met'])})"
         for each in (json_rows, frames)
     ]
-    cpu = [
-        f"{1 / each['cpu']:.2f} (goal {1 / each['goal_cpu']:.1f}, {_met(each['goal_cpu_met'])})"
+    shares = [
+        f"{1 / each['cpu']:.2f} (goal {1 / each['goal_cpu']:.1f}, {met(each['goal_cpu_met'])})"
         for each in (json_rows, frames)
     ]
-    beside_flink = f"{' and '.join(speeds)} times as fast at {' and '.join(cpu)} of the CPU time"
+    beside_flink = f"{' and '.join(speeds)} times as fast at {' and '.join(shares)} of the CPU time"
     systems = (
         ("evenflow_kafka", "evenflow, JSON rows into Kafka", ""),
         ("evenflow_frames", "evenflow, Arrow frames into Kafka", ""),
@@ -62,7 +62,7 @@ def peers_table(rows: Rows) -> str:
             "tuples/s",
         ),
         [
-            (words, beside, _cpu(figures[name]), _rate(figures[name]["tuples_per_second"]))
+            (words, beside, cpu(figures[name]), rate(figures[name]["tuples_per_second"]))
             for name, words, beside in systems
         ],
     )
@@ -84,7 +84,7 @@ def goals_table(rows: Rows) -> str:
             (
                 "live, Zipf 1.0 / 1.4",
                 f"goal {live[0]['goal_p99_at_half_ms'] / 1000:g} s, "
-                + _both([each["goal_met"] for each in live]),
+                + all_met([each["goal_met"] for each in live]),
                 " / ".join(f"{each['sustained_tuples_per_second']:,}" for each in live)
                 + " tuples/s sustained",
                 "p99 at half of it: "
@@ -93,40 +93,40 @@ def goals_table(rows: Rows) -> str:
             (
                 "a result row, CPU time of all processes",
                 f"goals {results['kafka']['goal']:g} and {results['frames']['goal']:g}, "
-                + _both([results[sink]["goal_met"] for sink in ("kafka", "frames")]),
+                + all_met([results[sink]["goal_met"] for sink in ("kafka", "frames")]),
                 f"{results['kafka']['cpu_seconds_per_million_rows']['all']:.1f} us (JSON),"
                 f" {results['frames']['cpu_seconds_per_million_rows']['all']:.2f} us (Arrow frame)",
                 "",
             ),
             (
                 "partitioner service, `hashing` / `evenflow`",
-                f"{_median(hashing, 'ratio')} / {_median(own, 'ratio')} (goal {hashing['goal']:g},"
-                f" {_both([hashing['met'], own['met']])}; goal {hashing['goal_cpu']:g} us,"
-                f" {_both([hashing['goal_cpu_met'], own['goal_cpu_met']])})",
-                f"{_millions(hashing, 'service')} / {_millions(own, 'service')} M tuples/s;"
-                f" {_median(hashing, 'cpu_microseconds_without_broker')} /"
-                f" {_median(own, 'cpu_microseconds_without_broker')} us of CPU time a tuple",
-                f"{_millions(hashing, 'bare')} / {_millions(own, 'bare')} M;"
+                f"{middle(hashing, 'ratio')} / {middle(own, 'ratio')} (goal {hashing['goal']:g},"
+                f" {all_met([hashing['met'], own['met']])}; goal {hashing['goal_cpu']:g} us,"
+                f" {all_met([hashing['goal_cpu_met'], own['goal_cpu_met']])})",
+                f"{millions(hashing, 'service')} / {millions(own, 'service')} M tuples/s;"
+                f" {middle(hashing, 'cpu_microseconds_without_broker')} /"
+                f" {middle(own, 'cpu_microseconds_without_broker')} us of CPU time a tuple",
+                f"{millions(hashing, 'bare')} / {millions(own, 'bare')} M;"
                 f" {hashing['bare_by_process']['cpu_seconds_per_million_tuples']['data_plane']:.2f} us: a"
                 " bare client loop with the same frames",
             ),
             (
                 "parse to frame in the partitioner, CPU time a tuple (`tuple-profile`)",
-                f"goal {steps['goal'] / 1000:g} us, {_met(steps['met'])}",
+                f"goal {steps['goal'] / 1000:g} us, {met(steps['met'])}",
                 f"{steps['ns'] / 1000:.2f} us",
                 "",
             ),
             (
                 "replay at full speed, CPU time a tuple (`service-replay`)",
-                f"goal {replay['goal_microseconds_at_full_speed']:g} us, {_met(arrays['met'])}",
-                f"{_median(arrays, 'arrays_cpu_microseconds')} us",
-                f"{_median(arrays, 'calls_cpu_microseconds')} us: one call a record",
+                f"goal {replay['goal_microseconds_at_full_speed']:g} us, {met(arrays['met'])}",
+                f"{middle(arrays, 'arrays_cpu_microseconds')} us",
+                f"{middle(arrays, 'calls_cpu_microseconds')} us: one call a record",
             ),
             (
                 "Spark combiner",
-                f"{_median(combiner, 'ratio')} (goal {combiner['goal']:g}, {_met(combiner['met'])})",
-                f"{_millions(combiner, 'combiner', 1)} M tuples/s",
-                f"{_millions(combiner, 'scan', 1)} M: Spark's bare scan of the same frames",
+                f"{middle(combiner, 'ratio')} (goal {combiner['goal']:g}, {met(combiner['met'])})",
+                f"{millions(combiner, 'combiner', 1)} M tuples/s",
+                f"{millions(combiner, 'scan', 1)} M: Spark's bare scan of the same frames",
             ),
             (
                 "cost of d-choices / evenflow per tuple",
@@ -137,16 +137,16 @@ def goals_table(rows: Rows) -> str:
             (
                 "partitioner service, 1,000 workers and 100 input partitions, as the settings come"
                 " (`growth-service`)",
-                f"{_median(growth, 'ratio')} (goal {growth['goal']:g}, {_met(growth['met'])})",
-                f"{_millions(growth, 'large')} M tuples/s",
-                f"{_millions(growth, 'small')} M: 8 workers and 4 input partitions",
+                f"{middle(growth, 'ratio')} (goal {growth['goal']:g}, {met(growth['met'])})",
+                f"{millions(growth, 'large')} M tuples/s",
+                f"{millions(growth, 'small')} M: 8 workers and 4 input partitions",
             ),
             (
                 "`aggregate` to its first row, with 8 workers / 1,000 workers and 100 input partitions;"
                 " restart after SIGKILL to the next window",
                 "goals "
                 + "; ".join(
-                    f"{START_GOALS[name]:g} s, {_met(start[name]['median'] <= START_GOALS[name])}"
+                    f"{start['goals'][name]:g} s, {met(start['met'][name])}"
                     for name in ("aggregate", "wide_aggregate", "restart")
                 ),
                 f"{start['aggregate']['median']:.1f} / {start['wide_aggregate']['median']:.1f} s;"
@@ -182,34 +182,6 @@ def page(text: str, rows: Rows) -> str:
     """README with these figures. ValueError if it has no place for them."""
     text = into_page(text, "readme", "peers", peers_table(rows))
     return into_page(text, "readme", "goals", goals_table(rows))
-
-
-def _met(met: object) -> str:
-    return "met" if met else "not met"
-
-
-def _both(each: list[bool]) -> str:
-    """Whether two goals are met, in one word where they agree."""
-    words = [_met(met) for met in each]
-    return words[0] if len(set(words)) == 1 else " / ".join(words)
-
-
-def _median(figures: Mapping[str, Any], name: str) -> str:
-    return f"{figures[name]['median']:.2f}"
-
-
-def _millions(figures: Mapping[str, Any], who: str, digits: int = 2) -> str:
-    return f"{figures[f'{who}_tuples_per_second']['median'] / 1e6:.{digits}f}"
-
-
-def _cpu(figures: Mapping[str, Any]) -> str:
-    used = float(figures["cpu_seconds_per_million_tuples"]["all"])
-    return f"{used:.0f}" if used >= 100 else f"{used:.1f}"
-
-
-def _rate(tuples: float) -> str:
-    digits = -3 if tuples >= 100_000 else -2
-    return f"{round(tuples, digits):,.0f}"
 
 
 def main() -> int:

@@ -42,7 +42,7 @@ _GOAL_CPU = 5.0
 _LENGTHS = (8_000_000, 24_000_000)
 """Tuples of the short and of the long topic of Flink and of the plain program."""
 _LENGTHS_OF_EVENFLOW = (24_000_000, 72_000_000)
-"""The same of evenflow. Over 8 and 24 million tuples its JVM spent 26 to 43 % of the slope on compiling."""
+"""The same of evenflow, whose slope over 8 and 24 million tuples was ten seconds long."""
 _SLOW_FIRST = 1_000_000
 """Tuples of the first topic of Spark's own windows."""
 _LASTING = 60.0

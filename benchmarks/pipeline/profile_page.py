@@ -1,25 +1,24 @@
-"""`python -m benchmarks.pipeline.profile_page`: docs/profile.md, of docs/measurements/tuple-profile.json.
+"""`python -m benchmarks.pipeline.profile_page [ROWS]`: docs/profile.md, of the kept row of `tuple-profile`.
 
-Nothing is measured: `evenflow bench tuple-profile` does that, and writes .evenflow/bench/tuple-profile.json.
-Copy this file to docs/measurements to keep its figures.
+evenflow bench tuple-profile --json > rows
+python -m benchmarks.pipeline.profile_page rows
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pages.rows import keep_files, kept_rows
 from benchmarks.pages.tables import table
 from benchmarks.pipeline.combiner import GOAL
-from benchmarks.pipeline.tuple_profile import COMBINER, PARTITIONER, REDUCER, WAYS, Step, judged
+from benchmarks.pipeline.tuple_profile import CLIENT, COMBINER, ID, PARTITIONER, REDUCER, WAYS, Step, judged
 
 PAGE = Path("docs/profile.md")
-FIGURES = Path("docs/measurements/tuple-profile.json")
-_HEAD = ("step", "ns a tuple", "of all", "limit")
+_HEAD = ("step", "ns a tuple", "of all", "limit", "function")
 _SPARK_HEAD = ("what Spark does", "JVM", "Python", "more in the JVM", "more in Python")
 
 
@@ -31,12 +30,15 @@ def page(figures: Mapping[str, Any]) -> str:
     facts = figures["machine"]
     return f"""# Where the time of a tuple goes
 
-CPU time in nanoseconds a tuple, from the input topic to the row, by process and step.
+CPU time in nanoseconds a tuple, from the input topic to the row, by process and by function.
 `evenflow bench tuple-profile` measures it, and `python -m benchmarks.pipeline.profile_page` makes this page.
 The stream has {figures["tuples"]:,} tuples of {figures["keys"]:,} keys, Zipf 1.0, and
 {figures["workers"]} workers. The query counts and sums over windows of 60 s by 1 s, which makes
 {figures["rows_a_tuple"]} rows a tuple. The machine has {facts["cores"]} cores ({facts["cpu"]}), and its load
 before was {facts["load_average"]}.
+
+A step without a limit computes: nothing simpler does the same. The broker is not among these figures
+([it is here](measurements.md#services-one-by-one)).
 
 CPU time moves less than speed does when others use the machine, but it moves. So read shares, not digits.
 
@@ -108,16 +110,23 @@ def _rows(
     steps: Sequence[Step], found: Mapping[str, float], limits: Mapping[str, float]
 ) -> Iterator[tuple[object, ...]]:
     whole = sum(found.values())
-    named = {one.description: one.limit for one in steps}
-    for what, ns in found.items():
-        limit = named.get(what)
+    by_description = {step.description: step for step in steps}
+    for description, ns in found.items():
+        step = by_description.get(description)
         yield (
-            what,
+            description,
             f"{ns:.0f}",
             f"{100 * ns / whole if whole else 0:.0f} %",
-            "" if limit is None else f"{limit}: {limits[limit]:.0f}",
+            _limit(description, step, limits),
+            ", ".join(f"`{function}`" for function in step.functions) if step else "",
         )
-    yield "**all**", f"**{whole:.0f}**", "", ""
+    yield "**all**", f"**{whole:.0f}**", "", "", ""
+
+
+def _limit(description: str, step: Step | None, limits: Mapping[str, float]) -> str:
+    if description == CLIENT:
+        return f"fetched and produced: {limits['fetched'] + limits['produced']:.0f}"
+    return f"{step.limit}: {limits[step.limit]:.0f}" if step and step.limit else ""
 
 
 def _spark_rows(spark: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[object, ...]]:
@@ -133,8 +142,11 @@ def _spark_rows(spark: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[obje
 
 
 def main() -> int:
-    """Write the page. The working directory is the repository."""
-    PAGE.write_text(page(json.loads(FIGURES.read_text(encoding="utf-8"))), encoding="utf-8")
+    """Keep the rows of the files that are named, if any, and write the page. The working directory is the
+    repository.
+    """
+    keep_files(sys.argv[1:])
+    PAGE.write_text(page(kept_rows([ID])[ID]), encoding="utf-8")
     return 0
 
 

@@ -17,7 +17,6 @@ To count costs a microsecond a call. Calls are by block and by frame, so it hard
 from __future__ import annotations
 
 import cProfile
-import json
 import pstats
 import time
 from collections import defaultdict
@@ -31,12 +30,10 @@ from confluent_kafka import TopicPartition
 
 from benchmarks.cores.growth import Memory
 from benchmarks.measuring.cpu import CpuMeter
-from benchmarks.measuring.machine import machine
 from benchmarks.measuring.pipelines import WORKERS, measured_broker
 from benchmarks.measuring.step_lines import step
 from benchmarks.measuring.stream import KEYS, settings_for, write_input
 from benchmarks.measuring.stream import SEED as SEED
-from benchmarks.pictures import PLOTS
 from benchmarks.pipeline.combiner import dropping
 from benchmarks.spark.stages import FOLDER, stream_speed
 from evenflow.errors import ServiceError
@@ -64,8 +61,6 @@ WHAT = (
 )
 GOAL = 200.0
 """Nanoseconds of CPU in which a tuple is parsed and judged, gets a worker and a place in a frame."""
-FIGURES = PLOTS / f"{ID}.json"
-"""The figures of the last run, to be copied to docs/measurements."""
 
 _ROOT = Path(__file__).parents[2]
 _BATCHES = 10
@@ -119,6 +114,8 @@ REDUCER = (
     Step("write state", ("evenflow/twostep/reducing/state.py:save",)),
     Step("write rows as JSON", ("evenflow/twostep/results.py:json_rows",)),
 )
+CLIENT = "threads of the Kafka client"
+"""What the partitioner's process uses beside its data plane's thread."""
 WAYS = ("bare scan of the frames", "Python that drops them", "combiner", "combiner and reducer")
 """What Spark does with the frames, each way with something more than the one before."""
 
@@ -126,7 +123,6 @@ WAYS = ("bare scan of the frames", "Python that drops them", "combiner", "combin
 def run(*, smoke: bool) -> dict[str, object]:
     """Nanoseconds a tuple of every step, and of every limit."""
     tuples = 200_000 if smoke else 4_000_000
-    facts = machine()  # before the scenario puts load on the machine itself
     with measured_broker("driver") as (broker, meter), TemporaryDirectory(prefix=FOLDER) as folder:
 
         def named(name: str) -> Settings:
@@ -151,7 +147,7 @@ def run(*, smoke: bool) -> dict[str, object]:
             "keys": KEYS,
             "workers": WORKERS,
             "partitioner": shares(PARTITIONER, thread, tuples=tuples)
-            | {"threads of the Kafka client": _ns(process - thread[""], tuples)},
+            | {CLIENT: _ns(process - thread[""], tuples)},
         }
         report["parse_judge_route_frame"] = judged(report["partitioner"])
         with step("combiner and reducer"):
@@ -159,8 +155,6 @@ def run(*, smoke: bool) -> dict[str, object]:
         with step("limits"):
             report["limits"] = limits(settings, frames, tuples=tuples)
         report["spark"] = in_spark(settings, frames, Path(folder), meter, tuples, 1 if smoke else 3)
-    PLOTS.mkdir(parents=True, exist_ok=True)
-    FIGURES.write_text(json.dumps(report | {"machine": facts}, indent=1) + "\n", encoding="utf-8")
     return report
 
 

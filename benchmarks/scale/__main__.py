@@ -7,9 +7,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from benchmarks.pages.rows import kept_rows
 from benchmarks.pages.tables import into_page
 from benchmarks.scale import pages
 from benchmarks.scale.pictures import by_workers
+from benchmarks.scale.whole_runs import SCENARIOS, whole_runs
 from evenflow.charts.page import save
 from evenflow.scale.measurements import MEASURED, Measurements, loads_of
 
@@ -34,7 +36,8 @@ def tables(measurements: Measurements) -> dict[str, str]:
 
 
 def main() -> int:
-    """Write the tables into the page, and the picture beside it."""
+    """Keep the measured runs, and write the tables into the page and the picture beside it."""
+    whole_runs(kept_rows(SCENARIOS)).write()
     FOLDER.mkdir(parents=True, exist_ok=True)
     measurements, _ = Measurements.read(Path(sys.argv[1]) if len(sys.argv) > 1 else MEASURED)
     page = PAGE.read_text(encoding="utf-8")

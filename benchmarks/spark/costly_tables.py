@@ -1,25 +1,16 @@
-"""`python -m benchmarks.spark.costly_tables [ROWS]`: the tables of `service-costly-peers` and
-`service-costly-live` in docs/measurements.md.
-
-    evenflow bench service-costly-peers service-costly-live --json > rows
-    python -m benchmarks.spark.costly_tables rows
-
-Each table goes below its comment `<!-- costly NAME -->`. Without ROWS the kept rows make them.
+"""The tables of `service-costly-peers` and `service-costly-live` in docs/measurements.md, which
+`python -m benchmarks.measurements_page` writes.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from benchmarks.pages.rows import keep_files, kept_rows
-from benchmarks.pages.tables import into_page, table
+from benchmarks.pages.tables import table
 from benchmarks.spark.costly_live import PARTITIONERS
 from benchmarks.spark.costly_peers import AT_ONCE
 
-PAGE = Path("docs/measurements.md")
 _SYSTEMS = {
     "evenflow, evenflow": "evenflow, `evenflow`",
     "evenflow, hashing": "evenflow, `hashing`",
@@ -81,30 +72,11 @@ def live_table(figures: Mapping[str, Any]) -> str:
     )
 
 
-PARTS = {
-    "peers": ("service-costly-peers", peers_table),
-    "live": ("service-costly-live", live_table),
-}
-"""Name of a table -> the scenario whose figures it has, and what makes it of them."""
-
-
 def times_as_fast(figures: Mapping[str, Any], zipf: float, other: str) -> float:
     """How many times as fast evenflow is as another system under this skew."""
     by_name = _by_name(figures["rows"], "system")
     ours, theirs = (by_name[name][zipf] for name in ("evenflow, evenflow", other))
     return float(ours["tuples_per_second"] / theirs["tuples_per_second"])
-
-
-def page(text: str, rows: Mapping[str, Any]) -> str:
-    """The page with these tables. ValueError if it has no place for them."""
-    for name, (scenario, made) in PARTS.items():
-        text = into_page(text, "costly", name, made(rows[scenario]))
-    return text
-
-
-def scenarios() -> list[str]:
-    """The scenarios whose rows the tables are made of."""
-    return [scenario for scenario, _ in PARTS.values()]
 
 
 def _by_name(rows: Sequence[Mapping[str, Any]], column: str) -> dict[str, dict[float, Mapping[str, Any]]]:
@@ -130,15 +102,3 @@ def _lateness(row: Mapping[str, Any]) -> tuple[str, str]:
     p50, p99, growth = (row[name] / 1000 for name in ("latency_p50_ms", "latency_p99_ms", "growth_ms"))
     # Adding 0 makes 0.0 of -0.0.
     return f"{p50:.1f} / {p99:.1f}", f"{round(growth, 1) + 0:.1f}"
-
-
-def main() -> int:
-    """Keep the rows of the files that are named, if any, and write the tables."""
-    keep_files(sys.argv[1:])
-    text = page(PAGE.read_text(encoding="utf-8"), kept_rows(scenarios()))
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,9 +6,11 @@ A run is a setting that was measured as a whole. The unit costs were measured ap
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
@@ -61,47 +63,73 @@ class Service(NamedTuple):
     """The setting commit_interval, s."""
     rate: float
     """Tuples a second that were reached."""
-    partitioner: float | None
-    """CPU seconds of the partitioner for a million tuples. None where that was not measured or is where a
-    unit cost is from."""
+    partitioner: float
+    """CPU seconds of the partitioner for a million tuples."""
     broker: float | None
-    """CPU seconds of the broker for a million tuples, None as for `partitioner`."""
+    """CPU seconds of the broker for a million tuples. None: another run has the same shape."""
     workers: int | None = None
     """How many workers share the routed partitions. None: each has one of its own."""
 
-
-SERVICE_RUNS = (
-    Service("growth-service", 1_000, 100, 50_000, 0.5, 381_000, 0.93, 2.14),
-    Service("growth-service", 63, 100, 50_000, 0.5, 1_989_000, 0.63, 0.22, workers=1_000),
-    Service("service-partitioner-hashing", 8, 4, 50_000, 0.5, 2_772_000, 0.48, None),
-    Service("service-partitioner-evenflow", 8, 4, 50_000, 0.5, 2_353_000, None, None),
-    Service("growth-service", 8, 4, 50_000, 0.5, 2_618_000, 0.46, 0.08),
-    Service("growth-service", 64, 16, 50_000, 0.5, 2_323_000, 0.53, 0.19),
-    Service("growth-service", 256, 16, 50_000, 0.5, 1_921_000, 0.61, 0.32),
-    Service("growth-service", 256, 16, 200_000, 2.0, 2_500_000, 0.52, 0.18),
-    Service("growth-service", 1_000, 16, 50_000, 0.5, 885_000, 1.01, 0.85),
-    Service("growth-service", 1_000, 16, 200_000, 2.0, 1_483_000, 0.66, 0.47),
-)
-"""docs/measurements.md has the first four. The others are one turn each, and stand under `shapes` in
-docs/measurements/growth-service.json. All were measured on a quiet machine."""
 
 FULL_BATCHES = ((8, 4, 2, 0.033), (64, 16, 8, 0.052), (1_000, 100, 2, 0.340), (1_000, 100, 64, 0.932))
 """`growth-lanes`, micro-batches of 50,000 tuples in five blocks over 100,000 keys: routed partitions, input
 partitions, buckets, CPU seconds of combine and reduce."""
 
-_END_TO_END = ((1.0, 419_000, 820_000, 0.59, 0.74, 3.38), (1.4, 566_000, 388_000, 0.6, 0.6, 2.41))
-"""`service-end-to-end-fused`, catch-up: exponent, tuples and result rows a second, CPU seconds per million
-tuples of partitioner, broker and Spark (JVM and Python)."""
+WHOLE_RUNS = Path(__file__).with_name("whole_runs.json")
+"""Figures of services that were measured as a whole, on a quiet machine. `python -m benchmarks.scale` writes
+them, of the rows of `growth-service`, `service-partitioner-hashing` and `service-end-to-end-fused` in
+docs/measurements.
+"""
+
+
+class CatchUp(NamedTuple):
+    """The catch-up of `service-end-to-end-fused`: partitioner, broker and Spark on the same two cores."""
+
+    zipf: float
+    """Exponent of the keys' distribution."""
+    rate: float
+    """Tuples a second."""
+    rows: float
+    """Result rows a second."""
+    partitioner: float
+    """CPU seconds of the partitioner for a million tuples."""
+    broker: float
+    """CPU seconds of the broker for a million tuples."""
+    spark: float
+    """CPU seconds of Spark, JVM and Python, for a million tuples."""
+
+
+class WholeRuns(NamedTuple):
+    """What was measured as a whole."""
+
+    services: list[Service]
+    """Runs of the partitioner service alone."""
+    catch_ups: list[CatchUp]
+    """Runs of the whole pipeline."""
+
+    def write(self, path: Path = WHOLE_RUNS) -> None:
+        """Write a file that `read` reads."""
+        figures = {name: [each._asdict() for each in kind] for name, kind in self._asdict().items()}
+        path.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path = WHOLE_RUNS) -> WholeRuns:
+        """The runs of a file."""
+        figures = json.loads(path.read_text(encoding="utf-8"))
+        return cls(
+            [Service(**each) for each in figures["services"]],
+            [CatchUp(**each) for each in figures["catch_ups"]],
+        )
 
 
 def runs(measurements: Measurements) -> list[Run]:
     """Every measured figure beside the model's."""
-    units = measurements.units
+    units, whole = measurements.units, WholeRuns.read()
     return [
         *_empty_batches(measurements),
         *_full_batches(units),
-        *(run for service in SERVICE_RUNS for run in _service(service, units)),
-        *_end_to_end(units),
+        *(run for service in whole.services for run in _service(service, units)),
+        *(run for catch_up in whole.catch_ups for run in _end_to_end(catch_up, units)),
         *_fitted(measurements),
     ]
 
@@ -180,33 +208,32 @@ def _service(service: Service, units: Units) -> Iterator[Run]:
             yield Run(setting, figure, measured, _per_million(shape, load, units, place))  # type: ignore[arg-type]
 
 
-def _end_to_end(units: Units) -> Iterator[Run]:
-    for zipf, rate, rows, partitioner, broker, spark in _END_TO_END:
-        law = ZipfLaw(f"Zipf {zipf}", zipf, 100_000)
-        shape = Shape(
-            rate=rate,
-            inputs=4,
-            routed=8,
-            instances=1,
-            buckets=2,
-            tasks=TASKS,
-            slide=_EVENT_RATE / rate,
-            block=50_000,
-            linger=math.inf,
-            replicas=1,
-        )
-        load = StreamLoad(
-            law=law.name,
-            slide_keys=law.distinct(_EVENT_RATE),
-            window_keys=rows * shape.slide,
-            ksr=1,
-            imbalance=0,
-            hot=0,
-        )
-        setting = f"service-end-to-end-fused, Zipf {zipf}, {rate:,} tuples/s"
-        yield Run(setting, "partitioner", partitioner, _per_million(shape, load, units, "instances"))
-        yield Run(setting, "broker", broker, _per_million(shape, load, units, "brokers"))
-        yield Run(setting, "Spark", spark, _per_million(shape, load, units, "executors", "driver"))
+def _end_to_end(catch_up: CatchUp, units: Units) -> Iterator[Run]:
+    law = ZipfLaw(f"Zipf {catch_up.zipf}", catch_up.zipf, 100_000)
+    shape = Shape(
+        rate=catch_up.rate,
+        inputs=4,
+        routed=8,
+        instances=1,
+        buckets=2,
+        tasks=TASKS,
+        slide=_EVENT_RATE / catch_up.rate,
+        block=50_000,
+        linger=math.inf,
+        replicas=1,
+    )
+    load = StreamLoad(
+        law=law.name,
+        slide_keys=law.distinct(_EVENT_RATE),
+        window_keys=catch_up.rows * shape.slide,
+        ksr=1,
+        imbalance=0,
+        hot=0,
+    )
+    setting = f"service-end-to-end-fused, Zipf {catch_up.zipf}, {catch_up.rate:,.0f} tuples/s"
+    yield Run(setting, "partitioner", catch_up.partitioner, _per_million(shape, load, units, "instances"))
+    yield Run(setting, "broker", catch_up.broker, _per_million(shape, load, units, "brokers"))
+    yield Run(setting, "Spark", catch_up.spark, _per_million(shape, load, units, "executors", "driver"))
 
 
 def _fitted(measurements: Measurements) -> Iterator[Run]:

@@ -430,6 +430,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "evenflow/plans.py": ("plan", "plan of the log"),
     "evenflow/progress.py": ("committed metadata",),
     "evenflow/scale/measurements.py": "tests/unit/scale/test_runs.py",
+    "evenflow/scale/runs.py": "tests/unit/scale/test_runs.py",
     "evenflow/settings/beginning.py": (
         "how the query began",
         "how the query began, for a Spark job of one's own",

@@ -7,7 +7,6 @@ import pytest
 
 from benchmarks.measuring.pipelines import Program
 from benchmarks.measuring.slopes import Length
-from benchmarks.pages.rows import kept_rows
 from benchmarks.pipeline.rivals import flink, spark_costly
 from benchmarks.spark import costly_peers, costly_tables
 from evenflow.errors import ServiceError
@@ -67,12 +66,6 @@ def test_programs_of_other_systems_do_not_see_evenflows_packages(
     environment = Program("other", ["/theirs/python"], "other_jvm").environment(tmp_path)
     assert "/ours" not in environment.values()
     assert environment["PYSPARK_PYTHON"] == "/theirs/python"
-
-
-def test_the_page_has_the_figures_of_the_rows_that_are_kept() -> None:
-    text = costly_tables.PAGE.read_text(encoding="utf-8")
-    rows = kept_rows(costly_tables.scenarios())
-    assert costly_tables.page(text, rows) == text, "python -m benchmarks.spark.costly_tables"
 
 
 @pytest.mark.parametrize("zipf", [1.4, 2.0])

@@ -1,4 +1,4 @@
-"""README's figures are those of rows that one run measured."""
+"""README's figures are those of rows that one run measured, and so are the tables of docs/measurements.md."""
 
 from __future__ import annotations
 
@@ -7,14 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import readme
+from benchmarks import measurements_page, readme
 from benchmarks.pages.rows import keep, kept_rows
+from benchmarks.pipeline import profile_page, tuple_profile
 from benchmarks.runner import README_SCENARIOS
 
 
 def test_readme_has_the_figures_of_the_rows_that_are_kept() -> None:
     text = readme.PAGE.read_text(encoding="utf-8")
     assert readme.page(text, kept_rows(README_SCENARIOS)) == text, "python -m benchmarks.readme"
+
+
+def test_the_page_of_measurements_has_the_figures_of_the_rows_that_are_kept() -> None:
+    text = measurements_page.PAGE.read_text(encoding="utf-8")
+    rows = kept_rows(measurements_page.SCENARIOS)
+    assert measurements_page.page(text, rows) == text, "python -m benchmarks.measurements_page"
+
+
+def test_the_profile_has_the_figures_of_the_row_that_is_kept() -> None:
+    made = profile_page.page(kept_rows([tuple_profile.ID])[tuple_profile.ID])
+    assert profile_page.PAGE.read_text(encoding="utf-8") == made, "python -m benchmarks.pipeline.profile_page"
 
 
 def test_the_first_paragraph_has_the_figures_of_the_rows_that_are_kept() -> None:

@@ -6,15 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.pages.rows import kept_rows
 from benchmarks.pages.tables import figure, into_page
 from benchmarks.scale.__main__ import FOLDER, PAGE, tables
 from benchmarks.scale.load import groups_skew
 from benchmarks.scale.pages import ADVICE, WORDS
 from benchmarks.scale.setups import SETUPS, bill_of
 from benchmarks.scale.timing import cpu, fitted
+from benchmarks.scale.whole_runs import SCENARIOS, whole_runs
 from evenflow.scale.costs import Units, by_place, terms
 from evenflow.scale.law import LAWS, ZipfLaw
 from evenflow.scale.measurements import MEASURED, Measurements
+from evenflow.scale.runs import WholeRuns
 from tests.unit.scale.test_costs import FREE, LOAD, SMALL
 
 
@@ -66,3 +69,7 @@ def test_a_table_without_a_place_is_refused() -> None:
 
 def test_the_pictures_are_there() -> None:
     assert "<svg" in Path(FOLDER / "workers.svg").read_text(encoding="utf-8")
+
+
+def test_the_model_is_compared_with_the_rows_that_are_kept() -> None:
+    assert WholeRuns.read() == whole_runs(kept_rows(SCENARIOS)), "python -m benchmarks.scale"

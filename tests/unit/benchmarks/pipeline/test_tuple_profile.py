@@ -11,6 +11,7 @@ from benchmarks.cores.growth import Pipeline
 from benchmarks.measuring.broken_records import route_one_block
 from benchmarks.pipeline.profile_page import page
 from benchmarks.pipeline.tuple_profile import (
+    CLIENT,
     COMBINER,
     PARTITIONER,
     REDUCER,
@@ -99,7 +100,8 @@ def _page(*, each_way: float = 15.0) -> str:
             **{"tuples": 1_000, "keys": 10, "workers": 8, "rows_a_tuple": 2.0},
             "machine": {"cores": 2, "cpu": "a processor", "load_average": 0.1},
             "limits": {"fetched": 100.0, "produced": 50.0, "copied": 5.0},
-            "partitioner": {step.description: 10.0 for step in PARTITIONER} | {"the rest": 20.0},
+            "partitioner": {step.description: 10.0 for step in PARTITIONER}
+            | {"the rest": 20.0, CLIENT: 20.0},
             "combiner": {step.description: 10.0 for step in COMBINER} | {"the rest": 0.0},
             "reducer": {step.description: 10.0 for step in REDUCER} | {"the rest": 0.0},
             "spark": {
@@ -113,8 +115,9 @@ def _page(*, each_way: float = 15.0) -> str:
 def test_the_page_has_every_step_and_says_what_a_way_adds_to_the_one_before() -> None:
     result = _page()
     assert all(step.description in result for step in (*PARTITIONER, *COMBINER, *REDUCER))
-    assert "| take records out of the client's queues | 10 | 10 % | copied: 5 |" in result
-    assert "| **all** | **100** |  |  |" in result
+    assert "| take records out of the client's queues | 10 | 8 % | copied: 5 | `" in result
+    assert "| threads of the Kafka client | 20 | 17 % | fetched and produced: 150 |  |" in result
+    assert "| **all** | **120** |  |  |  |" in result
     assert "| combiner | 120 | 10 | 10 | 5 |" in result
     assert "they take 150 ns to fetch and to produce" in result
     assert "takes 40 ns. The goal of\n200 ns is met." in result
