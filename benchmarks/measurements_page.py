@@ -201,9 +201,9 @@ def replay(rows: Rows) -> str:
     }
     return table(
         (
-            "CPU time, us a tuple",
-            "calls over arrays",
-            "from arrays",
+            "replay",
+            "CPU time of calls over that of arrays",
+            "CPU, us a tuple: from arrays",
             "of this, the replay's own thread",
             "one call a record",
             "its own thread",
@@ -227,7 +227,7 @@ def replay(rows: Rows) -> str:
 def start(rows: Rows) -> str:
     """Seconds from the start of a process, of the small shape and the wide one."""
     figures = rows["service-start"]
-    what = {
+    descriptions = {
         "partition": "`partition` to its first committed frame",
         "aggregate": "`aggregate` to its first result row",
         "restart": "SIGKILL, start, to the next window",
@@ -237,7 +237,7 @@ def start(rows: Rows) -> str:
         ("seconds", "8 workers", "1,000 workers and 100 input partitions"),
         [
             (words, *(_start(figures, f"{shape}{name}") for shape in ("", "wide_")))
-            for name, words in what.items()
+            for name, words in descriptions.items()
         ],
     )
 
@@ -253,8 +253,8 @@ def growth(rows: Rows) -> str:
     return table(
         (
             "partitions, commits",
-            "1,000 x 100 over 8 x 4",
-            "CPU, us a tuple: 1,000 x 100",
+            "speed of 1,000 x 100 over that of 8 x 4",
+            "CPU, us a tuple (mean of the turns): 1,000 x 100",
             "8 x 4",
             "M tuples/s: 1,000 x 100",
             "8 x 4",
@@ -283,6 +283,22 @@ def _compilers(figures: Figures) -> str:
     return f"{100 * figures['compilers_share_of_jvm']:.0f} %"
 
 
+def speed(rows: Rows) -> str:
+    """Nanoseconds that each partitioner takes for a tuple."""
+    return table(
+        ("partitioner", "times hashing", "ns a tuple: best / median", "goal"),
+        [
+            (
+                f"`{row['partitioner']}`",
+                f"{row['times_hashing']:.2f}",
+                f"{row['ns']:.1f} / {row['median']:.1f}",
+                f"{row['goal']}: {row['is']:.2f}, **{met(row['met'])}**" if "goal" in row else "",
+            )
+            for row in rows["partitioners-speed"]["partitioners"]
+        ],
+    )
+
+
 def _rows(figures: Figures) -> str:
     return f"{figures['result_rows'] / 1e6:.1f} M"
 
@@ -299,6 +315,7 @@ PARTS: Mapping[str, Callable[[Rows], str]] = {
     "replay": replay,
     "start": start,
     "growth": growth,
+    "speed": speed,
     "costly-peers": lambda rows: costly_tables.peers_table(rows["service-costly-peers"]),
     "costly-live": lambda rows: costly_tables.live_table(rows["service-costly-live"]),
 }
@@ -314,6 +331,7 @@ SCENARIOS = (
     "service-replay",
     "service-start",
     "growth-service",
+    "partitioners-speed",
     "service-costly-peers",
     "service-costly-live",
 )

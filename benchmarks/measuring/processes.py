@@ -44,7 +44,7 @@ class Process:
 
 class ProcessTable:
     """Reads all processes. It lists the compiler threads of a JVM only now and then, because a JVM has
-    many threads.
+    many threads, and keeps their times after the JVM has ended.
     """
 
     def __init__(self) -> None:
@@ -86,8 +86,10 @@ class ProcessTable:
                 stat: 0.0 for stat in every if _thread_fields(stat)[0] in _COMPILERS and stat not in seconds
             }
         for stat in seconds:
-            if fields := _thread_fields(stat)[1]:
-                seconds[stat] = _seconds(*fields[11:13])
+            name, fields = _thread_fields(stat)
+            # Another thread may have got the id of one that has ended.
+            if name in _COMPILERS:
+                seconds[stat] = max(seconds[stat], _seconds(*fields[11:13]))
         return sum(seconds.values())
 
 

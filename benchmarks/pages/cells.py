@@ -17,6 +17,8 @@ _PROCESSES = {
     "plain_python": "Python",
     "broker": "broker",
     "replay": "replay",
+    "bench": "the benchmark",
+    "driver": "driver",
 }
 """Kinds of processes as the benchmarks count them -> what the tables call them."""
 
@@ -48,7 +50,7 @@ def millions(figures: Figures, who: str, digits: int = 2) -> str:
 
 
 def rate(tuples: float) -> str:
-    """Tuples a second: three digits, or four below 100,000."""
+    """Tuples a second, rounded to thousands, or to hundreds below 100,000."""
     digits = -3 if tuples >= 100_000 else -2
     return f"{round(tuples, digits):,.0f}"
 

@@ -2,12 +2,11 @@
 in turns.
 
 Every system runs over a short and a long topic, each time in new processes. The speed is the slope between
-the two. evenflow writes its results to Kafka, and the others drop theirs. Both topics are so long that the
-compilers of a JVM have done most of their work within the short one: `compilers_share_of_jvm` says what is
-left. evenflow works a topic off several times as fast as Flink does, so its topics are longer. Spark's own
-windows are so much slower that they have topics of their own, too. These are made longer until a run lasts a
-minute, since the slope of short runs is noise. In a smoke run every system runs once on one short topic.
-Flink is left out then, because it would have to be downloaded.
+the two. evenflow writes its results to Kafka, and the others drop theirs. `compilers_share_of_jvm` says how
+much of the slope is work of a JVM's compilers. evenflow works a topic off several times as fast as Flink
+does, so its topics are longer. Spark's own windows are so much slower that they have topics of their own,
+too. These are made longer until a run lasts a minute, since the slope of short runs is noise. In a smoke run
+every system runs once on one short topic. Flink is left out then, because it would have to be downloaded.
 """
 
 from __future__ import annotations
@@ -106,7 +105,7 @@ def slopes(
     for tuples in sorted(set(chain.from_iterable(lengths.values()))):
         fill(tuples)
     runs: dict[str, list[Length]] = {name: [] for name in ways}
-    for turn in range(len(_LENGTHS)):
+    for turn in (0, 1):
         for name, way in ways.items():
             runs[name].append(way(lengths[name][turn]))
             tell(f"{name} over {lengths[name][turn]:,} tuples", _length_figures(runs[name][-1]))

@@ -37,8 +37,9 @@ The stream has {figures["tuples"]:,} tuples of {figures["keys"]:,} keys, Zipf 1.
 {figures["rows_a_tuple"]} rows a tuple. The machine has {facts["cores"]} cores ({facts["cpu"]}), and its load
 before was {facts["load_average"]}.
 
-A step without a limit computes: nothing simpler does the same. The broker is not among these figures
-([it is here](measurements.md#services-one-by-one)).
+A limit is what does less with the same bytes. Where there is none, nothing simpler does the same. The broker
+is not among these figures ([it is
+here](measurements.md#end-to-end-service-end-to-end-fused-service-end-to-end-split)).
 
 CPU time moves less than speed does when others use the machine, but it moves. So read shares, not digits.
 

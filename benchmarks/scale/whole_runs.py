@@ -35,7 +35,7 @@ def _large(rows: Rows) -> Iterator[Service]:
         (figures["as_chosen"], chosen_partitions(workers), workers),
     ):
         used = part["large_by_process"]["cpu_seconds_per_million_tuples"]["data_plane"]
-        # Of the middle turn. The first one may meet a broker that has never seen so many partitions.
+        # The median of the turns. The first one may meet a broker that has never seen so many partitions.
         all_of_it = part["large_cpu_seconds_per_million_tuples"]["median"]
         rate = _rate(part["large_tuples_per_second"]["median"])
         yield Service(
