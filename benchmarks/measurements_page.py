@@ -12,16 +12,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from benchmarks.pages.cells import Figures, by_process, cpu, met, middle, rate, three
-from benchmarks.pages.rows import keep_files, kept_rows
+from benchmarks.pages.rows import Rows, keep_files, kept_rows
 from benchmarks.pages.tables import into_page, table
+from benchmarks.runner import README_SCENARIOS
 from benchmarks.spark import costly_tables
 
 PAGE = Path("docs/measurements.md")
-Rows = Mapping[str, Any]
-"""Figures by scenario id."""
 _SKEWS = ("1.0", "1.4")
 
 
@@ -120,17 +118,16 @@ def results(rows: Rows) -> str:
     sinks = {"kafka": "JSON rows", "frames": "Arrow frames"}
     return table(
         ("rows", "CPU, us a row", "of which", "rows measured"),
-        [
-            (
-                words,
-                f"**{each['cpu_seconds_per_million_rows']['all']:.2f}** (goal {each['goal']:g},"
-                f" {met(each['goal_met'])})",
-                by_process(each["cpu_seconds_per_million_rows"], 2),
-                _rows(each),
-            )
-            for sink, words in sinks.items()
-            for each in [figures[sink]]
-        ],
+        [(words, *_result(figures[sink])) for sink, words in sinks.items()],
+    )
+
+
+def _result(figures: Figures) -> tuple[str, str, str]:
+    used = figures["cpu_seconds_per_million_rows"]
+    return (
+        f"**{used['all']:.2f}** (goal {figures['goal']:g}, {met(figures['goal_met'])})",
+        by_process(used, 2),
+        _rows(figures),
     )
 
 
@@ -145,9 +142,8 @@ def one_by_one(rows: Rows) -> str:
     for partitioner in ("hashing", "d-choices", "evenflow"):
         scenario = f"service-partitioner-{partitioner}"
         for part, (other, words) in beside.items():
-            if part in rows[scenario] or not part:
-                figures = rows[scenario][part] if part else rows[scenario]
-                lines.append(_two_of_a_service(scenario, figures, "service", other, words))
+            figures = rows[scenario][part] if part else rows[scenario]
+            lines.append(_two_of_a_service(scenario, figures, "service", other, words))
     combiner = rows["service-combiner"]
     lines.append(
         _two_of_a_service(
@@ -173,7 +169,7 @@ def _two_of_a_service(
     scenario: str, figures: Figures, service: str, other: str, words: str
 ) -> tuple[str, ...]:
     """A line of a service and what ran beside it. Its scenario's name stands where the goal is."""
-    goal = f" (goal {figures['goal']:g}, **{met(figures['met'])}**)" if "goal" in figures else ""
+    goal = _goal(figures.get("goal"), figures.get("met"))
     speed, seconds = "tuples_per_second", "cpu_seconds_per_million_tuples"
     alone = ""
     if "goal_cpu" in figures:
@@ -199,24 +195,19 @@ def replay(rows: Rows) -> str:
         "live_200000_tuples_per_second": "live, 200,000 tuples/s",
         "full_speed": "full speed",
     }
+    columns = {
+        "CPU time of calls over that of arrays": "calls_over_arrays",
+        "CPU, us a tuple: from arrays": "arrays_cpu_microseconds",
+        "of this, the replay's own thread": "arrays_own_thread_microseconds",
+        "one call a record": "calls_cpu_microseconds",
+        "its own thread": "calls_own_thread_microseconds",
+    }
     return table(
-        (
-            "replay",
-            "CPU time of calls over that of arrays",
-            "CPU, us a tuple: from arrays",
-            "of this, the replay's own thread",
-            "one call a record",
-            "its own thread",
-            "M tuples/s: from arrays",
-        ),
+        ("replay", *columns, "M tuples/s: from arrays"),
         [
             (
                 words,
-                three(figures[kind], "calls_over_arrays"),
-                three(figures[kind], "arrays_cpu_microseconds"),
-                three(figures[kind], "arrays_own_thread_microseconds"),
-                three(figures[kind], "calls_cpu_microseconds"),
-                three(figures[kind], "calls_own_thread_microseconds"),
+                *(three(figures[kind], name) for name in columns.values()),
                 three(figures[kind], "arrays_tuples_per_second", 3, 1e6),
             )
             for kind, words in kinds.items()
@@ -243,8 +234,7 @@ def start(rows: Rows) -> str:
 
 
 def _start(figures: Figures, name: str) -> str:
-    goal = figures["goals"].get(name)
-    return three(figures, name, 1) + (f" (goal {goal:g}, **{met(figures['met'][name])}**)" if goal else "")
+    return three(figures, name, 1) + _goal(figures["goals"].get(name), figures["met"].get(name))
 
 
 def growth(rows: Rows) -> str:
@@ -267,7 +257,7 @@ def growth(rows: Rows) -> str:
 
 
 def _growth(words: str, figures: Figures) -> tuple[str, ...]:
-    goal = f" (goal {figures['goal']:g}, **{met(figures['met'])}**)" if "goal" in figures else ""
+    goal = _goal(figures.get("goal"), figures.get("met"))
     return (
         words,
         three(figures, "ratio") + goal,
@@ -277,6 +267,11 @@ def _growth(words: str, figures: Figures) -> tuple[str, ...]:
         ),
         *(three(figures, f"{shape}_tuples_per_second", unit=1e6) for shape in ("large", "small")),
     )
+
+
+def _goal(goal: float | None, reached: object) -> str:
+    """What stands behind a figure: its goal and whether it is met, or nothing if it has none."""
+    return "" if goal is None else f" (goal {goal:g}, **{met(reached)}**)"
 
 
 def _compilers(figures: Figures) -> str:
@@ -320,21 +315,7 @@ PARTS: Mapping[str, Callable[[Rows], str]] = {
     "costly-live": lambda rows: costly_tables.live_table(rows["service-costly-live"]),
 }
 """Name of a table -> what makes it of the rows."""
-SCENARIOS = (
-    "service-peers",
-    "service-end-to-end-fused",
-    "service-results",
-    "service-partitioner-hashing",
-    "service-partitioner-d-choices",
-    "service-partitioner-evenflow",
-    "service-combiner",
-    "service-replay",
-    "service-start",
-    "growth-service",
-    "partitioners-speed",
-    "service-costly-peers",
-    "service-costly-live",
-)
+SCENARIOS = (*README_SCENARIOS, "service-costly-live")
 """The scenarios whose rows the tables are made of."""
 
 

@@ -10,12 +10,10 @@ that are there. A test holds README to them, and all rows to one machine and to 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from benchmarks.pages.cells import all_met, cpu, met, middle, millions, rate
-from benchmarks.pages.rows import keep_files, kept_rows
+from benchmarks.pages.rows import Rows, keep_files, kept_rows
 from benchmarks.pages.tables import into_page, table
 from benchmarks.runner import README_SCENARIOS
 from benchmarks.spark.costly_tables import times_as_fast
@@ -25,8 +23,6 @@ _OPENING_SKEW = 2.0
 """The Zipf exponent of the figures in the first paragraph."""
 _ALIKE = 0.06
 """Two speeds of different runs that are no further apart are called equal."""
-Rows = Mapping[str, Any]
-"""Figures by scenario id."""
 
 
 def peers_table(rows: Rows) -> str:

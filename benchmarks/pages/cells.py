@@ -55,9 +55,9 @@ def rate(tuples: float) -> str:
     return f"{round(tuples, digits):,.0f}"
 
 
-def cpu(figures: Figures, of: str = "tuples") -> str:
-    """CPU seconds of all processes per million tuples or rows."""
-    used = float(figures[f"cpu_seconds_per_million_{of}"]["all"])
+def cpu(figures: Figures) -> str:
+    """CPU seconds of all processes per million tuples."""
+    used = float(figures["cpu_seconds_per_million_tuples"]["all"])
     return f"{used:.0f}" if used >= 100 else f"{used:.1f}"
 
 

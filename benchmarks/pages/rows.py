@@ -5,11 +5,13 @@ prints it. Pages are made of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path("docs/measurements")
+Rows = Mapping[str, Any]
+"""Figures by scenario id."""
 
 
 def kept_rows(scenarios: Iterable[str], folder: Path = FOLDER) -> dict[str, Any]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from benchmarks.pages.rows import Rows
 from benchmarks.service.growth import LARGE, SHORT
 from evenflow.scale.runs import CatchUp, Service, WholeRuns
 from evenflow.settings.sections.sharing import chosen_partitions
 
-Rows = Mapping[str, Any]
-"""Figures by scenario id."""
 SCENARIOS = (
     "growth-service",
     "service-partitioner-hashing",
